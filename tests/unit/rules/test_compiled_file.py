@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -117,12 +119,15 @@ def test_compiled_values_that_do_not_fit_are_refused(given, message, tmp_path):
 
 
 def with_stamp(data: bytes, **changed: object) -> bytes:
-    line, _, body = data.partition(b"\n")
-    return (
-        json.dumps(json.loads(line) | {name.replace("_", "-"): one for name, one in changed.items()}).encode()
-        + b"\n"
-        + body
-    )
+    line, _, rest = data.partition(b"\n")
+    new = json.loads(line) | {name.replace("_", "-"): one for name, one in changed.items()}
+    return json.dumps(new).encode() + b"\n" + rest
+
+
+def signed(data: bytes) -> bytes:
+    """A changed file with a digest that fits: as code that was changed without a new version would have built it."""
+    line, _, body = data.split(b"\n", 2)
+    return b"\n".join((line, hashlib.sha256(line + b"\n" + body).hexdigest().encode(), body))
 
 
 @pytest.mark.parametrize(
@@ -130,21 +135,38 @@ def with_stamp(data: bytes, **changed: object) -> bytes:
     [
         (lambda data: with_stamp(data, sync_rules="0.0.1"), "compiled by sync-rules 0.0.1 for Python"),
         (lambda data: with_stamp(data, python="3.9"), "for Python 3.9, and here is"),
-        (lambda data: data.replace(b'"physical_name",', b"", 1), "sync_rules.model.entities.Table has other fields"),
-        (lambda data: data.replace(b"sync_rules.model.entities", b"sync_rules.model.entitiez"), "No module named"),
-        (lambda data: data.replace(b"\x8c\x05Table", b"\x8c\x05Tabel"), "Tabel"),
-        (lambda data: data[:-20], "compiled by other code"),
+        (lambda data: signed(data.replace(b'"physical_name",', b"", 1)), "sync_rules.model.entities.Table has other fields"),
+        (lambda data: signed(data.replace(b"sync_rules.model.entities", b"sync_rules.model.entitiez")), "No module named"),
+        (lambda data: signed(data.replace(b"\x8c\x05Table", b"\x8c\x05Tabel")), "Tabel"),
+        (lambda data: signed(data[:-20]), "compiled by other code"),
+        (lambda data: data[:-20], "not as the build left it"),
+        (lambda data: data.replace(b"posts", b"toast"), "not as the build left it"),
+        (lambda data: with_stamp(data, marks={}), "not as the build left it"),
         (lambda data: b"tables: {}\n" + data, "not compiled rules"),
         (lambda _data: b"", "not compiled rules"),
         (lambda _data: b"[1]\n", "not compiled rules"),
     ],
-    ids=["version", "python", "fields", "module", "class", "cut off", "yaml", "empty", "json"],
+    ids=["version", "python", "fields", "module", "class", "broken", "cut off", "edited", "marks", "yaml", "empty", "json"],
 )  # fmt: skip
 def test_compiled_by_something_else_is_refused(change, message, tmp_path):
     """A file compiled by another version, Python or code is refused with advice to build again."""
     with pytest.raises(UserError, match="Build again") as raised:
         compiled_file.read(change(built(PLACES, tmp_path)), "rules.compiled", GIVEN)
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_compiled_file_that_was_changed_anywhere_is_refused(seed, tmp_path):
+    """Any byte, several, or the end: a changed file is refused with the advice to build again, and never loaded."""
+    random, data = Random(seed), built(PLACES, tmp_path)
+    for _ in range(400):
+        broken = bytearray(data)
+        for _ in range(random.choice((1, 1, 5))):
+            broken[random.randrange(len(broken))] ^= random.randrange(1, 256)
+        broken = broken[: random.choice((len(broken), len(broken), random.randrange(len(broken))))]
+        if bytes(broken) != data:
+            with pytest.raises(UserError, match="Build again"):
+                compiled_file.read(bytes(broken), "rules.compiled", GIVEN)
 
 
 def test_compiled_rules_have_nothing_that_was_worked_out(tmp_path):
