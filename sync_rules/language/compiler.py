@@ -13,6 +13,7 @@ from typing import Final, ParamSpec, TypeVar
 
 from sync_rules.language import links
 from sync_rules.language.problems import Location, Problems, severity
+from sync_rules.language.variables import VARIABLE
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
@@ -21,6 +22,8 @@ from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Path, parse_path
 from sync_rules.model.where import Where, compile_where
 
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+PATH_LEVELS_MAX: Final = 32
 NEARLY: Final = 0.8  # how much a name must be like an entity's to be taken for it
 Choose = Callable[[list[links.Way], str | None], links.Way | None]
 P = ParamSpec("P")
@@ -104,7 +107,7 @@ class RuleCompiler:
     # ------------------------------------------------------------ names
     def resolve(self, text: str, location: Location | str, *, attribute: bool = False) -> AttributeRef | None:
         """The entity and the path that a text names; with `attribute`, the path must not be empty."""
-        names = self.path(text, location)
+        names = self.path(text, location, entity=True)
         if names is None:
             return None
         name, *path = names
@@ -132,9 +135,18 @@ class RuleCompiler:
         """The attribute, or the key in a map, that the rule writes."""
         return self.resolve(text, "into", attribute=True)
 
-    def path(self, text: str, location: Location | str) -> Path | None:
-        """A path without an entity before it."""
-        return self.parse("SR108", location, parse_path, text)
+    def path(self, text: str, location: Location | str, *, entity: bool = False) -> Path | None:
+        """A path, without an entity before it unless it begins with one."""
+        if VARIABLE.search(text):
+            message = f"{text!r} holds a variable, which a path cannot: it is part of the rules, like a table's key"
+            self.add("SR108", location, message, "write the name of the attribute")
+            return None
+        path = self.parse("SR108", location, parse_path, text)
+        if path is not None and len(path) - entity > PATH_LEVELS_MAX:
+            message = f"a path of {len(path) - entity} levels: DynamoDB holds maps in at most {PATH_LEVELS_MAX}"
+            self.add("SR108", location, message, "use a map that is less deep")
+            return None
+        return path
 
     def option_path(self, text: str | None, option: str) -> Path | None:
         """The path in an option that may be missing."""

@@ -22,8 +22,19 @@ from sync_rules.language.sentences import read_sentence
 from sync_rules.language.validate import ValidFile, validate
 from sync_rules.language.variables import Variables
 from sync_rules.language.yaml_source import Document, read
-from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Table, alike, misnamed, told_twice
+from sync_rules.model.entities import (
+    KEY_MAX_BYTES,
+    Entity,
+    Index,
+    KeyAttribute,
+    KeyType,
+    Table,
+    alike,
+    misnamed,
+    told_twice,
+)
 from sync_rules.model.errors import UserError
+from sync_rules.model.sizes import index_key_limits
 from sync_rules.model.suggest import unknown
 from sync_rules.model.templates import Template, parse_template
 from sync_rules.rules import fingerprints
@@ -217,8 +228,15 @@ def _entities(
     return entities
 
 
+def _least_bytes(template: Template) -> int:
+    """The size of the shortest key of a template: each field has a letter at least."""
+    return len("".join(template.literals).encode()) + len(template.fields)
+
+
 def _entity(name: str, form: EntityForm, table: Table, document: Document, problems: Problems) -> Entity | None:
     types = {attribute.name: attribute.type for attribute in table.key_attributes}
+    limits = {name: most for name, (_, most) in index_key_limits(table).items()}
+    limits |= {key.name: most for key, most in zip(table.key, KEY_MAX_BYTES, strict=False)}
     templates: dict[str, Template] = {}
     sound = True
     for attribute, text in form.key.items():
@@ -237,6 +255,12 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, probl
         if types[attribute] != "S" and template.whole is None:
             message = f"{attribute!r} is of type {types[attribute]}: expected one field and no text, found {text!r}"
             problems.add("SR110", location, message)
+            sound = False
+        elif (least := _least_bytes(template)) > limits[attribute]:
+            message = (
+                f"{text[:40]!r}... makes keys of at least {least:,} bytes: DynamoDB takes {limits[attribute]:,} here"
+            )
+            problems.add("SR109", location, message, "write a shorter text")
             sound = False
         templates[attribute] = template
     for key in table.key:

@@ -10,7 +10,7 @@ rule is. Each answer below has a default that is safe, though not always cheap; 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Self
@@ -24,6 +24,7 @@ from sync_rules.model.where import Where
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 AttributeRef = tuple[Entity, Path]
+TypeOf = Callable[[Entity, Path], str | None]
 # in the body of a rule, where one that is not sparse has the body that it had before there were sparse rules
 SPARSE: Final[Mapping[bool, Mapping[str, object]]] = MappingProxyType({False: {}, True: {"sparse": True}})
 
@@ -162,6 +163,12 @@ class Rule(ABC):
     def fills(self, path: Path, item: Item) -> bool | None:  # noqa: ARG002
         """True if the rule gives this target a value at one of its `copies`, now or by a write to come; None where
         that depends on other items.
+        """
+        return None
+
+    def type_of(self, path: Path, known: TypeOf) -> str | None:  # noqa: ARG002
+        """The DynamoDB type of what the rule writes at one of its `copies`; None where that depends on the items.
+        `known` gives the type of another attribute.
         """
         return None
 

@@ -28,7 +28,7 @@ from sync_rules.model.writes import (
     unchanged,
 )
 from sync_rules.rules.families import ListingRule, Part, PartRule
-from sync_rules.rules.rule import SPARSE, Blocked, Drawing, Node, let_in
+from sync_rules.rules.rule import SPARSE, Blocked, Drawing, Node, TypeOf, let_in
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
@@ -136,6 +136,9 @@ class CollectRule(ListingRule, PartRule):
     def nodes(self) -> tuple[Node, ...]:
         reads = tuple((self.source, path) for path in self.source_paths)
         return (Node(self, (self.target, (self.into,)), reads),)
+
+    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+        return self._type
 
     def body(self) -> Mapping[str, object]:
         return {

@@ -16,7 +16,7 @@ from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.writes import Condition, equals_seen
 from sync_rules.rules.families import Desired
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Blocked, Drawing, Node
+from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,6 +43,9 @@ class CopyRule(LinkedRule):
         return tuple(
             Node(self, (self.target, to), ((self.source, path), *decides), decided_by) for path, to in self.mapping
         )
+
+    def type_of(self, path: Path, known: TypeOf) -> str | None:
+        return next((known(self.source, read) for read, written in self.mapping if written == path), None)
 
     def body(self) -> Mapping[str, object]:
         return {

@@ -16,7 +16,7 @@ from sync_rules.model.sizes import KeyLimit, fitting, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path
 from sync_rules.rules.families import Desired, TargetRule
 from sync_rules.rules.formula import Formula
-from sync_rules.rules.rule import Drawing, Node
+from sync_rules.rules.rule import Drawing, Node, TypeOf
 from sync_rules.rules.uses import Use
 
 
@@ -66,6 +66,9 @@ class DeriveRule(TargetRule):
         sure = {field for field in self.target.identity if self.target.ref(field).path[0] not in binary}
         asked = self._asked is None or self._asked[0] == "S"
         return (self.path[0],) if len(self.path) == 1 and asked and self.formula.is_total(sure) else ()
+
+    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+        return "N" if self._asked is not None and self._asked[0] == "N" else "S"
 
     def fills(self, path: Path, item: Item) -> bool:
         return self.desired((), item).get(path) is not None

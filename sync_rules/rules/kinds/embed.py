@@ -20,7 +20,7 @@ from sync_rules.model.values import AttributeValue, Item, Path, get, nest
 from sync_rules.model.writes import differences
 from sync_rules.rules.families import Desired, Members
 from sync_rules.rules.kinds.gathered import WHOLE, GatheredRule
-from sync_rules.rules.rule import Blocked, Drawing
+from sync_rules.rules.rule import Blocked, Drawing, TypeOf
 
 OnOverflow = Literal["fail", "oldest", "omit"]
 TOO_MANY: Final[AttributeValue] = {"NULL": True}  # `omit`: there are too many to keep here, query them
@@ -60,6 +60,9 @@ class EmbedRule(GatheredRule):
         shown = (WHOLE,) if self.fields is None else tuple(path for path, _ in self.fields)
         ordered = (self.order[0],) if self.order else ()
         return (*shown, *ordered, *(self.source.ref(field).path for field in self.by.fields))
+
+    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+        return "M" if self.shape == "map" else "L"
 
     def body(self) -> Mapping[str, object]:
         return {

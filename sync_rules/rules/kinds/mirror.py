@@ -36,7 +36,7 @@ from sync_rules.model.writes import (
     update_of,
 )
 from sync_rules.rules.families import Part, PartRule
-from sync_rules.rules.rule import Blocked, Drawing, Node, let_in
+from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf, let_in
 from sync_rules.rules.uses import Operation, Use
 
 Values = dict[Path, AttributeValue | None]
@@ -60,6 +60,12 @@ class MirrorRule(PartRule):
     kind = "mirror"
     fills_index_keys = True
     rounds_max = KEYS_HELD_MAX
+
+    def type_of(self, path: Path, known: TypeOf) -> str | None:
+        if path[0] in self.index_keys:
+            return None  # it is made as the index wants it
+        read = {to: given for given, to in self.attributes or ()} | {ref.path: (field,) for field, ref in self.names}
+        return known(self.source, read[path]) if path in read else None
 
     def body(self) -> Mapping[str, object]:
         return {

@@ -19,7 +19,7 @@ from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.rules.families import Desired
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Blocked, Drawing, Node
+from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf
 
 CYCLE = "Cycle"
 PARENT_WITHOUT_PATH = "ParentWithoutPath"
@@ -66,6 +66,11 @@ class TreeRule(LinkedRule):
         return tuple(
             Node(self, (self.target, copy), () if copy == self.path else (parent,), decided_by) for copy in self.copies
         )
+
+    def type_of(self, path: Path, known: TypeOf) -> str | None:
+        if path in self.carry:
+            return known(self.source, path)
+        return "N" if path == self.depth else "S"
 
     def body(self) -> Mapping[str, object]:
         return {

@@ -12,11 +12,11 @@ from decimal import Decimal
 
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, spelt, total_of
-from sync_rules.model.values import Item
+from sync_rules.model.values import Item, Path
 from sync_rules.rules.families import Desired, Members
 from sync_rules.rules.kinds.counted import CountedRule
 from sync_rules.rules.kinds.gathered import GatheredRule
-from sync_rules.rules.rule import Blocked, Drawing
+from sync_rules.rules.rule import Blocked, Drawing, TypeOf
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -24,6 +24,9 @@ class RecountRule(CountedRule, GatheredRule):
     """`ends`: the listing is sorted by the amount, so that its first or last member is enough."""
 
     ends: bool = False
+
+    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+        return "N" if self.per is None else "M"
 
     def body(self) -> Mapping[str, object]:
         return {

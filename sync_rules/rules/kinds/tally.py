@@ -22,7 +22,7 @@ from sync_rules.rules import ledger
 from sync_rules.rules.families import Desired, Hint, Part, TargetRule
 from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
-from sync_rules.rules.rule import Blocked, Node
+from sync_rules.rules.rule import Blocked, Node, TypeOf
 from sync_rules.rules.uses import Moment, Operation, Use
 
 
@@ -187,6 +187,9 @@ class TotalRule(TargetRule):
 
     def nodes(self) -> tuple[Node, ...]:
         return (Node(self, (self.target, self.into), ((self.source, (AMOUNT,)),)),)
+
+    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+        return "M" if self.per else "N"
 
     def body(self) -> Mapping[str, object]:
         return {
