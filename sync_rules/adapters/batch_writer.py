@@ -2,8 +2,8 @@
 
 Invariant: of a batch only two answers count: written, and refused with the current item. A throttled statement is sent
 again, after the others, so that one hot partition delays no other. All other statements have no result, and the caller
-sends each alone. After a throttle, batches are sent one at a time, and the rest waits with the throttled
-statement: further requests would be throttled too.
+sends each alone. A request that is refused as invalid is halved until the invalid statement is alone. After a throttle,
+batches are sent one at a time, and the rest waits with the throttled statement: more requests would be throttled too.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ PASSING: Final[Mapping[str, str]] = {
     "InternalServerError": "InternalServerError",
 }
 NOT_ALLOWED: Final = frozenset({"AccessDenied", "AccessDeniedException"})
+INVALID: Final = frozenset({"ValidationError", "ValidationException"})  # of a statement, of a request
 
 
 class Pressure:
@@ -80,7 +81,8 @@ class Pressure:
 class Batches:
     """Statements to call in rounds, until none is left that can still be written.
 
-    `results` are the final ones, by position; `denied` are the error codes if batches are not permitted.
+    `results` are the final ones, by position; `denied` are the error codes if batches are not permitted, `failed` those
+    of batches that failed otherwise, `invalid` the positions of statements that were refused as invalid.
     """
 
     def __init__(
@@ -99,6 +101,8 @@ class Batches:
         self._fruitless, self._fruitless_max = 0, fruitless_max  # rounds in a row
         self.results: dict[int, Result] = {}
         self.denied: set[str] = set()
+        self.failed: set[str] = set()
+        self.invalid: set[int] = set()
 
     def left(self) -> dict[int, Result]:
         """The results of unwritten statements; one that was never sent has the reason of the last refused one."""
@@ -134,8 +138,7 @@ class Batches:
             answers: Any = self._client.batch_execute_statement(Statements=requests).get("Responses", [])
         except aws.ERRORS as error:
             if not aws.transient(error):
-                self.denied.add(aws.code(error))
-                return self._leave(places)
+                return self._refused(places, aws.code(error))
             for place in places:
                 self._again(place, aws.reason(error))
             return aws.throttles(error)
@@ -144,6 +147,17 @@ class Batches:
         met = [kind for place, answer in zip(places, answers, strict=True) for kind in self._take(place, answer)]
         self._pressure.took(sum(self.results.get(place) is WRITTEN for place in places))
         return met
+
+    def _refused(self, places: Positions, code: str) -> Throttles:
+        """Take the refusal of a whole request. One that is invalid is halved: its other statements are well."""
+        if code in INVALID and len(places) > 1:
+            middle = len(places) // 2
+            return (*self._send(places[:middle]), *self._send(places[middle:]))
+        if code in INVALID:
+            self.invalid.update(places)
+        else:
+            (self.denied if code in NOT_ALLOWED else self.failed).add(code)
+        return self._leave(places)
 
     def _take(self, place: int, answer: Mapping[str, Any]) -> Throttles:
         """Take the answer to one statement. Returns its throttle."""
@@ -158,6 +172,8 @@ class Batches:
             self.results[place] = Result(Status.REFUSED, found["Item"])
         elif code in NOT_ALLOWED:
             self.denied.add(code)
+        elif code in INVALID:
+            self.invalid.add(place)
         return self._leave((place,))
 
     def _again(self, place: int, reason: str) -> None:

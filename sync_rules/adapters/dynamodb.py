@@ -6,15 +6,16 @@ placeholders only; every item is returned as the service sent it. An error names
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.expressions import Expressions, identity
-from sync_rules.adapters.writer import Mode, Writer
+from sync_rules.adapters.writer import MODES, Mode, Writer
 from sync_rules.model.entities import Table
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item, Names
 from sync_rules.model.writes import Result
@@ -33,15 +34,25 @@ CURES: Final = {
     "AccessDeniedException": "the role lacks this permission on the table and its indexes",
 }
 
+WRITES: Final = "SYNC_RULES_WRITES"  # batch: updates share requests; update: each is an UpdateItem
+
 Identity = tuple[str, tuple[Any, ...]]
+
+
+def mode_given() -> Mode | None:
+    """How the environment says that updates are sent; None where it does not. Raises UserError."""
+    given = os.environ.get(WRITES, "")
+    if given not in ("", *MODES):
+        raise UserError(f"{WRITES} is {given!r}: expected {' or '.join(MODES)}")
+    return cast("Mode", given) if given else None
 
 
 class DynamoStore:
     """A store on one DynamoDB client.
 
     `remaining_seconds` returns how long retries may still wait; `workers` is the number of parallel writing requests;
-    `on_throttle` is called with the kind of each throttle. `write_mode` "batch" lets updates share a request: the
-    default on AWS alone, because many emulators have another PartiQL.
+    `on_throttle` is called with the kind of each throttle. `write_mode` "batch" lets updates share a request. Without
+    it the variable SYNC_RULES_WRITES decides, else "batch" on AWS alone: many emulators have another PartiQL.
     """
 
     def __init__(
@@ -59,7 +70,7 @@ class DynamoStore:
         self._client = client
         self._tables = tables
         self._retrying = aws.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
-        mode = write_mode or ("batch" if aws.is_aws(client) else "update")
+        mode = write_mode or mode_given() or ("batch" if aws.is_aws(client) else "update")
         rounds = aws.retrying(remaining_seconds, None, sleep, on_throttle=on_throttle)
         self._writer = Writer(
             client, tables, self._retrying, workers, mode=mode, rounds=rounds, fruitless_max=attempts_max

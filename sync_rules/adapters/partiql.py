@@ -19,8 +19,10 @@ from sync_rules.model.writes import Test, Update
 
 STATEMENT_MAX_CHARACTERS: Final = 8192  # of BatchStatementRequest
 BATCHED_MAX_BYTES: Final = 100_000  # of a statement's values: a request of 25 stays far under its 16 MB
-# `SET a = ?, b = ?`: the documentation repeats the verb instead, which not every engine parses.
-BETWEEN_PATHS: Final = ", "
+# As documented: SET with commas (ql-reference.multiplestatements.batching), REMOVE only with the verb repeated
+# (ql-reference.update).
+BETWEEN_SETS: Final = ", "
+BETWEEN_REMOVES: Final = " REMOVE "
 TEXTS_KEPT_MAX: Final = 1_024  # of at most 8 KB each
 
 Compared = tuple[Test, Path]
@@ -81,8 +83,8 @@ def _text(
     if any(test is Test.IS_MAP for test, _ in guard):
         return None
     clauses = (
-        "SET " + BETWEEN_PATHS.join(f"{_quoted(path)}=?" for path in sets) if sets else "",
-        "REMOVE " + BETWEEN_PATHS.join(map(_quoted, removes)) if removes else "",
+        "SET " + BETWEEN_SETS.join(f"{_quoted(path)}=?" for path in sets) if sets else "",
+        "REMOVE " + BETWEEN_REMOVES.join(map(_quoted, removes)) if removes else "",
     )
     where = [*(f"{_name(name)}=?" for name in key), *(_condition(test, path) for test, path in guard)]
     text = f"UPDATE {_name(table)} {' '.join(filter(None, clauses))} WHERE {' AND '.join(where)}"

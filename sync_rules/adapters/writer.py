@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying
@@ -43,16 +43,30 @@ VERBS: Final[Mapping[type[Action], str]] = {
     Check: "ConditionCheck", Update: "Update", Increment: "Update", Delete: "Delete", Put: "Put",
 }  # fmt: skip
 Mode = Literal["batch", "update"]
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 S = TypeVar("S")
 BATCH_MIN_STATEMENTS: Final = 2
-CURE: Final = "if access was denied, the role lacks dynamodb:PartiQLUpdate (docs/permissions.md)"
+DENIED: Final = (
+    "updates may not be sent in batches (%s), so each is sent on its own, after a request in vain: allow the role "
+    "dynamodb:PartiQLUpdate (docs/permissions.md), or set SYNC_RULES_WRITES=update"
+)
+FAILED: Final = (
+    "updates fail in batches (%s), so each is sent on its own, after a request in vain: nothing is lost. Set "
+    "SYNC_RULES_WRITES=update to send no batches"
+)
+INVALID_FORM: Final = (
+    "DynamoDB refuses a statement as invalid and accepts the same update as an UpdateItem: updates of this form are "
+    "sent on their own from now on. Nothing is lost. This is a bug in sync-rules: please report it"
+)
+FORMS_MAX: Final = 1_024  # of refused statements that are remembered
 RETURN_ITEM: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 REJECTED: Final = frozenset({
     "ItemCollectionSizeLimitExceeded", "ItemCollectionSizeLimitExceededException", "ParamValidationError",
     "ValidationError", "ValidationException",
 })  # fmt: skip
+ACCEPTED: Final = frozenset({Status.WRITTEN, Status.REFUSED})  # of an update that DynamoDB could read
 TOO_LARGE: Final = "exceeded the maximum allowed size"  # the end of each of the service's sentences about item size
 
 
@@ -81,23 +95,35 @@ class Writer:
         self._pressure = Pressure()
         self._rounds = rounds.copy(wait=self._pause)
         self._fruitless_max = fruitless_max
-        self._warned = False
+        self._warned: set[str] = set()
+        self._refused_forms: set[str] = set()  # texts of statements
         self._workers = workers
         self._mode = mode
 
     def write_all(self, writes: Sequence[Write]) -> tuple[Result, ...]:
         """One result per write, in order. An error of DynamoDB is a result, and not raised."""
         statements = self._statements(writes) if self._mode == "batch" else {}
-        results = self._written(statements) if len(statements) >= BATCH_MIN_STATEMENTS else {}
+        results, invalid = dict[int, Result](), set[int]()
+        if len(statements) >= BATCH_MIN_STATEMENTS:
+            results, invalid = self._written(statements)
         alone = [place for place in range(len(writes)) if place not in results]
         results |= zip(alone, self._share(lambda place: self._write(writes[place]), alone), strict=True)
+        self._remember({statements[place].text for place in invalid if results[place].status in ACCEPTED})
         return tuple(results[place] for place in range(len(writes)))
 
-    def _warn(self, denied: Collection[str]) -> None:
-        """Warn once that batches are refused: nothing is lost, but each update costs one more request."""
-        if denied and not self._warned:
-            self._warned = True
-            log.warning("updates are refused in batches (%s) and sent one by one: %s", ", ".join(sorted(denied)), CURE)
+    def _remember(self, refused: Collection[str]) -> None:
+        """Note the forms of statements that were refused although the same update was accepted: all updates of a rule
+        have one form, and each would cost a request in vain.
+        """
+        if refused and len(self._refused_forms) < FORMS_MAX:
+            self._refused_forms.update(refused)
+            self._warn(INVALID_FORM)
+
+    def _warn(self, text: str, codes: Collection[str] = ()) -> None:
+        """Warn once that updates are sent on their own: nothing is lost, but that costs more requests."""
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning(text, *([", ".join(sorted(codes))] if codes else []))
 
     def _share(self, work: Callable[[T], S], things: Sequence[T]) -> Iterable[S]:
         """Map `work` over things in order, several at a time."""
@@ -112,15 +138,21 @@ class Writer:
             for place, write in enumerate(writes)
             if isinstance(write, Update)
         }
-        return {place: statement for place, statement in found.items() if statement is not None}
+        return {
+            place: statement
+            for place, statement in found.items()
+            if statement is not None and statement.text not in self._refused_forms
+        }
 
-    def _written(self, statements: dict[int, Statement]) -> dict[int, Result]:
-        """The results of statements that count; the others must be sent alone."""
+    def _written(self, statements: dict[int, Statement]) -> tuple[dict[int, Result], set[int]]:
+        """The results of statements that count, while the others must be sent alone; those refused as invalid."""
         batches = Batches(self._client, statements, self._pressure, self._share, self._fruitless_max)
         with suppress(*aws.ERRORS):  # the reasons are in what is left
             self._rounds(batches)
-        self._warn(batches.denied)
-        return batches.results | batches.left()
+        for codes, text in ((batches.denied, DENIED), (batches.failed, FAILED)):
+            if codes:
+                self._warn(text, codes)
+        return batches.results | batches.left(), batches.invalid
 
     def _pause(self, retry_state: RetryCallState) -> float:
         """Seconds before the next round."""

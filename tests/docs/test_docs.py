@@ -16,6 +16,7 @@ import botocore.session
 import pytest
 from ruamel.yaml import YAML
 
+from sync_rules.adapters import dynamodb
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.cli import main
 from sync_rules.cli.commands.check import report
@@ -151,7 +152,7 @@ def test_docs_name_the_metrics_and_variables_of_the_handlers():
     variables = {named(cells[0]) for cells in rows("docs/deploy.md", "environment variable")}
     paragraph = re.search(r"Metrics per rule, in namespace.*?(?:\n\n|\Z)", TEXTS["docs/deploy.md"], re.DOTALL)
     assert paragraph
-    made = {**vars(runtime), **vars(logs), **vars(inaccount)}
+    made = {**vars(runtime), **vars(logs), **vars(inaccount), **vars(dynamodb)}
     ours = {value for name, value in made.items() if name.isupper() and str(value).startswith("SYNC_RULES_")}
     assert variables == ours
     assert runtime.CALLS_TABLE in ours

@@ -6,6 +6,7 @@ The effect of a statement on an item is in the contract suite, on engines whose 
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.batch_writer import BATCH_MAX_STATEMENTS
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.partiql import BATCHED_MAX_BYTES, STATEMENT_MAX_CHARACTERS, statement_of
+from sync_rules.model.errors import UserError
 from sync_rules.model.writes import WRITTEN, Condition, Put, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply
 from tests.support.builders import exists, key, n, s, shop, update
@@ -125,8 +127,100 @@ def test_batch_that_is_refused_as_a_whole_is_written_one_by_one(caplog):
         assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
     assert waits == []
     (told,) = [record.getMessage() for record in caplog.records]  # once
-    assert told.startswith("updates are refused in batches (AccessDeniedException)")
+    assert told.startswith("updates may not be sent in batches (AccessDeniedException)")
     assert "PartiQLUpdate" in told
+
+
+class OneInvalid(Client):
+    """DynamoDB that refuses a request with an invalid statement as a whole, and accepts the same as an UpdateItem."""
+
+    def __init__(self, number, *, alone=None):
+        super().__init__()
+        self.number, self.alone = n(number), alone
+
+    def batch_execute_statement(self, **call):
+        self.calls.append(("batch_execute_statement", call))
+        values = [entry["Parameters"][0] for entry in call["Statements"]]
+        if self.number in values:
+            raise failed("ValidationException")
+        return answers(*[""] * len(values))
+
+    def update_item(self, **call):
+        self.calls.append(("update_item", call))
+        if self.alone is not None:
+            raise self.alone
+        return OK
+
+
+def test_invalid_statement_costs_its_neighbours_nothing_and_is_blamed_on_nobody(caplog):
+    """The other 24 share requests as before, the invalid one is an UpdateItem, and no permission is asked for."""
+    client = OneInvalid(7)
+    store, _ = store_on(client)
+    assert store.apply(Apply(updates(25))) == (WRITTEN,) * 25
+    assert [operation for operation, _ in client.calls].count("update_item") == 1
+    assert len(client.calls) < 13
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "refuses a statement as invalid" in told
+    assert "PartiQLUpdate" not in told
+
+
+def test_form_of_statement_that_was_refused_is_not_sent_again():
+    """All updates of a rule have one form: the next batch would be refused for the same reason."""
+    client = OneInvalid(7)
+    store, _ = store_on(client)
+    store.apply(Apply(updates(25)))
+    client.calls.clear()
+    assert store.apply(Apply(updates(3))) == (WRITTEN,) * 3
+    assert {operation for operation, _ in client.calls} == {"update_item"}
+
+
+def test_value_that_is_refused_keeps_its_rule_in_batches(caplog):
+    """The UpdateItem is refused too: not the form of the statement is wrong, and the next batch is one request."""
+    client = OneInvalid(7, alone=failed("ValidationException"))
+    store, _ = store_on(client)
+    results = store.apply(Apply(updates(25)))
+    assert [place for place, result in enumerate(results) if result != WRITTEN] == [7]
+    assert results[7].status is Status.REJECTED
+    client.calls.clear()
+    store.apply(Apply(updates(3)))
+    assert [operation for operation, _ in client.calls] == ["batch_execute_statement"]
+    assert not caplog.records
+
+
+def test_batch_that_fails_otherwise_is_not_blamed_on_permissions(caplog):
+    """Such as an emulator that does not know the operation."""
+    client = Client(failed("UnknownOperationException"), OK, OK)
+    store, _ = store_on(client)
+    assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith("updates fail in batches (UnknownOperationException)")
+    assert "SYNC_RULES_WRITES=update" in told
+    assert "permission" not in told
+
+
+@pytest.mark.parametrize(
+    ("given", "endpoint", "operation"),
+    [
+        ("batch", "http://127.0.0.1:9", "batch_execute_statement"),
+        ("update", "https://dynamodb.eu-west-1.amazonaws.com", "update_item"),
+        ("", "https://dynamodb.eu-west-1.amazonaws.com", "batch_execute_statement"),
+    ],
+)
+def test_batches_are_switched_by_a_variable(monkeypatch, given, endpoint, operation):
+    """On for an emulator, to try them; off on AWS, in an emergency; an empty variable says nothing."""
+    monkeypatch.setenv("SYNC_RULES_WRITES", given)
+    client = Client(*([answers("", "")] if operation == "batch_execute_statement" else [OK, OK]))
+    client.meta = SimpleNamespace(endpoint_url=endpoint)
+    store = DynamoStore(client, TABLES, workers=1)
+    assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
+    assert {called for called, _ in client.calls} == {operation}
+
+
+def test_variable_of_writes_is_one_of_two_words(monkeypatch):
+    """A misspelt switch must not be taken for the default."""
+    monkeypatch.setenv("SYNC_RULES_WRITES", "updates")
+    with pytest.raises(UserError, match="SYNC_RULES_WRITES is 'updates': expected batch or update"):
+        store_on(Client(), write_mode=None)
 
 
 @pytest.mark.parametrize("answer", [{}, {"Responses": [{}]}], ids=["none", "fewer"])
@@ -168,7 +262,7 @@ def test_puts_and_transactions_are_sent_alone_beside_a_batch():
 WHOLE = Update(
     order(1),
     ((("a",), n(1)), (("m", 'odd "name"'), s("x"))),
-    (("gone",),),
+    (("gone",), ("m", "too")),
     (
         exists(SHOP),
         Condition(Test.EQUALS, ("a",), n(0)),
@@ -179,11 +273,13 @@ WHOLE = Update(
 
 
 def test_statement_says_what_the_update_does():
-    """Names quoted, values as parameters, the guard after the whole key."""
+    """Names quoted, values as parameters, the guard after the whole key. SET has commas; REMOVE repeats the verb, which is
+    the only form that its page shows.
+    """
     statement = statement_of(WHOLE, SHOP)
     assert statement is not None
     assert statement.text == (
-        'UPDATE "real-shop" SET "a"=?, "m"."odd ""name"""=? REMOVE "gone"'
+        'UPDATE "real-shop" SET "a"=?, "m"."odd ""name"""=? REMOVE "gone" REMOVE "m"."too"'
         ' WHERE "PK"=? AND "SK"=? AND "a"=? AND "b" IS MISSING AND "c" IS NOT MISSING'
     )
     assert statement.parameters == (n(1), s("x"), s("USER#1"), s("ORDER#1"), n(0))
