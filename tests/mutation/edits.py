@@ -170,7 +170,7 @@ def _assign(node: ast.Assign) -> Wrong:
 
 
 def _return(node: ast.Return) -> Wrong:
-    if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+    if node.value is not None and not isinstance(node.value, ast.Constant):  # False, 0 and "" are often as good as None
         yield node, "return None"
 
 

@@ -294,6 +294,9 @@ UNSAYABLE = {
         SHOP, order(1), Condition(Test.EQUALS, ("m",), {"L": [{"M": {"x": {"NULL": True}}}]}), a=n(1)
     ),
     "dotted-name": Update(order(1), ((("a.b",), n(1)),), (), (exists(SHOP),)),
+    "dotted-name-beside-others": Update(
+        order(1), ((("a",), n(1)),), (("b",), ("c.d",)), (exists(SHOP), Condition(Test.EQUALS, ("e",), n(1)))
+    ),
     "index-in-name": Update(order(1), ((("a[0]",), n(1)),), (), (exists(SHOP),)),
     "too-long": Update(
         order(1), tuple(((f"{i:0200}",), n(1)) for i in range(STATEMENT_MAX_CHARACTERS // 200)), (), (exists(SHOP),)

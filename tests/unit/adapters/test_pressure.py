@@ -180,3 +180,25 @@ def test_pressure_spreads_those_that_wait():
     pauses = {pressure.pause() for _ in range(100)}
     assert len(pauses) > 90
     assert all(BATCH_WAIT_SECONDS / 2 <= pause <= BATCH_WAIT_SECONDS for pause in pauses)
+
+
+@pytest.mark.parametrize(
+    ("written", "factor"),
+    [
+        (0, 2),
+        (BETWEEN_THROTTLES_STATEMENTS - 1, 2),
+        (BETWEEN_THROTTLES_STATEMENTS, 1),
+        (2 * BETWEEN_THROTTLES_STATEMENTS, 1),
+        (2 * BETWEEN_THROTTLES_STATEMENTS + 1, 0.5),
+        (CALM_STATEMENTS - 1, 0.5),
+    ],
+)
+def test_pressure_adjusts_the_pause_by_what_was_written_in_between(written, factor):
+    """Few writes between two throttles double the pause, many halve it, and in between it stays."""
+    pressure = Pressure(lambda _least, most: most)
+    pressure.refused()
+    pressure.refused()
+    before = pressure.pause()
+    pressure.took(written)
+    pressure.refused()
+    assert (before, pressure.pause()) == (2 * BATCH_WAIT_SECONDS, 2 * BATCH_WAIT_SECONDS * factor)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.adapters.budget import BURST_SECONDS, RECOVERY_SECONDS, Rate
+from sync_rules.adapters.budget import BURST_SECONDS, RECOVERY_SECONDS, Rate, writes_at_once
 
 
 class Clock:
@@ -112,14 +112,21 @@ def test_rate_never_stands_still():
 
 
 def test_rate_stays_under_its_cap():
-    """A cap holds however much time passes, and goes when it is lifted."""
+    """A cap holds at once and however much time passes, and goes when it is lifted."""
     rate, clock = rate_of(100)
     rate.cap(20)
+    assert rate.units_per_second == 20
     clock.now += 1_000
     assert rate.units_per_second == 20
     rate.cap(1_000)
     clock.now += 1_000
     assert rate.units_per_second == 100
+
+
+@pytest.mark.parametrize(("rate", "most"), [(0, 200), (0.5, 1), (100, 10), (1_000_000, 200)])
+def test_rate_decides_how_many_writes_go_out_together(rate, most):
+    """As many as a tenth of a second allows, one at least; without a limit as many as any batch."""
+    assert writes_at_once(rate) == most
 
 
 def test_rate_is_shared_by_threads():

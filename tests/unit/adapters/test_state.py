@@ -145,3 +145,19 @@ def test_state_table_that_does_not_answer_is_named(code, words):
 def test_state_ids_stand_apart_from_others_in_the_table():
     """The same table may hold other things: what is ours has a prefix."""
     assert TableState(None, "t")._key("backfill") == {"id": {"S": state.PREFIX + "backfill"}}
+
+
+def test_state_asks_again_for_what_a_batch_left_out():
+    """Keys that DynamoDB did not process are asked for again, with all others of the next request."""
+    asked: list[int] = []
+
+    class Busy:
+        def batch_get_item(self, RequestItems):  # noqa: N803 -- as DynamoDB names it
+            keys = RequestItems["t"]["Keys"]
+            asked.append(len(keys))
+            items = [{**key, "document": {"S": "{}"}} for key in keys[:60]]
+            return {"Responses": {"t": items}, "UnprocessedKeys": {"t": {"Keys": keys[60:]}} if keys[60:] else {}}
+
+    names = [f"backfill/{number}" for number in range(150)]
+    assert TableState(Busy(), "t").load_many(names) == {name: {} for name in names}
+    assert asked == [100, 90, 30]
