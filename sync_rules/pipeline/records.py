@@ -89,8 +89,11 @@ def _read_record(record: object, position: str, rules: Rules, names: Names) -> C
     if key is None:
         expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
         raise RecordError(f"the keys of a record are not those of table {table.name}: expected {expected}")
-    new = read_image(data["NewImage"], names) if data.get("NewImage") else None
-    old = read_image(data["OldImage"], names) if data.get("OldImage") else None
+    try:
+        new = read_image(data["NewImage"], names) if data.get("NewImage") else None
+        old = read_image(data["OldImage"], names) if data.get("OldImage") else None
+    except RecordError as error:
+        return Failure(_concerned(key, rules), key, str(error), position)
     if lacking := _lacking(body, data, old, new):
         reason = (
             f"a record of table {table.name} lacks its {lacking} image (stream view type"

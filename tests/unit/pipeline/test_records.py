@@ -293,6 +293,19 @@ def test_records_a_damaged_record_is_a_failure_or_harmless():
             assert scene.item(good.key).get("user_name") == s("Ada"), (at, by)
 
 
+def test_records_whose_image_cannot_be_read_name_their_item():
+    """A record with readable keys is a failure of that item and of its rules, whatever is wrong with its images."""
+    found, order = 0, key(SHOP.tables["shop"], "USER#1", "ORDER#1")
+    for image in ("NewImage", "OldImage"):
+        whole = damaged(WHOLE["Records"][0], ("dynamodb", "OldImage"), WHOLE["Records"][0]["dynamodb"]["NewImage"])
+        for at in places(whole["dynamodb"][image]):
+            for by in DAMAGE:
+                _, failures = read({"Records": [damaged(whole, ("dynamodb", image, *at), by)]})
+                assert {(one.key, one.rule, one.position) for one in failures} <= {(order, "user-name-on-orders", "100")}
+                found += len(failures)
+    assert found > 100  # some damage is another item that DynamoDB could hold
+
+
 @pytest.mark.parametrize("event", [[], None, "text", 5])
 def test_records_an_event_that_is_no_map_is_a_failure(event):
     """An event of another shape is one failure that says what was expected."""
