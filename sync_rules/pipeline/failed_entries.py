@@ -194,7 +194,8 @@ def grouped(entries: Iterable[tuple[Entry, Failed | RecordError]]) -> list[Group
         group = groups.setdefault((fresh.sort, fresh.what, fresh.reason), fresh)
         group.count += 1
         if isinstance(one, FailureRecord):
-            group.items.add(hash((one.table, json.dumps(one.key, sort_keys=True))))
+            table, key = one.about
+            group.items.add(hash((table, json.dumps(key, sort_keys=True))))
         if group is not fresh:
             group.records += fresh.records
             group.first = min(filter(None, (group.first, fresh.first)), default=None)
@@ -205,7 +206,8 @@ def grouped(entries: Iterable[tuple[Entry, Failed | RecordError]]) -> list[Group
 def _group_of(entry: Entry, one: Failed | RecordError) -> Group:
     match one:
         case FailureRecord():
-            example = json.dumps(one.key) if one.key is not None else entry.where
+            _, key = one.about
+            example = entry.where if key is None else json.dumps(key)
             return Group("failures", one.rule, one.reason, first=one.first, last=one.last, example=example)
         case GivenUp():
             what = f"{one.condition or 'given up'} in {one.span.shard_id or 'an unknown shard'}"

@@ -17,7 +17,7 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.rules.key_json import typed
-from sync_rules.rules.ledger import without_amount
+from sync_rules.rules.ledger import keeps_books, without_amount
 
 PlainKey = Mapping[str, str]
 
@@ -86,6 +86,11 @@ class FailureRecord:
     element: str | None = None
     call: str = ""
     body: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def about(self) -> tuple[str | None, PlainKey | None]:
+        """The item that people know: of a rule that keeps books, the one that is not counted, and not its entry."""
+        return self.member if self.member is not None and keeps_books(self.rule) else (self.table, self.key)
 
     def again(self, reason: str, at: datetime) -> dict[str, Any]:
         """The record of the same failure after a failed retry, for JSON: the first time stays, the reason is new."""

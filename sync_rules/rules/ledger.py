@@ -151,6 +151,11 @@ def nowhere(rule: str, table: Table, key: ItemKey) -> ItemKey:
     return ItemKey(table.name, tuple((attribute.name, attribute.type, value) for attribute, value in values))
 
 
+def keeps_books(rule: str) -> bool:
+    """True for the name of a rule that writes on items of a ledger, each of which stands for one of the application."""
+    return rule.endswith(".ledger")
+
+
 def without_amount(key: ItemKey) -> ItemKey:
     """The key as it may be shown: in that of a rank item, the amount is a value of its child."""
     if len(key.values) != 2:  # noqa: PLR2004 - partition and sort

@@ -1,6 +1,6 @@
 """`sync-rules failures`: recorded failures in groups: failure records, batches that were given up, messages.
 
-Exit code 0 when there are none, 1 when there are some, 2 for a mistake in the input.
+Exit code 0 when there are none or they were dropped, 1 when there are some, 2 for a mistake in the input.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -24,7 +25,7 @@ from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.jobs.consume.run import Files
-from sync_rules.jobs.redrive.work import titles_of
+from sync_rules.jobs.redrive.work import DROP, is_gone, titles_of
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
@@ -81,12 +82,20 @@ def failures(
     bucket: opt.Buckets = None,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Remove failure records and messages of rules that no longer exist in RULES.")
+    ] = False,
     as_json: opt.JsonLines = False,
 ) -> int:
-    """Show recorded failures by rule and reason, with count and time. Nothing is removed."""
+    """Show recorded failures by rule and reason, with count and time. Nothing is removed without --drop."""
     rules = None if rules_file is None else load_rules(rules_file)
-    only = None if not rule else titles_named(rule, rules)
     given = Places([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
+    if drop:
+        if rules is None:
+            raise UserError("--drop: give the rules file too: it says which rules no longer exist")
+        _dropped(given, rules, _titles_gone(rule or [], rules), as_json=as_json)
+        return 0
+    only = None if not rule else titles_named(rule, rules)
     places = given.places(peek=True)
     try:
         groups = grouped(_wanted(places, only))
@@ -112,6 +121,34 @@ def titles_named(names: list[str], rules: Rules | None) -> frozenset[str]:
     return titles
 
 
+def _titles_gone(names: list[str], rules: Rules) -> frozenset[str] | None:
+    """The titles of rules that no longer exist, as named; None for all. Raises UserError for a rule that exists."""
+    for name in names:
+        if not is_gone([name], rules):
+            raise UserError(f"--drop: rule {name} exists, and its failures may still matter. Retry them with redrive")
+    return frozenset(name.partition(".")[0] for name in names) or None
+
+
+def _dropped(given: Places, rules: Rules, only: frozenset[str] | None, *, as_json: bool) -> None:
+    """Remove the failure records and messages of rules that no longer exist, and print how many of which."""
+    places = given.places()
+    dropped: Counter[str] = Counter()
+    try:
+        for place in places:
+            for entry, body in _wanted([place], only):
+                names = None if isinstance(body, RecordError) else titles_of(body)
+                if names is not None and is_gone(names, rules):
+                    place.remove(entry)
+                    dropped[", ".join(sorted(names))] += 1
+    finally:
+        for place in places:
+            place.close()
+    for name, count in sorted(dropped.items()):
+        print(json.dumps({"dropped": name, "count": count}) if as_json else visible(f"dropped: {count:,} of {name}"))
+    if not dropped and not as_json:
+        print("no failures of rules that no longer exist")
+
+
 def _wanted(places: list[FailureStore], only: frozenset[str] | None) -> Iterator[tuple[Entry, Failed | RecordError]]:
     for place in places:
         for entry in place.entries():
@@ -125,9 +162,8 @@ def _wanted(places: list[FailureStore], only: frozenset[str] | None) -> Iterator
 
 
 def _gone(groups: list[Group], rules: Rules) -> frozenset[str]:
-    titles = {rule.title for rule in rules.rules.values()}
-    about = {group.what for group in groups if group.sort == "failures" and group.what}
-    return frozenset(what for what in about if not titles & {name.partition(".")[0] for name in what.split(", ")})
+    about = {group.what for group in groups if group.sort == "failures"}
+    return frozenset(what for what in about if is_gone(what.split(", "), rules))
 
 
 def _plain(group: Group) -> dict[str, Any]:
@@ -170,7 +206,9 @@ def show(groups: list[Group], gone: frozenset[str], queues: list[FailedMessages]
     for queue in queues:
         sample = "the first " if queue.count >= PEEKED_MAX_MESSAGES else ""
         print(f"queue {queue.name}: {sample}{counted(queue.count, 'message')} received; the queue may hold more")
-    if groups:
+    if any(group.what in gone for group in groups):
+        print(f"to remove those of rules that no longer exist: `{DROP}`, with the same files, queues and buckets")
+    if any(group.what not in gone for group in groups):
         print(NEXT)
 
 

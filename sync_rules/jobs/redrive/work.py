@@ -39,6 +39,7 @@ from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 SOURCE_DELETED: Final = "SourceDeleted"  # what `on_delete: restrict` reports
+DROP: Final = "sync-rules failures RULES --drop"
 REPAIR: Final = "`sync-rules verify --repair` repairs it"
 
 
@@ -75,7 +76,7 @@ def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work
         return _of_record(failure, failure.key, rules, bounds)
     rule = rules.named(failure.rule)
     if rule is None:
-        raise RecordError(f"there is no rule {failure.rule!r} any more")
+        raise _gone(failure.rule)
     if isinstance(rule, EffectRule):
         raise _too_little(rule)
     if isinstance(rule, PartRule):
@@ -87,6 +88,10 @@ def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work
     if one is None or not isinstance(rule, TargetRule) or rule not in one.rules:
         raise _about_others(rule)
     return _pulled(replace(one, rules=(rule,)), rule, rules, bounds)
+
+
+def _gone(name: str) -> RecordError:
+    return RecordError(f"there is no rule {name!r} any more: `{DROP}` removes it")
 
 
 def _too_little(rule: Rule) -> RecordError:
@@ -124,9 +129,7 @@ def _of_record(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> 
     titles = set(failure.rule.split(", "))
     concerned = [rule for rule in rules.rules.values() if rule.title in titles or rule.renamed_from in titles]
     if not concerned:
-        raise RecordError(
-            f"there is no rule {failure.rule!r} any more" if failure.rule else "no rule speaks of its item"
-        )
+        raise _gone(failure.rule) if failure.rule else RecordError("no rule speaks of its item")
     for rule in concerned:
         if isinstance(rule, EffectRule):
             raise _too_little(rule)
@@ -247,6 +250,13 @@ def titles_of(body: Failed, rules: Rules | None = None) -> frozenset[str] | None
     return frozenset(rule.title if rule else name.partition(".")[0] for name, rule in zip(names, now, strict=True))
 
 
+def is_gone(names: Iterable[str], rules: Rules) -> bool:
+    """True if none of these rules exists any more, under another name or as a part of another rule either."""
+    known = {rule.title for rule in rules.rules.values()}
+    names = tuple(name for name in names if name)
+    return bool(names) and not any(rules.named(name) or name.partition(".")[0] in known for name in names)
+
+
 def described(body: Failed) -> str:
     """One line about the retry of an entry: keys, never a value."""
     match body:
@@ -257,8 +267,9 @@ def described(body: Failed) -> str:
             of = f", of {body.function}" if body.function else ""
             return f"{body.records or 'the'} records of {where}{held}{of}"
         case FailureRecord():
-            key = "no key" if body.key is None else ", ".join(map(visible, body.key.values()))
-            return f"{body.rule or 'no rule'} on {body.table}[{key}]: {body.reason}"
+            table, key = body.about
+            shown = "no key" if key is None else ", ".join(map(visible, key.values()))
+            return f"{body.rule or 'no rule'} on {table}[{shown}]: {body.reason}"
         case PushMessage():
             return f"push of {printable(body.source)} for {', '.join(body.rules)}"
         case ChunkMessage():

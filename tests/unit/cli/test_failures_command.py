@@ -13,10 +13,11 @@ from sync_rules.adapters import aws, sqs
 from sync_rules.cli import main
 from sync_rules.cli.commands.failures import lines as table_lines
 from sync_rules.cli.commands.failures import show
+from sync_rules.jobs.redrive.work import described
 from sync_rules.model.items import Failure, ItemKey
-from sync_rules.pipeline.failed_entries import Group
+from sync_rules.pipeline.failed_entries import Group, read_entry
 from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import PullMessage, encode
+from sync_rules.pipeline.messages import PartMessage, PullMessage, encode
 from tests.unit.pipeline.test_failed_entries import batch
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -206,3 +207,82 @@ def test_failures_show_says_that_a_queue_holds_more(capsys):
 
     show([Group("messages", "pull message", "", 1000)], frozenset(), [Looked()])
     assert "queue failed: the first 1,000 messages received; the queue may hold more" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- counters, and rules that are gone
+def test_failures_of_a_counter_show_the_item_that_is_not_counted(failures, tmp_path):
+    """The key in the ledger means nothing to people: the item is shown and counted, by redrive too."""
+    children = [ItemKey("orders", (("id", "S", name),)) for name in ("a", "b")]
+    entry = ItemKey("ledger", (("PK", "S", "spent/?"), ("SK", "S", "a-digest")))
+    bodies = [failure_record(Failure("spent.ledger", entry, "NotANumber", member=one), AT) for one in children]
+    lines(tmp_path / "f", *bodies, bodies[0])
+    _, (row,) = failures("--file", str(tmp_path / "f"))
+    assert (row["what"], row["count"], row["items"], row["example"]) == ("spent.ledger", 3, 2, {"id": "a"})
+    assert described(read_entry(json.dumps(bodies[1]))) == "spent.ledger on orders[b]: NotANumber"
+
+
+def test_failures_drops_those_of_rules_that_are_gone(failures, tmp_path):
+    """--drop removes records and messages of rules that no longer exist, of one rule if it is named, and no others; the
+    advice says so, and does not offer to retry what cannot be.
+    """
+    (tmp_path / "rules.yaml").write_text(RULES.replace("{derive:", "{renamed_from: old, derive:"))
+    gone = [told("gone"), told("gone.parent"), told("away, gone"), encode(PartMessage("away", KEY, None, ""))]
+    kept = [
+        told(),
+        told("gone, names"),
+        told("names.part"),
+        told("old"),
+        told(""),
+        encode(PullMessage(KEY)),
+        batch(),
+        "{",
+    ]
+    lines(tmp_path / "f", *gone, *kept)
+    _, text = failures("rules.yaml", "--file", "f", as_json=False)
+    assert text.splitlines()[-2:] == [
+        "to remove those of rules that no longer exist: `sync-rules failures RULES --drop`, with the same files, queues and buckets",
+        "to retry them: `sync-rules redrive`, with the same files, queues and buckets",
+    ]
+    before = (tmp_path / "f").read_text().splitlines()
+    assert failures("rules.yaml", "--file", "f", "--drop", "--rule", "away") == (
+        0, [{"dropped": "away", "count": 1}, {"dropped": "away, gone", "count": 1}],
+    )  # fmt: skip
+    assert failures("rules.yaml", "--file", "f", "--drop", as_json=False) == (0, "dropped: 2 of gone\n")
+    assert (tmp_path / "f").read_text().splitlines() == before[len(gone) :]
+    code, text = failures("rules.yaml", "--file", "f", "--drop", as_json=False)
+    assert (code, text) == (0, "no failures of rules that no longer exist\n")
+
+
+def test_failures_of_gone_rules_alone_are_not_offered_for_redrive(failures, tmp_path):
+    """Only the removal is advised, if nothing can be retried."""
+    (tmp_path / "rules.yaml").write_text(RULES)
+    lines(tmp_path / "f", told("gone"))
+    _, text = failures("rules.yaml", "--file", "f", as_json=False)
+    assert "--drop" in text
+    assert "redrive" not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--drop"], "give the rules file too"), (["rules.yaml", "--drop", "--rule", "names"], "rule names exists")],
+)
+def test_failures_drops_nothing_by_mistake(failures, tmp_path, options, words):
+    """Without rules nothing is known to be gone, and failures of a rule that exists are not thrown away."""
+    (tmp_path / "rules.yaml").write_text(RULES)
+    lines(tmp_path / "f", told(), told("gone"))
+    code, _ = failures(*options, "--file", "f", as_json=False)
+    assert code == 2
+    assert words in failures.err
+    assert len((tmp_path / "f").read_text().splitlines()) == 2
+
+
+def test_failures_drops_from_queues(failures, cloud, tmp_path):
+    """Messages of rules that are gone leave the queue; the others are there for the next reader."""
+    (tmp_path / "rules.yaml").write_text(RULES)
+    queues, _ = cloud
+    url = queues.create_queue(QueueName="failed")["QueueUrl"]
+    for body in (told(), told("gone"), told("gone")):
+        queues.send_message(QueueUrl=url, MessageBody=json.dumps(body))
+    assert failures("rules.yaml", "--queue", url, "--drop") == (0, [{"dropped": "gone", "count": 2}])
+    _, rows = failures("rules.yaml", "--queue", url)
+    assert [(row["what"], row["count"]) for row in rows] == [("names", 1)]

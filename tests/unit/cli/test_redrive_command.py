@@ -142,7 +142,7 @@ def test_redrive_keeps_what_fails_again(command):
     assert code == 1
     assert out == [
         f"{file}:1: failed again: ItemTooLarge · names on shop[USER#1, ORDER#a]: Old",
-        f"{file}:3: cannot be retried: there is no rule 'gone' any more · gone on shop[USER#1, ORDER#b]: ItemTooLarge",
+        f"{file}:3: cannot be retried: there is no rule 'gone' any more: `sync-rules failures RULES --drop` removes it · gone on shop[USER#1, ORDER#b]: ItemTooLarge",
         f"{file}:4: cannot be retried: not JSON · ?",
         "1 retried and removed, 1 written, 1 failed again, and kept, 2 cannot be retried, and kept",
     ]

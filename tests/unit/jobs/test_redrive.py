@@ -498,8 +498,10 @@ def test_redrive_names_what_cannot_be_put_through():
     odd = scene.at("parts", "p")
     half = at._replace(values=(at.values[0], ("sk", *at.values[1][1:])))
     told = {
-        "there is no rule 'gone' any more": failure("gone", at),
-        "there is no rule 'a, b' any more": failure("a, b", at, position="7"),
+        "there is no rule 'gone' any more: `sync-rules failures RULES --drop` removes it": failure("gone", at),
+        "there is no rule 'a, b' any more: `sync-rules failures RULES --drop` removes it": failure(
+            "a, b", at, position="7"
+        ),
         "no rule speaks of its item": failure("", at, position="7"),
         "could not be read": failure("", None, position="7"),
         "the rules have no table 'shops'": {**failure("names", at), "table": "shops"},
