@@ -13,6 +13,7 @@ from random import Random
 from typing import Final
 
 from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.sizes import shrank_from
 from sync_rules.model.values import Item
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
 
@@ -145,7 +146,7 @@ class Arrivals:
     def record(self, key: ItemKey, old: Item | None, new: Item | None, *, expired: bool = False) -> None:
         """Add the record of a change."""
         self.position += 1
-        self._records.put(Change(key, old, new, str(self.position), expired=expired))
+        self._records.put(Change(key, old, new, str(self.position), expired=expired, shrank_from=shrank_from(old, new)))
 
     def send(self, message: Message, delay_seconds: int) -> None:
         """Add a message. A delayed one comes after everything else."""

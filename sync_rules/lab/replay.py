@@ -27,6 +27,7 @@ from sync_rules.lab.scenario_form import ByTable
 from sync_rules.lab.scenario_reader import ScenarioReader
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.sizes import shrank_from
 from sync_rules.model.values import Item, same, show_path
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.failure_records import printable, shown_key
@@ -271,7 +272,7 @@ class Replay:
 
     # ---------------------------------------------------------------- events
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
-        change = Change(key, old, new, str(len(self.events) + 1))
+        change = Change(key, old, new, str(len(self.events) + 1), shrank_from=shrank_from(old, new))
         self.events.append(Event(self._by, change, self._record if self._by == "record" else 0))
         if self._on_change is not None:
             self._on_change(key, old, new)

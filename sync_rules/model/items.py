@@ -40,7 +40,8 @@ class Change:
     `position` is the sequence number by which a failure of this record is reported; `created_ms` is when DynamoDB
     says the change was made (milliseconds since the epoch; the service rounds it down to the second). `in_order` is
     False where records of one item may overtake each other (Kinesis Data Streams), so that the image may be an old one.
-    `expired`: DynamoDB deleted the item, by Time to Live.
+    `expired`: DynamoDB deleted the item, by Time to Live. `shrank_from` is how large an item was, in bytes, that became
+    smaller and was large: a copy that had no room may have it now.
     """
 
     key: ItemKey
@@ -50,6 +51,7 @@ class Change:
     created_ms: int | None = None
     in_order: bool = True
     expired: bool = False
+    shrank_from: int = field(default=0, compare=False)
 
 
 class Outcome(Enum):

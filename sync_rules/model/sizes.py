@@ -15,6 +15,8 @@ from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYT
 from sync_rules.model.values import AttributeValue, Item
 
 ITEM_MAX_BYTES = 400 * 1024  # DynamoDB quota "Item size", names and values together
+ROOM_LEAST_BYTES = 16 * 1024  # a smaller item has room for any copy of up to 384 KB
+FULL_BYTES = ITEM_MAX_BYTES - ROOM_LEAST_BYTES  # a smaller one has room for any element of a set
 DOCUMENT_BYTES = 3
 ELEMENT_BYTES = 1
 
@@ -22,6 +24,14 @@ ELEMENT_BYTES = 1
 def item_bytes(item: Item) -> int:
     """The size of an item: every attribute name and value."""
     return sum(_text_bytes(name) + value_bytes(value) for name, value in item.items())
+
+
+def shrank_from(old: Item | None, new: Item | None) -> int:
+    """The size that an item had, if it was large and became smaller, so that there may be room in it now; else 0."""
+    if not old or not new:
+        return 0
+    before = item_bytes(old)
+    return before if before >= ROOM_LEAST_BYTES and item_bytes(new) < before else 0
 
 
 def value_bytes(value: AttributeValue) -> int:

@@ -1,14 +1,15 @@
-"""Bounds on repetition: one item written too often, one failure reported too often."""
+"""Bounds on repetition: one item written too often, one failure reported too often, one item looked at too often."""
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.limits import Limits
+from sync_rules.pipeline.messages import Look, Message, PartMessage, PullMessage
 from sync_rules.pipeline.requests import Failures, Host
 
 
@@ -69,3 +70,45 @@ class DeduplicatedFailures:
         self._kept.move_to_end(known)
         if len(self._kept) > self.limits.failures_remembered_max_items:
             self._kept.popitem(last=False)
+
+
+@dataclass
+class LooksToCome:
+    """The looks that this process sent and that are not due yet. A target that stays parked has one chain of looks,
+    whatever else asks for one: a look serves all that asked before it begins. What is stuck after it has another.
+    """
+
+    limits: Limits
+    host: Host
+    _due: OrderedDict[Look, dict[str, float]] = field(default_factory=OrderedDict)  # when, by rule
+
+    def __post_init__(self) -> None:
+        self._lock = self.host.lock()
+
+    def to_come(self, message: Look, rules: tuple[str, ...]) -> bool:
+        """True if a look at the same work is still to come for each of these rules. The look that goes on with a chain
+        is sent in any case.
+        """
+        now = self.host.monotonic()
+        with self._lock:
+            due = self._due.get(_same_look(message), {})
+            return message.attempt == 1 and all(due.get(rule, now) > now for rule in rules)
+
+    def sent(self, message: Look, rules: tuple[str, ...], delay_seconds: int) -> None:
+        """Note when a look is due."""
+        look = _same_look(message)
+        with self._lock:
+            self._due.setdefault(look, {}).update(dict.fromkeys(rules, self.host.monotonic() + delay_seconds))
+            self._due.move_to_end(look)
+            if len(self._due) > self.limits.failures_remembered_max_items:
+                self._due.popitem(last=False)
+
+    def begins(self, message: Message) -> None:
+        """Forget a look, which begins: it no longer serves what asks from now on."""
+        if isinstance(message, PullMessage | PartMessage):
+            with self._lock:
+                self._due.pop(_same_look(message), None)
+
+
+def _same_look(message: Look) -> Look:
+    return replace(message, attempt=0)

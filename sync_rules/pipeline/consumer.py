@@ -26,7 +26,7 @@ from typing import Any
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures
+from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, LooksToCome
 from sync_rules.pipeline.effects import run_effect, run_message
 from sync_rules.pipeline.fanout import process_chunks, pull, push
 from sync_rules.pipeline.handover import spread
@@ -91,7 +91,9 @@ class Consumer:
     ) -> None:
         self.rules = rules
         self.limits = limits or Limits()
-        self.world = replace(world, failures=DeduplicatedFailures(world.failures, self.limits, host))
+        self._looks = LooksToCome(self.limits, host)
+        failures = DeduplicatedFailures(world.failures, self.limits, host)
+        self.world = replace(world, failures=failures, looks=self._looks)
         self.telemetry = telemetry or Telemetry()
         self._now = host.now
         self._breaker = Breaker(self.limits, host.monotonic)
@@ -121,6 +123,7 @@ class Consumer:
         if bounds.out_of_time():  # it would only be handed over, for ever
             raise StoreError(OUT_OF_TIME, f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
         self._begin()
+        self._looks.begins(message)
         report = run_work(process_message(message, self.rules, bounds), self.world)
         self._count(report)
         if report.failed:

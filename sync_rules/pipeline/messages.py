@@ -92,6 +92,7 @@ class CallMessage:
         return replace(self, change=replace(self.change, old=None, new=None), kept=place)
 
 
+Look = PullMessage | PartMessage  # at one thing, which may be parked
 Message = PushMessage | ChunkMessage | PullMessage | PartMessage | CallMessage
 KINDS: Final[Mapping[type[Message], str]] = {
     PushMessage: "push",
@@ -109,8 +110,10 @@ def encode(message: Message) -> str:
         body["targets"] = _folded(message.targets)
     elif isinstance(message, PushMessage) and not message.spread:
         del body["spread"]  # so that an older version can read it
-    elif isinstance(message, CallMessage) and not message.kept:
-        del body["kept"]
+    elif isinstance(message, CallMessage):
+        del body["change"]["shrank_from"]  # a call does not ask for it
+        if not message.kept:
+            del body["kept"]
     return _text(body)
 
 

@@ -18,6 +18,7 @@ from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.numbers import SPELLING
 from sync_rules.model.values import AttributeValue, Item, Names
+from sync_rules.rules.record_filter import room_made
 from sync_rules.rules.ruleset import Rules
 
 STREAM_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/")
@@ -106,7 +107,8 @@ def _read_record(record: object, position: str, rules: Rules, names: Names) -> C
         old = {**old, **keys}
     created_ms = _milliseconds(data.get("ApproximateCreationDateTime"))
     expired = new is None and _identity(body) == TIME_TO_LIVE
-    return Change(key, old, new, position, created_ms, in_order=not wrapped, expired=expired)
+    room = room_made(data)
+    return Change(key, old, new, position, created_ms, in_order=not wrapped, expired=expired, shrank_from=room)
 
 
 def _lacking(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None, new: Item | None) -> str:

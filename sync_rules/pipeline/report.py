@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, Failure, ItemKey, Outcome
@@ -25,19 +25,27 @@ class Unfinished:
     parts: tuple[Part, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A later look at what was parked: after how long, and for which rules."""
+
+    delay_seconds: int
+    rules: tuple[str, ...]
+
+
 @dataclass
 class Report:
     """Outcomes per rule, the items written, the items that could not be finished, and per rule the time of the oldest
-    change processed (milliseconds since the epoch). `retries` has the messages that retry parked items, each with its
-    delay in seconds; `calls_failed` counts failed calls, by rule and error; `rebuilt` names the rules of which parts
-    were made anew, `hanging` those whose call did not end.
+    change processed (milliseconds since the epoch). `retries` has the messages that retry parked items; `calls_failed`
+    counts failed calls, by rule and error; `rebuilt` names the rules of which parts were made anew, `hanging` those
+    whose call did not end.
     """
 
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     written: set[ItemKey] = field(default_factory=set)
     failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
     since_ms: dict[str, int] = field(default_factory=dict)
-    retries: dict[ItemKey, dict[Message, int]] = field(default_factory=dict)
+    retries: dict[ItemKey, dict[Message, Retry]] = field(default_factory=dict)
     calls_failed: Counter[str] = field(default_factory=Counter)
     hanging: set[str] = field(default_factory=set)
     rebuilt: set[str] = field(default_factory=set)
@@ -51,7 +59,8 @@ class Report:
         self.calls_failed.update(other.calls_failed)
         self.hanging |= other.hanging
         for key, looks in other.retries.items():
-            self.retries.setdefault(key, {}).update(looks)
+            for message, retry in looks.items():
+                self._retry(key, message, retry)
         for key, unfinished in other.failed.items():
             self.note(key, unfinished)
 
@@ -81,7 +90,14 @@ class Report:
         for failure in failures:
             self.outcomes[failure.rule, Outcome.PARKED] += 1
         if attempt < bounds.limits.parked_max_looks:
-            self.retries.setdefault(message.target, {})[message] = bounds.limits.parked_delay_seconds(attempt)
+            delay = bounds.limits.parked_delay_seconds(attempt)
+            self._retry(message.target, message, Retry(delay, tuple(failure.rule for failure in failures)))
+
+    def _retry(self, key: ItemKey, message: Message, retry: Retry) -> None:
+        """Remember a look; one that several rules ask for is one."""
+        looks = self.retries.setdefault(key, {})
+        before = looks.get(message, Retry(retry.delay_seconds, ()))
+        looks[message] = replace(retry, rules=tuple(dict.fromkeys([*before.rules, *retry.rules])))
 
     def keep_unlisted(self, items: Iterable[tuple[str, ItemKey]]) -> Work[None]:
         """Keep a failure record, by rule, of each item that an index does not list. Nothing else is wrong with it yet,
@@ -115,9 +131,9 @@ def retry_parked(report: Report) -> Work[None]:
     again anyway, and each delivery would add one more message.
     """
     for key, looks in report.retries.items():
-        for message, delay_seconds in looks.items() if key not in report.failed else ():
+        for message, retry in looks.items() if key not in report.failed else ():
             try:
-                yield Later(message, delay_seconds)
+                yield Later(message, retry.delay_seconds, retry.rules)
             except StoreError as error:
                 report.note(key, Unfinished((), str(error)))
     report.retries = {}

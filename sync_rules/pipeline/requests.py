@@ -18,7 +18,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item, Names
 from sync_rules.model.writes import Result, Status, Write
-from sync_rules.pipeline.messages import CallMessage, Message
+from sync_rules.pipeline.messages import CallMessage, Look, Message, PartMessage, PullMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,15 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Send a message to be processed after a delay, at least once. Answer: None, once the message is safe."""
+    """Send a message to be processed after a delay, at least once. Answer: None, once the message is safe.
+
+    `rules` are those that are parked, if the message is a look at parked work: nothing is sent while a look for each of
+    them is still to come, because one look serves all that asked for it before it began.
+    """
 
     message: Message
     delay_seconds: int = 0
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,16 @@ class Failures(Protocol):
 
     def park(self, failure: Failure) -> None:
         """Returns once the record is safe. Raises StoreError."""
+
+
+class Looks(Protocol):
+    """Knows which looks at parked work are still to come."""
+
+    def to_come(self, message: Look, rules: tuple[str, ...]) -> bool:
+        """True if a look at the same work was sent for each of these rules, and is not due yet."""
+
+    def sent(self, message: Look, rules: tuple[str, ...], delay_seconds: int) -> None:
+        """Note a look that is safe in the queue."""
 
 
 class Archive(Protocol):
@@ -235,6 +250,7 @@ class World:
     archive: Archive = NOBODY
     caller: Caller = NOBODY
     kept: KeptCalls = NOBODY
+    looks: Looks | None = None
 
     def answer(self, request: Request) -> Any:
         match request:
@@ -247,13 +263,21 @@ class World:
             case Apply():
                 return self.store.apply(request)
             case Later():
-                return self.queue.send(request.message, request.delay_seconds)
+                return self._send(request)
             case Park():
                 return self.failures.park(request.failure)
             case Keep():
                 return self.archive.keep(request)
             case _:
                 return self._of_effect(request)
+
+    def _send(self, request: Later) -> None:
+        message, looks = request.message, self.looks
+        if looks is None or not request.rules or not isinstance(message, PullMessage | PartMessage):
+            self.queue.send(message, request.delay_seconds)
+        elif not looks.to_come(message, request.rules):
+            self.queue.send(message, request.delay_seconds)
+            looks.sent(message, request.rules, request.delay_seconds)
 
     def _of_effect(self, request: Call | KeepCall | FetchCall) -> Any:
         match request:

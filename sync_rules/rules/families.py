@@ -108,10 +108,12 @@ class TargetRule(Rule):
 
     def pulls(self, change: Change) -> bool:
         """True if this record of a target, whoever wrote it, is a reason to look at the target: it came, or changed in
-        something relevant, or in the maps that its copies stand in.
+        something relevant, or in the maps that its copies stand in, or became smaller: a copy may have room now.
         """
         if change.new is None or change.old is None:
             return change.new is not None
+        if change.shrank_from:
+            return True
         if changed(change.old, change.new, self.relevant_paths):
             return True
         return any(standing(change.old, path) != standing(change.new, path) for path in self._maps)

@@ -1,8 +1,8 @@
 """Filters stream records that can concern no rule, by raw attribute values, before anything of them is read.
 
 Invariant: a record is left out only if its key is of no entity that a rule speaks of, or if both images are there and
-agree in every attribute that a rule watches; when in doubt it passes. Our own writes come back on the stream, so most
-records end here.
+agree in every attribute that a rule watches, and made no room in a large item; when in doubt it passes. Our own writes
+come back on the stream, so most records end here.
 """
 
 from __future__ import annotations
@@ -11,11 +11,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from sync_rules.model.entities import Entity, Table
+from sync_rules.model.sizes import ROOM_LEAST_BYTES, shrank_from
 from sync_rules.model.templates import Beginnings
 from sync_rules.model.values import Names
 from sync_rules.rules.rule import Rule, attributes_read
 
 Watched = Names  # None: any change may concern a rule
+
+
+def room_made(data: Mapping[str, Any]) -> int:
+    """The size that an item had, if this record (its `dynamodb` part) made a large item smaller; else 0. Nothing is
+    computed of a small item, if the record says its size.
+    """
+    if data.get("SizeBytes", ROOM_LEAST_BYTES) < ROOM_LEAST_BYTES:
+        return 0
+    return shrank_from(data.get("OldImage"), data.get("NewImage"))
 
 
 class RecordFilter:
@@ -54,7 +64,9 @@ class RecordFilter:
                 if begins in of_sort.values:
                     more = of_sort.values[begins]
                     watched = more if watched is False else _both(watched, more)
-        return False if watched is False or not _touches(watched, data) else watched
+        if watched is False or not (_touches(watched, data) or room_made(data)):
+            return False
+        return watched
 
 
 def _touches(watched: Watched, data: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.numbers import respelt
+from sync_rules.model.sizes import FULL_BYTES
 from sync_rules.model.templates import Fields, Template, as_text, parse_template
 from sync_rules.model.values import AttributeValue, Item, Path, same
 from sync_rules.model.where import Where
@@ -162,11 +163,11 @@ class CollectRule(ListingRule, PartRule):
 
     def pushes(self, change: Change) -> bool:
         """A node came: its edges may be older than it. What is put into its set or taken out later, its record shows,
-        unless there was something that is no set: nothing could be put into that.
+        unless there was something that is no set, or the node was full: nothing could be put into that.
         """
         if change.new is None or change.old is None:
             return change.new is not None
-        return self._misfit(change.old) and not self._misfit(change.new)
+        return change.shrank_from >= FULL_BYTES or (self._misfit(change.old) and not self._misfit(change.new))
 
     # ---------------------------------------------------------------- what an edge asks for
     @cached_property

@@ -423,6 +423,50 @@ def test_reconcile_parks_a_full_item_and_heals_it_later():
     assert scene.item(full)["author_name"] == s("Ada")
 
 
+def test_reconcile_copies_what_had_no_room_once_there_is_room():
+    """A record that makes a full item smaller is a reason to look at it, though it touches nothing that a rule watches,
+    long after the last look; one that leaves it as large, or that of a small item, is none.
+    """
+    scene = Scene(library(), limits=Limits(parked_max_looks=0))
+    scene.there("authors", {**ADA, "bio": s("b" * 1000)})
+    full = scene.put("books", book_item("b1", "a1", text=s(FULL)))
+    assert scene.deliver() == []
+    assert scene.parked.failures == [Failure(RULE, full, "ItemTooLarge")]
+    scene.put("books", book_item("b1", "a1", text=s("x" * len(FULL))))
+    scene.tap.requests.clear()
+    scene.deliver()
+    assert scene.tap.requests == []
+    scene.put("books", book_item("b1", "a1", text=s(FULL[2_000:])))
+    scene.rest()
+    assert scene.item(full)["author_name"] == s("Ada")
+    scene.there("books", book_item("b2", "a1", text=s("x" * 10_000), author_name=s("Ada")))
+    scene.put("books", book_item("b2", "a1", text=s("x"), author_name=s("Ada")))
+    scene.tap.requests.clear()
+    scene.deliver()
+    assert scene.tap.requests == []
+
+
+def test_reconcile_a_stuck_target_has_one_chain_of_looks():
+    """However often its source changes, a target that cannot take a copy is looked at by one chain; what is stuck again
+    after the chain has ended has another.
+    """
+    scene = Scene(library())
+    scene.there("books", book_item("b1", "a1", text=s(FULL)))
+    for version in range(50):
+        scene.put("authors", {**ADA, "bio": s("b" * (1000 + version))})
+        scene.deliver()
+    assert len(scene.queue.messages) == 1 + 50  # the others are second looks at the index
+    looks = [message for message, _ in scene.queue.messages if isinstance(message, PullMessage)]
+    assert [look.attempt for look in looks] == [1]
+    scene.there("books", book_item("b1", "a1", text=s("short")))
+    scene.receive()
+    scene.queue.messages.clear()
+    scene.there("books", book_item("b1", "a1", text=s(FULL)))
+    scene.put("authors", {**ADA, "bio": s("b" * 2000)})
+    scene.deliver()
+    assert [message for message, _ in scene.queue.messages if isinstance(message, PullMessage)] == looks
+
+
 @pytest.mark.parametrize("strict", [False, True])
 def test_reconcile_parks_only_the_rule_that_does_not_fit(strict):
     """The one rule whose copy is too large is parked; the others that share its write are copied."""
