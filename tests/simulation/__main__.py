@@ -9,10 +9,15 @@ import secrets
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
+from tests.simulation.breaking import Pairs
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.runs import Failed, as_json, failures, play_seed, shorter, story_of, trace_hash
+from tests.support.shares import in_shares
+
+SHARE = 500  # histories that a process plays before it reports
 
 
 def main() -> int:
@@ -22,6 +27,7 @@ def main() -> int:
     parser.add_argument("--only", help="one oracle and configuration, such as O1/index")
     parser.add_argument("--hash", action="store_true", help="print a digest of everything that happens instead")
     parser.add_argument("--mutants", action="store_true", help="say at which history each mutant is caught instead")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes; one for each core")
     parser.add_argument("--save", type=Path, help="a folder for the choices of what fails")
     options = parser.parse_args()
     if "SIM_SEED" in os.environ:
@@ -31,21 +37,32 @@ def main() -> int:
     if options.hash:
         print(trace_hash(options.histories, options.seed))
         return 0
-    pairs = [tuple(options.only.split("/", 1))] if options.only else None
+    pairs = (tuple(options.only.split("/", 1)),) if options.only else None
     print(f"{options.histories} histories from seed {options.seed}", flush=True)
-    began, seen = time.monotonic(), Counter[tuple[str, str]]()
-    found = []
-    for failed in failures(options.histories, options.seed, pairs, seen):
-        found.append(failed)
-        print(failed, flush=True)
-        if options.save:
-            save(shorter(failed), options.save)
+    began, steps, found = time.monotonic(), 0, []
+    share = partial(play_share, options.seed, pairs)
+    for failed, more in in_shares(share, 0, options.histories, share=SHARE, workers=options.workers, say=say):
+        steps += more
+        for one in failed:
+            found.append(one)
+            say(str(one))
+            if options.save:
+                save(shorter(one), options.save)
     seconds = time.monotonic() - began
     rate = options.histories / seconds * 60
-    print(
-        f"{len(found)} of {options.histories} histories failed; {seen['steps', 'steps']} steps, {rate:,.0f} histories a minute"
-    )
+    say(f"{len(found)} of {options.histories} histories failed; {steps} steps, {rate:,.0f} histories a minute")
     return 1 if found else 0
+
+
+def play_share(seed: int, pairs: Pairs | None, first: int, count: int) -> tuple[list[Failed], int]:
+    """Some histories, in a process of their own: those that failed, and the number of steps of all."""
+    seen = Counter[tuple[str, str]]()
+    failed = list(failures(first + count, seed, pairs, seen, first=first))
+    return failed, seen["steps", "steps"]
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
 
 
 def mutants(histories: int, seed: int) -> int:

@@ -103,7 +103,7 @@ class Tallied(Booked):
             names = [name for name in {**sums[total], **there} if name not in ("PK", "SK", "v")]
             amounts = {name: number(sums[total][name]) for name in names if sums[total][name] or name in there}
             if amounts:
-                version = {"v": there["v"]} if "v" in there else {}  # how often it was added to
+                version = {"v": there.get("v", {"N": "1"})}  # how often it was added to
                 right[total] = {**keyed(total), **amounts, **version}
         return right
 

@@ -1,0 +1,101 @@
+"""Commands that people run, each from beginning to end, with nobody else at work: a backfill, a verify.
+
+Invariant: it is the code of production, in whole; only threads and pauses are taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+from unittest.mock import patch
+
+from sync_rules.adapters.state import MemoryState
+from sync_rules.audit import verifier as verify
+from sync_rules.audit.findings import Finding
+from sync_rules.jobs.backfill import run as backfill_run
+from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.segments import segments
+from sync_rules.model.items import Failure
+from sync_rules.pipeline.messages import PartMessage, PullMessage
+from sync_rules.pipeline.requests import DroppingQueue
+from sync_rules.pipeline.requests import World as Ports
+from tests.random_rules.grammar import Made
+from tests.random_rules.world import Direct, World
+
+
+class DivergenceError(AssertionError):
+    """Something that must hold does not."""
+
+
+class _Inline:
+    """Replaces a pool of threads."""
+
+    def __init__(self, _workers: int) -> None:
+        """Nothing is started."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Nothing is stopped."""
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        return list(map(function, items))
+
+
+@contextmanager
+def threadless() -> Iterator[None]:
+    """Commands without threads."""
+    with patch.object(verify, "ThreadPoolExecutor", _Inline), patch.object(backfill_run, "ThreadPoolExecutor", _Inline):
+        yield
+
+
+class Kept:
+    """Failures that a command keeps, for whoever redrives them."""
+
+    def __init__(self) -> None:
+        self.failures: list[Failure] = []
+
+    def park(self, failure: Failure) -> None:
+        self.failures.append(failure)
+
+    def messages(self) -> Iterator[PullMessage | PartMessage]:
+        """The messages that a redrive sends."""
+        for one in dict.fromkeys(self.failures):
+            if one.key is not None and one.element is not None:
+                yield PartMessage(one.rule, one.key, one.member, one.element, 1)
+            elif one.key is not None:
+                yield PullMessage(one.key, 1)
+
+
+def backfill(made: Made, store: Any) -> Kept:
+    """A backfill of all rules. Raises DivergenceError when it does not finish. Returns what it could not do."""
+    kept = Kept()
+    if not made.rules.kept:
+        return kept
+    run = backfill_run.BackfillRun(
+        Selection(made.rules, made.rules.kept),
+        store,
+        kept,
+        MemoryState(),
+        {},
+        supplies=segments(made.rules, 1),
+        name="one",
+        sleep=lambda _seconds: None,
+    )
+    if not run.run():
+        raise DivergenceError(f"a backfill left {run.left}")
+    return kept
+
+
+def verified(made: Made, world: World, *, repair: bool) -> list[Finding]:
+    """The findings of a verify of all rules."""
+    if not made.rules.kept:
+        return []
+    world.store.catch_up()
+    ports = Ports(Direct(world), DroppingQueue(), Kept())
+    verifier = verify.Verifier(
+        made.rules, ports, made.rules.kept, repair=repair, grace_seconds=0, sleep=lambda _s: None, clock=lambda: 0.0
+    )
+    return list(verifier.sweep())

@@ -1,0 +1,500 @@
+"""One history: applications, handlers and their faults in any order, until all is healed and quiet; then every check.
+
+Invariant: the handlers run as they do in production, `Consumer.handle_event` and `handle_message` with compiled rules;
+between any two of their requests anything else may happen. Faults come from a finite budget; then all must come to rest.
+"""
+
+# ruff: noqa: C901 -- a choice is a branch
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Call, Failure, Keep
+from sync_rules.model.limits import Limits
+from sync_rules.model.writes import Result, Status, Transaction
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.messages import CallMessage, Message, decode, encode
+from sync_rules.pipeline.requests import Apply, FetchCall, Host, KeepCall, Later, List, Page, Park, Read, Request
+from sync_rules.pipeline.requests import World as Ports
+from tests.random_rules.commands import DivergenceError, backfill
+from tests.random_rules.grammar import Made
+from tests.random_rules.oracle import Oracle, Verdict
+from tests.random_rules.spec import Place
+from tests.random_rules.workload import OPERATIONS, Application, Playground
+from tests.random_rules.world import Batch, Direct, Note, World
+from tests.simulation.choices import Choices
+from tests.simulation.world import REPLICAS
+
+STORM_MAX_STEPS: Final = 400
+CALM_MAX_STEPS: Final = 6_000
+WORKERS_MAX: Final = 3
+TIME_MS: Final = 900_000
+FAULTS: Final = (
+    "crash before", "crash after", "throttle", "answer lost", "in flight", "crash in flight", "again", "message twice",
+    "out of time", "give up", "call fails",
+)  # fmt: skip
+
+
+class Asking:
+    """All ports of a handler, which give way to the history at each request."""
+
+    def read(self, request: Read) -> Any:
+        return _ask(request)
+
+    def list(self, request: List) -> Page:
+        return _ask(request)  # type: ignore[no-any-return]
+
+    def scan(self, _request: object) -> Page:
+        raise AssertionError("a handler scans nothing")
+
+    def apply(self, request: Apply) -> Any:
+        return _ask(request)
+
+    def send(self, message: Message, delay_seconds: int) -> None:
+        _ask(Later(message, delay_seconds))
+
+    def park(self, failure: Failure) -> None:
+        _ask(Park(failure))
+
+    def keep(self, keep: Keep) -> None:
+        _ask(keep)
+
+    def call(self, call: Call) -> None:
+        _ask(call)
+
+    def keep_call(self, message: CallMessage) -> str:
+        return str(_ask(KeepCall(message)))
+
+    def fetch_call(self, place: str) -> CallMessage:
+        message = _ask(FetchCall(place))
+        assert isinstance(message, CallMessage), "what was kept there"
+        return message
+
+
+def _ask(request: Request) -> Any:
+    return getcurrent().parent.switch(request)
+
+
+@dataclass(eq=False)
+class Worker:
+    """A handler at one of its requests. `since` is when it began."""
+
+    number: int
+    origin: Batch | Note
+    lane: greenlet
+    since: int
+    request: Any = None
+    answers: dict[int, Any] = field(default_factory=dict)
+    left: list[int] = field(default_factory=list)
+
+
+class History:
+    """A history with one rules file. `story` collects its steps in words, when given."""
+
+    def __init__(self, made: Made, choices: Choices, story: list[str] | None = None) -> None:
+        self.made, self.choices, self.story = made, choices, story
+        self.seen: Counter[tuple[str, str]] = Counter()
+        self.steps = self.begun = 0
+        self.calm = False
+        self.world = World(made, self.seen, self.tell)
+        self.oracle = Oracle(made.spec)
+        playground = made.spec.known.get(("playground", ""))
+        if playground is None:
+            playground = made.spec.known["playground", ""] = Playground(made.spec)
+        self.app = Application(playground, lambda: self.world.items, self.world.past, choices.application.pick)
+        self.workers: list[Worker] = []
+        self.meddled = False  # with books: only verify finds that
+        self._configure()
+
+    def _configure(self) -> None:
+        """Swarm: which operations, which faults and how many, which limits, who is quick and who is slow."""
+        pick = self.choices.configuration.pick
+        rounds, inline = pick(3), pick(3)
+        limits = Limits(
+            fan_out_page_max_items=2,
+            fan_out_round_max_items=(1_000, 2, 1)[rounds],
+            fan_out_inline_max_items=(10_000, 2, 4)[inline],
+            fan_out_second_look_max_items=(10_000, 2, 4)[inline],
+            fan_out_chunk_max_items=(3, 2, 1)[rounds],
+            chunk_step_max_items=(1, 2, 1)[rounds],
+            fan_out_spread_max_items=(10_000, 1, 3)[(rounds + inline) % 3],
+            apply_max_writes=(100, 1)[pick(2)],
+            parked_max_looks=10**9,  # an item may stay as it is for as long as the history likes
+        )
+        self.percent = (0, 4, 10, 25)[pick(4)]
+        self.budget = (8, 20, 40)[pick(3)]
+        self.possible = frozenset(fault for fault in FAULTS if pick(2) == 0)
+        names = [name for name in OPERATIONS if pick(5) < 4] or list(OPERATIONS)
+        self.operations = [name for name in names for _ in range(OPERATIONS[name][0])]
+        self.operations_left = 6 + pick(24)
+        self.lag = pick(2) == 0
+        host = Host(lambda: float(self.world.clock), lambda: float(self.world.clock), nullcontext)
+        ports = Asking()
+        outside = Ports(ports, ports, ports, ports, ports, ports)
+        self.consumers = [Consumer(self.made.rules, outside, host, limits=limits) for _ in range(2)]
+        self.actions: list[Callable[[], bool]] = [
+            *[self._work] * (8, 3, 16)[pick(3)],
+            *[self._invoke] * (2, 1, 6)[pick(3)],
+            *[self._deliver] * (2, 1, 6)[pick(3)],
+            *[self._catch_up] * (2, 1, 6)[pick(3)],
+            *[self._land] * (1, 3)[pick(2)],
+            *[self._again] * (1, 2)[pick(2)],
+            *[self._operate] * (2, 1, 6)[pick(3)],
+        ]
+
+    # ---------------------------------------------------------------- the whole of it
+    def begin(self) -> bool:
+        """Items that are older than the rules: none, some that a backfill made right before anything happens, or some
+        that one makes right only in the end, which is said.
+        """
+        how = self.choices.configuration.pick(8)
+        if how < 4:
+            return False
+        for _ in range(4 + self.app.pick(8)):
+            write = self.app.insert()
+            if write is not None:
+                with suppress(StoreError):
+                    self.world.quietly(*write)
+        self.world.unheard = list(self.world.items.items())
+        if how < 6:
+            self.tell(f"-- a backfill of {len(self.world.items)} items")
+            self.backfilled()
+            return False
+        return bool(self.world.unheard)
+
+    def backfilled(self) -> None:
+        """A backfill, whose failures are redriven later."""
+        for message in backfill(self.made, Direct(self.world)).messages():
+            self.world.later(message, 60, self.world.clock)
+
+    def storm(self) -> None:
+        """Let anything happen, for a while."""
+        self.world.store.lag = self.lag
+        self._play(STORM_MAX_STEPS)
+
+    def rest(self) -> None:
+        """End all faults, and let everything come to rest."""
+        self.calm = True
+        self.tell("-- the faults are over")
+        if not self._play(CALM_MAX_STEPS):
+            raise DivergenceError("the pipeline does not come to rest")
+        self.world.store.catch_up()
+
+    def judged(self) -> Verdict:
+        """All items against the truth. Raises DivergenceError."""
+        verdict = self.oracle.look(self.world.items)
+        if verdict.wrong:
+            raise DivergenceError("\n  ".join(verdict.wrong))
+        return verdict
+
+    def end(self) -> None:
+        """Let go of the workers that are left."""
+        for worker in self.workers:
+            self._kill(worker)
+
+    def _play(self, steps_max: int) -> bool:
+        """Let things happen until nothing can, or for a number of steps. Returns true if nothing can."""
+        pick, actions = self.choices.schedule.pick, self.actions
+        for _ in range(steps_max):
+            chosen = pick(len(actions))
+            for offset in range(len(actions)):
+                if actions[(chosen + offset) % len(actions)]():
+                    break
+            else:
+                return True
+            self.steps += 1
+        return False
+
+    # ---------------------------------------------------------------- what can happen next
+    def occurs(self, fault: str) -> bool:
+        if self.calm or self.budget <= 0 or fault not in self.possible or not self.choices.faults.chance(self.percent):
+            return False
+        self.budget -= 1
+        self.seen["fault", fault] += 1
+        return True
+
+    def _operate(self) -> bool:
+        if self.calm or self.operations_left == 0:
+            return False
+        self.operations_left -= 1
+        self.operate()
+        return True
+
+    def operate(self) -> None:
+        """An application makes a write."""
+        name = self.operations[self.app.pick(len(self.operations))]
+        write = OPERATIONS[name][1](self.app)
+        if write is None:
+            return
+        expiring = write[1] is None and self.app.pick(3) == 2
+        if self.story is not None:
+            old = self.world.items.get(write[0])
+            self.tell(f"application: {name} {_key(write[0])}: {_words(old)} -> {_words(write[1])}")
+        if self.world.operate(*write, expiring=expiring):
+            self.seen["operation", name] += 1
+
+    def _work(self) -> bool:
+        if not self.workers:
+            return False
+        self._step(self.workers[self.choices.schedule.pick(len(self.workers))])
+        return True
+
+    def _invoke(self) -> bool:
+        """An invocation starts with some records of some items of one table."""
+        ready = self.world.streams.ready() if len(self.workers) < WORKERS_MAX else []
+        if not ready:
+            return False
+        pick = self.choices.schedule.pick
+        first = ready.pop(pick(len(ready)))
+        others = [place for place in ready if place[0] == first[0]]
+        pairs = []
+        for place in [first, *others[: pick(4)]]:
+            count = len(self.world.streams.waiting[place])
+            pairs += [(place, one) for one in self.world.streams.take(place, 1 + pick(count))]
+        pairs.sort(key=lambda pair: int(pair[1]["dynamodb"]["SequenceNumber"]))
+        self._begin(Batch([one for _, one in pairs], [place for place, _ in pairs]))
+        return True
+
+    def _deliver(self) -> bool:
+        """A message is delivered, any that may be."""
+        if len(self.workers) >= WORKERS_MAX:
+            return False
+        notes = self.world.notes
+        ready = [one for one in notes if self._due(one)]
+        if not ready:
+            return False
+        note = ready[self.choices.schedule.pick(len(ready))]
+        if not self.occurs("message twice"):
+            notes.remove(note)
+        self._begin(note)
+        return True
+
+    def _due(self, note: Note) -> bool:
+        """True if a message may come: a second look when the indexes have caught up, a look at what was parked where it
+        can find anything else than before.
+        """
+        if note.parked:
+            return self.world.clock > note.since
+        return self.world.store.caught_up(note.after)
+
+    def _catch_up(self) -> bool:
+        behind = self.world.store.behind()
+        if not behind:
+            return False
+        number, row = behind[self.choices.schedule.pick(len(behind))]
+        self.world.store.apply_one(number, row)
+        return True
+
+    def _land(self) -> bool:
+        """Apply a write whose worker gave up on it long ago."""
+        if not self.world.flying:
+            return False
+        write = self.world.flying.pop(self.choices.schedule.pick(len(self.world.flying)))
+        self.tell(f"a write in flight lands: {_write(write)} -> {self.world.apply(write).status.value}")
+        return True
+
+    def _again(self) -> bool:
+        """Process what was given up after all, or a finished batch once more, whatever happened since."""
+        streams = self.world.streams
+        if len(self.workers) >= WORKERS_MAX:
+            return False
+        if streams.dead:
+            self._begin(streams.dead.pop(self.choices.schedule.pick(len(streams.dead))))
+            return True
+        if not streams.finished or not self.occurs("again"):
+            return False
+        old = streams.finished[self.choices.faults.pick(len(streams.finished))]
+        self._begin(Batch(old.records, old.places, first=False))
+        return True
+
+    # ---------------------------------------------------------------- workers
+    def _begin(self, origin: Batch | Note) -> None:
+        self.begun += 1
+        consumer = self.consumers[self.begun % len(self.consumers)]
+        if isinstance(origin, Batch):
+            event = {"Records": origin.records}
+            lane = greenlet(lambda: consumer.handle_event(event, self._remaining_ms))
+        else:
+            message = decode(origin.text)
+            lane = greenlet(lambda: consumer.handle_message(message, self._remaining_ms))
+        worker = Worker(self.begun, origin, lane, self.world.clock)
+        self.workers.append(worker)
+        if self.story is not None:
+            self.tell(f"worker {worker.number} starts with {origin.described()}")
+        self._resume(worker, lane.switch)
+
+    def _remaining_ms(self) -> int:
+        return 0 if self.occurs("out of time") else TIME_MS
+
+    def _resume(self, worker: Worker, to_next: Callable[[], Any]) -> None:
+        """Let a worker run to its next request, or its end."""
+        try:
+            request = to_next()
+        except StoreError as error:  # of a message: it comes again
+            self._over(worker, error.reason)
+            return
+        if worker.lane.dead:
+            self._over(worker, request)
+            return
+        worker.request, worker.answers = request, {}
+        several = request.keys if isinstance(request, Read) else request.writes if isinstance(request, Apply) else (0,)
+        worker.left = list(range(len(several)))
+        if not worker.left:
+            self._resume(worker, lambda: worker.lane.switch(()))
+
+    def _over(self, worker: Worker, answer: Any) -> None:
+        self.workers.remove(worker)
+        origin = worker.origin
+        self.tell(f"worker {worker.number} is done: {answer}")
+        if isinstance(origin, Note):
+            if answer is not None:
+                self.world.notes.append(origin)
+            return
+        failures = answer["batchItemFailures"]
+        failed = failures[0]["itemIdentifier"] if failures else None
+        self.world.streams.over(origin, failed, gives_up=failed is not None and self.occurs("give up"))
+
+    def _kill(self, worker: Worker) -> None:
+        worker.lane.throw(GreenletExit)
+
+    def _die(self, worker: Worker, fault: str) -> None:
+        self.tell(f"worker {worker.number} dies: {fault} of {_request(worker.request)}")
+        self.workers.remove(worker)
+        self._kill(worker)
+        if isinstance(worker.origin, Note):
+            self.world.notes.append(worker.origin)
+        else:
+            self.world.streams.over(worker.origin, "", gives_up=False)
+
+    def _step(self, worker: Worker) -> None:
+        """One worker makes its request, or a part of one: reads of several keys and writes are no unit."""
+        request, pick = worker.request, self.choices.schedule.pick
+        if self.occurs("crash before"):
+            self._die(worker, "before")
+            return
+        if isinstance(request, Read | Apply):
+            apart = len(worker.left) > 1 and pick(3) == 2
+            parts = [worker.left[pick(len(worker.left))]] if apart else list(worker.left)
+            for part in parts:
+                answer = self._read(request, part) if isinstance(request, Read) else self._apply(worker, request, part)
+                if answer is None and worker not in self.workers:
+                    return
+                if isinstance(answer, StoreError):
+                    self._resume(worker, lambda error=answer: worker.lane.throw(error))  # type: ignore[misc]
+                    return
+                worker.left.remove(part)
+                worker.answers[part] = answer
+            if worker.left:
+                return
+            whole = tuple(worker.answers[part] for part in sorted(worker.answers))
+            if self.story is not None:
+                told = [a.status.value if isinstance(a, Result) else _words(a) for a in whole]
+                self.tell(f"worker {worker.number}: {_request(request)} -> {', '.join(told)}")
+        else:
+            try:
+                whole = self._other(worker, request)
+            except StoreError as error:
+                self.tell(f"worker {worker.number}: {_request(request)} -> {error}")
+                self._resume(worker, lambda error=error: worker.lane.throw(error))  # type: ignore[misc]
+                return
+            if self.story is not None:
+                self.tell(f"worker {worker.number}: {_request(request)} -> {_words(whole)}")
+        if self.occurs("crash after"):
+            self._die(worker, "after")
+            return
+        self._resume(worker, lambda: worker.lane.switch(whole))
+
+    def _read(self, request: Read, part: int) -> Any:
+        if self.occurs("throttle"):
+            return StoreError("ThrottlingException")
+        try:
+            return self.world.store.read(Read((request.keys[part],), request.attributes))[0]
+        except StoreError as error:
+            return error
+
+    def _apply(self, worker: Worker, request: Apply, part: int) -> Result | None:
+        write = request.writes[part]
+        conflict = "TransactionConflict" if isinstance(write, Transaction) else "ThrottlingException"
+        if self.occurs("throttle"):
+            return Result(Status.FAILED, reason=conflict)
+        if self.occurs("answer lost"):
+            self.world.apply(write)
+            return Result(Status.FAILED, reason=conflict)
+        if self.occurs("in flight"):
+            self.world.flying.append(write)
+            return Result(Status.FAILED, reason=conflict)
+        if self.occurs("crash in flight"):
+            self.world.flying.append(write)
+            self._die(worker, "in flight")
+            return None
+        return self.world.apply(write)
+
+    def _other(self, worker: Worker, request: Any) -> Any:
+        if self.occurs("throttle"):
+            raise StoreError("ThrottlingException")
+        match request:
+            case List():
+                pick, store = self.choices.faults.pick, self.world.store
+                replica = pick(REPLICAS) if store.lag and request.index else 0
+                store.left_out = 0 if self.calm else pick(3)
+                return store.list_from(replica, request)
+            case Later():
+                self.world.later(request.message, request.delay_seconds, worker.since)
+            case Park():
+                self.seen["failure", request.failure.reason] += 1
+                self.world.failures.append(request.failure)
+            case Keep():
+                self.world.keep(request)
+            case Call():
+                if (request.rule, request.change.position) not in self.world.calls and self.occurs("call fails"):
+                    raise StoreError("CallFailed")
+                self.world.call(request)
+            case KeepCall():
+                self.world.given_up[str(len(self.world.given_up))] = encode(request.message)
+                return str(len(self.world.given_up) - 1)
+            case FetchCall():
+                return decode(self.world.given_up[request.place])
+            case _:
+                raise AssertionError(f"no request of a handler: {request}")
+        if self.occurs("answer lost"):
+            raise StoreError("ThrottlingException")
+        return None
+
+    def tell(self, text: str) -> None:
+        if self.story is not None:
+            self.story.append(text)
+
+
+# ---------------------------------------------------------------- in words
+def _key(place: Place) -> str:
+    return f"{place[0]}[{', '.join(str(content) for _, content in place[1])}]"
+
+
+def _words(item: Any) -> str:
+    if item is None:
+        return "nothing"
+    if isinstance(item, Page):
+        return f"{len(item.items)} items{' and more' if item.cursor else ''}: {[_words(one) for one in item.items]}"
+    return (
+        repr({name: next(iter(value.values())) for name, value in item.items()})
+        if isinstance(item, dict)
+        else str(item)
+    )
+
+
+def _write(write: Any) -> str:
+    return str(write)[:600]
+
+
+def _request(request: Any) -> str:
+    if isinstance(request, Read):
+        return f"read {', '.join(map(str, request.keys))}"
+    return str(request)[:1200]

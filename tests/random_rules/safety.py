@@ -1,0 +1,174 @@
+"""Checks each write of the pipeline at the moment when it is made, whatever becomes right again later.
+
+Invariant: no item is created or deleted that is not the pipeline's to make or delete, no attribute of an application is
+touched, and no copy takes a value that its source never had. What is strict is right when it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.random_rules.oracle import (
+    Copy,
+    copy_holds,
+    copy_of,
+    lets_in,
+    members_of,
+    mirror_of,
+    mirror_values,
+    owned_paths,
+    path_link,
+)
+from tests.random_rules.plain import RaisingError, same
+from tests.random_rules.spec import Body, Entity, Item, Link, Path, Place, Spec, get
+
+
+class UnsafeError(AssertionError):
+    """A write of the pipeline that may not be."""
+
+
+class Safety:
+    """The watch over writes."""
+
+    def __init__(self, spec: Spec, items: Mapping[Place, Item], past: Mapping[Place, list[Item]]) -> None:
+        self._spec, self._items, self._past = spec, items, past
+        self._owned: dict[str, list[Path]] = {}
+        self._mirrors: dict[str, list[Body]] = {}
+        self._copies: dict[str, list[tuple[Body, Copy]]] = {}
+        self._deleting: dict[str, list[tuple[Body, Entity, Link]]] = {}
+        for name, entity in spec.entities.items():
+            self._owned[name] = [path for paths in owned_paths(spec, entity).values() for path in paths]
+        for rule in spec.rules.values():
+            self._take(rule)
+
+    def _take(self, rule: Body) -> None:
+        spec, policy = self._spec, rule.get("on_delete")
+        match rule["kind"]:
+            case "mirror":
+                self._mirrors.setdefault(rule["into"], []).append(rule)
+            case "copy":
+                copy = copy_of(spec, rule)
+                self._copies.setdefault(copy.target.name, []).append((rule, copy))
+                if policy == "delete":
+                    self._deleting.setdefault(copy.target.name, []).append((rule, copy.source, copy.link))
+            case "path" if policy == "delete":
+                entity, link = path_link(spec, rule)
+                self._deleting.setdefault(entity.name, []).append((rule, entity, link))
+            case "embed" | "collect" | "count" | "sum" | "min" | "max" if policy == "delete":
+                members = members_of(spec, rule)
+                self._deleting.setdefault(members.child.name, []).append((rule, members.parent, members.link))
+
+    def owned(self, place: Place, path: Path) -> bool:
+        """True if a path of an item is one that a rule writes."""
+        entity = self._spec.entity_of(place)
+        return entity is not None and any(_overlap(path, one) for one in self._owned[entity.name])
+
+    def check(self, place: Place, old: Item | None, new: Item | None) -> None:
+        """Raises UnsafeError for a change that the pipeline may not make."""
+        if place[0] in self._spec.ledgers:
+            return
+        entity = self._spec.entity_of(place)
+        if entity is None:
+            raise UnsafeError(f"the pipeline writes {place}, which is of no entity")
+        mirrors = self._mirrors.get(entity.name, [])
+        if new is None:
+            assert old is not None, "a change"
+            if not self._was_mirror(mirrors, place, old) and not self._goes(entity, place, old):
+                raise UnsafeError(f"the pipeline deletes {place}, and no rule says so")
+            return
+        if old is None:
+            if not any(self._is_mirror(rule, place, new) for rule in mirrors):
+                raise UnsafeError(f"the pipeline creates {place}")
+            return
+        changed = [
+            path for path in _differences(old, new) if not any(_overlap(path, one) for one in self._owned[entity.name])
+        ]
+        if changed and not any(self._is_mirror(rule, place, new, changed) for rule in mirrors):
+            raise UnsafeError(f"the pipeline changes {changed} of {place}")
+        for rule, copy in self._copies.get(entity.name, ()):
+            self._check_copy(rule, copy, place, old, new)
+
+    # ---------------------------------------------------------------- mirrors
+    def _was_mirror(self, mirrors: Sequence[Body], place: Place, old: Item) -> bool:
+        """True if a mirror goes that names a source which, now, has none of this key."""
+        for rule in mirrors:
+            mirror = mirror_of(self._spec, rule)
+            owner = self._spec.named(mirror.source, mirror.owner, old)
+            if owner is None or owner == place:
+                continue
+            source = self._items.get(owner)
+            try:
+                if source is None or not lets_in(rule, mirror.source, source):
+                    return True
+            except RaisingError:
+                return False
+            if place not in [at for at, _ in mirror.named(rule, source)]:
+                return True
+        return False
+
+    def _is_mirror(self, rule: Body, place: Place, new: Item, changed: Sequence[Path] = ()) -> bool:
+        """True if an item is, now, the mirror of the source that it names: where it changed, or all of it."""
+        mirror = mirror_of(self._spec, rule)
+        owner = self._spec.named(mirror.source, mirror.owner, new)
+        source = None if owner is None else self._items.get(owner)
+        if source is None or not lets_in(rule, mirror.source, source):
+            return False
+        for at, fields in mirror.named(rule, source):
+            if at == place:
+                wanted = mirror_values(self._spec, rule, mirror, source, fields)
+                paths = [path for path in wanted if not changed or any(_overlap(path, one) for one in changed)]
+                if rule.get("attributes") == "all":  # what the source did not have yet when it was read is not checked
+                    paths = [path for path in paths if get(new, path) is not None]
+                known = all(any(_overlap(path, one) for path in wanted) or get(new, one) is None for one in changed)
+                return known and all(same(get(new, path), wanted[path]) for path in paths)
+        return False
+
+    # ---------------------------------------------------------------- deletes
+    def _goes(self, entity: Entity, place: Place, old: Item) -> bool:
+        """True if a rule deletes this item, because its source does not exist now."""
+        for rule, one, link in self._deleting.get(entity.name, ()):
+            named = self._spec.named(one, link, old)
+            if named is None or named in self._items or named == place:
+                continue
+            if rule["kind"] == "copy":
+                if copy_holds(copy_of(self._spec, rule), rule, None, old):
+                    return True
+            elif rule["kind"] == "path" or lets_in(rule, entity, old):
+                return True
+        return False
+
+    # ---------------------------------------------------------------- copies
+    def _check_copy(self, rule: Body, copy: Copy, place: Place, old: Item, new: Item) -> None:
+        """A copy takes a value that its source has had, and a strict one a value that it has."""
+        for path, to in copy.pairs:
+            value = get(new, to)
+            if value is None or same(get(old, to), value):
+                continue
+            if rule.get("mode") == "snapshot" and get(old, to) is not None:
+                raise UnsafeError(f"rule {rule['name']} overwrites the snapshot {to} of {place}")
+            named = self._spec.named(copy.source, copy.link, new)
+            images = [] if named is None else self._past.get(named, [])
+            if rule.get("strict"):
+                images = [self._items[named]] if named in self._items else []
+            if not any(same(copy.source.read(image, path), value) for image in images):
+                raise UnsafeError(f"rule {rule['name']} writes {to} of {place} = {value}, which {named} never had")
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    size = min(len(one), len(other))
+    return one[:size] == other[:size]
+
+
+def _differences(old: Item, new: Item, at: Path = ()) -> list[Path]:
+    found: list[Path] = []
+    for name in {**old, **new}:
+        left, right = old.get(name), new.get(name)
+        if same(left, right):
+            continue
+        if left is not None and right is not None and "M" in left and "M" in right:
+            found += _differences(left["M"], right["M"], (*at, name))
+        elif left is None and right is not None and "M" in right and right["M"]:
+            found += _differences({}, right["M"], (*at, name))
+        else:
+            found.append((*at, name))
+    return found
