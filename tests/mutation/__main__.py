@@ -37,7 +37,7 @@ ELSEWHERE = {  # tests of other folders that are about a room too
     "adapters": ("tests/contract",),
     "audit": ("tests/unit/cli/test_verify_command.py", "tests/unit/jobs/test_remote_verify.py"),
     "jobs": ("tests/unit/cli/test_backfill_command.py", "tests/unit/cli/test_redrive_command.py"),
-    "model": ("tests/unit/rules", "tests/unit/language"),
+    "model": ("tests/unit/rules", "tests/unit/language", "tests/unit/pipeline"),
     "rules": ("tests/unit/deploy/test_permissions.py", "tests/unit/cli/test_rule_graph.py", "tests/golden"),
 }
 SURVIVORS_MAX_SHARE = 0.02
@@ -102,12 +102,13 @@ def room_of(path: str) -> str:
 
 
 def near(path: str) -> list[str]:
-    """The test files of the room that import a module, or have its name; all of them if none does."""
+    """The test files of the room that import a module, or have its name or its folder's; all of them if none does."""
     module = path.removesuffix(".py").replace("/", ".")
     package, _, name = module.rpartition(".")
+    stems = {f"test_{name}", f"test_{package.rpartition('.')[2]}"}
     names = (f"from {module} import", f"from {package} import {name}", f"import {module}")
     tests = sorted((ROOT / room_of(path)).glob("test_*.py"))
-    importing = [test for test in tests if test.stem == f"test_{name}" or any(n in test.read_text() for n in names)]
+    importing = [test for test in tests if test.stem in stems or any(n in test.read_text() for n in names)]
     return [test.relative_to(ROOT).as_posix() for test in importing or tests]
 
 

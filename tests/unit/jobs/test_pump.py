@@ -273,6 +273,19 @@ def test_pump_delivers_again_from_the_lowest_failed_sequence_number():
     assert h.delivered == [[8, 9, 10, 11], [9, 10, 11]]
 
 
+def test_pump_pauses_before_it_delivers_the_rest_again():
+    """What failed of a batch comes again after the first pause and not at once; each delivery of a record counts."""
+    h = Harness(shard(1, 2, 3), answer=fails_at(2))
+    steps = h.mapping.poll()
+    steps += h.mapping.poll()
+    assert h.delivered == [[1, 2, 3]]
+    h.clock.ms += h.settings.retry_first_ms
+    h.answer = lambda _event: None
+    steps += h.mapping.poll()
+    assert h.delivered == [[1, 2, 3], [2, 3]]
+    assert (steps.delivered, steps.finished, steps.batches, steps.batches_failed) == (5, 3, 2, 1)
+
+
 def test_pump_takes_an_exception_for_a_complete_failure():
     """An exception fails the whole batch, which comes again after a pause; its text, which may hold values, is not kept."""
     h = Harness(shard(1, 2), answer=throws)
@@ -604,9 +617,9 @@ def test_pump_drain_gives_up_at_its_deadline():
 
 
 def test_pump_brings_a_message_again_when_its_handler_raises():
-    """A message whose handler raises is delivered again later."""
+    """A message whose handler raises is delivered again later; the errors are counted by their names."""
     h = Harness(shard())
-    outcomes = [StoreError("ThrottlingException"), None]
+    outcomes = [StoreError("ThrottlingException"), RuntimeError("secret value"), None]
 
     def handle(_message):
         outcome = outcomes.pop(0)
@@ -619,4 +632,7 @@ def test_pump_brings_a_message_again_when_its_handler_raises():
     assert (first.messages, first.messages_failed, pump.queue.waiting) == (1, 1, 1)
     h.clock.ms += 1_000
     pump.step()
+    h.clock.ms += 60_000
+    pump.step()
     assert pump.queue.pending == ()
+    assert pump.thrown == {"ThrottlingException": 1, "RuntimeError": 1}
