@@ -66,5 +66,4 @@ def text_of(value: AttributeValue | None) -> str | None:
     """The text of a string or a number; None for anything else."""
     if value is None:
         return None
-    text = respelt(value["N"]) if "N" in value else value.get("S")
-    return text if isinstance(text, str) else None
+    return respelt(value["N"]) if "N" in value else value.get("S")

@@ -18,10 +18,10 @@ from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures
 from sync_rules.pipeline.consumer import Consumer, lowest
 from sync_rules.pipeline.messages import PullMessage, PushMessage
-from sync_rules.pipeline.requests import World
+from sync_rules.pipeline.requests import Remembering, World
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
-from tests.support.worlds import Parked, Scene, event_of
+from tests.support.worlds import Parked, Scene, Tap, event_of
 
 RULE = "author-on-books"
 
@@ -300,3 +300,21 @@ def test_batch_failures_of_all_families_are_reported_for_their_records():
     assert scene.deliver() == [order.position]
     assert set(scene.consumer.telemetry.failed) == {order.key, post.key}
     assert scene.deliver([fine]) == []
+
+
+def test_batch_and_message_begin_with_nothing_remembered():
+    """A store that remembers what it read forgets it at each batch and message, which may run days later."""
+
+    class Remembers(Tap, Remembering):
+        forgotten = 0
+
+        def forget(self) -> None:
+            self.forgotten += 1
+
+    scene = Scene(library())
+    store = Remembers(scene.memory)
+    consumer = Consumer(scene.rules, replace(scene.world, store=store), THIS_PROCESS)
+    books(scene)
+    consumer.handle_event(event_of(scene.rules, *scene.records), lambda: 60_000)
+    consumer.handle_message(PullMessage(scene.at("books", "b0")))
+    assert store.forgotten == 2

@@ -96,6 +96,14 @@ def test_handover_of_a_second_look_remembers_what_it_found():
     assert names(scene) == {"Eve": 20}
 
 
+def test_handover_of_nothing_sends_no_chunk():
+    """A spread that lists nothing makes no message without keys, and still looks a second time."""
+    scene = Scene(library(), limits=SMALL)
+    scene.there("authors", EVE)
+    scene.queue.send(PushMessage((RULE,), author(scene), spread=True), 0)
+    assert [(type(message), delay) for message, delay in received(scene)] == [(PushMessage, 0), (PushMessage, 60)]
+
+
 def test_handover_of_a_base_table_looks_once():
     """A push over a base table makes chunks and no second look."""
     scene = Scene(shop(), limits=SMALL)

@@ -141,6 +141,15 @@ def test_sources_of_too_many_members_are_a_trouble(monkeypatch):
     assert len(scene.item(at)["listed"]["M"]) == 3
 
 
+def test_sources_of_too_many_members_name_the_one_that_came_last():
+    """The failure record of a group that outgrew its limit names the member whose record asked."""
+    scene = scene_of(few="{embed: order, into: user.few, fields: [total], limit: {items: 2}}")
+    at = scene.there("shop", ADA, order("1", "a", 1), order("1", "b", 1), ADA)
+    last = scene.put("shop", order("1", "c", 1))
+    scene.deliver()
+    assert scene.parked.failures == [Failure("few", at, "TooManyItems", member=last)]
+
+
 def test_sources_of_too_many_members_are_a_trouble_though_they_are_named(monkeypatch):
     """A group does not outgrow its bound one by one: members that the value has already count like any other."""
     monkeypatch.setattr(gathered, "MEMBERS_MAX_ITEMS", 3)
