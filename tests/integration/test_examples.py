@@ -114,7 +114,7 @@ def test_examples_show_the_kinds():
 def demo(engine, monkeypatch, capsys):
     """Runs `sync-rules demo` on the engine of the session; its tables are dropped in the end."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "40")  # of a terminal: in a pipe nothing is cut
     monkeypatch.setattr(command, "ministack", lambda: nullcontext(engine))
     monkeypatch.setattr(command, "SETTLE_SECONDS", 0)
     monkeypatch.setattr(command, "GRACE_SECONDS", 0)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.console import Console
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
@@ -28,6 +27,7 @@ from sync_rules.adapters.state import FileState, MemoryState, State, TableState,
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
+from sync_rules.cli.show.text import make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.account.backfill import ASKED, STOP, asked_before, asked_of, watched
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
@@ -230,7 +230,7 @@ def run_job(
     if brake is not None:
         brake.look()
     meter = Meter(job.estimate)
-    with stop_signals() as stopping, display_on(Console(stderr=True), as_json=as_json) as display:
+    with stop_signals() as stopping, display_on(make_console(stderr=True), as_json=as_json) as display:
 
         def before_write(units: float) -> None:
             if brake is not None:
@@ -375,7 +375,7 @@ class RemoteBackfill:
             if run is not None:
                 display.update(lambda: meter.figures(run, run.totals))
 
-        with display_on(Console(stderr=True), as_json=self._as_json) as display:
+        with display_on(make_console(stderr=True), as_json=self._as_json) as display:
             display.say(f"{name} in stack {self._account.stack.name} is running; Ctrl-C stops watching, not the run")
             ended = self._account.machine.watch(name, show)
         done = ended.well()

@@ -24,7 +24,7 @@ from sync_rules.audit.findings import select_rules
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.drift import as_line, grid
 from sync_rules.cli.show.rule_graph import graph_of
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import counted, make_console
 from sync_rules.cli.show.text import grid as figures
 from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import RULES, EngineStage, answers, folder_of
@@ -47,7 +47,7 @@ def demo(
     ] = None,
 ) -> int:
     """Run the demo, or one example, on an embedded DynamoDB engine. It needs no account and no docker."""
-    console = Console(highlight=False)
+    console = make_console()
     return _story(console) if example is None else _example(console, folder_of(example))
 
 
@@ -140,7 +140,7 @@ def _lines(console: Console, what: str, *more: str) -> Iterator[Callable[..., No
     with Live(table, console=console, auto_refresh=False) as live:
 
         def add(line: StepResult, *cells: str) -> None:
-            reached = "\n".join(line.reached) or "nothing"
+            reached = ("\n" if console.is_terminal else ", ").join(line.reached) or "nothing"
             table.add_row(line.what, reached, str(line.writes), str(line.right), str(line.lag_ms), *cells)
             live.refresh()
 

@@ -11,10 +11,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
@@ -23,6 +22,7 @@ from sync_rules.adapters.state import FileState, TableState, applied
 from sync_rules.audit.findings import select_rules, share_of
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.plan import Shown, as_row
+from sync_rules.cli.show.text import make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.backfill.job import BackfillRequest, job_of
 from sync_rules.jobs.backfill.page import everything
@@ -32,8 +32,6 @@ from sync_rules.jobs.dryrun.prices import own_prices, read_prices
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.rules import fingerprints
-
-WIDE: Final = 200  # columns where there is no terminal
 
 
 def plan(
@@ -81,7 +79,7 @@ def plan(
     for notice in job.notices() if job else ():
         print(notice, file=sys.stderr)
     with stop_signals() as stopping, noted_in(writes) as note:
-        status = Console(stderr=True).status("planning", spinner="dots")
+        status = make_console(stderr=True).status("planning", spinner="dots")
         planner = Planner(
             rules,
             names,
@@ -106,7 +104,7 @@ def plan(
     if as_json:
         print(json.dumps(shown.as_json()))
     else:
-        shown.print(Console(width=None if sys.stdout.isatty() else WIDE))
+        shown.print(make_console())
     return int(detailed_exitcode and bool(made.writes or stands.gone))
 
 

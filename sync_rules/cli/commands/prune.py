@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Budget
@@ -21,7 +20,7 @@ from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require_answer
 from sync_rules.audit.prune import Leftover, Past, prune_page, remove
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.text import FirstPerRule, counted
+from sync_rules.cli.show.text import FirstPerRule, counted, make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
@@ -55,7 +54,7 @@ def prune(
         DroppingQueue(),
         FailureLog(Files.failures, wall_clock_ms),
     )
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     found = FirstPerRule()
     items = left = 0
     with console.status("scanning", spinner="dots") as status, stop_signals() as stopping:

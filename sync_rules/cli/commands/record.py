@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.host import steady_clock
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams, StreamReader
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import counted, make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
@@ -101,7 +100,7 @@ def record(
     redactor = Redactor(rules, key, keep_shape=keep_shape) if redact else None
     tables = {name: one.physical_name for name, one in rules.tables.items()}
     header = Header(tables, redact, datetime.now(UTC).isoformat(timespec="seconds"))
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     with ExitStack() as stack:
         write = stack.enter_context(writing(out, header, append=append))
         tape = Tape(write, rules, redactor, max_records)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from sync_rules.adapters import aws
@@ -32,7 +31,7 @@ from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
 from sync_rules.cli.commands.failures import Places, titles_named
-from sync_rules.cli.show.text import say
+from sync_rules.cli.show.text import make_console, say
 from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.redrive import UNITS, total, unit_documents
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
@@ -99,7 +98,7 @@ def redrive(
     places = given.places(peek=dry_run) if elsewhere or span is None else []
     places += [Span(span)] if span is not None else []
     tell = as_json_line if as_json else as_line
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     with ExitStack() as stack:
         for place in places:
             stack.callback(place.close)
@@ -169,7 +168,7 @@ def redrive_in_account(
     name = account.machine.start(VERB, {"rules": sorted(titles or ()), **as_here(rules)})
     if detach:
         return report_started(account, name, lambda: unit_documents(account.state, name, UNITS))
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     with console.status("redriving", spinner="dots") as status:
 
         def look() -> None:

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
 
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import counted, make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.recording import Recorded, Recording, read_all, writing
@@ -96,7 +95,7 @@ def replay(
     if not recording.records:
         raise UserError(nothing_of(recording, known))
     deliveries = [one for n in (range(seeds) if seed is None else [seed]) for one in variants(variant or (), n)]
-    with Console(stderr=True).status("replaying", spinner="dots") as status:
+    with make_console(stderr=True).status("replaying", spinner="dots") as status:
         outcome = replayed(case, recording, deliveries, status.update)
         if outcome.mismatch is None:
             print(json.dumps(row(outcome, recording)) if as_json else right(outcome, recording))

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
-from rich.console import Console
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.beginnings import RunBeginnings
@@ -30,6 +29,7 @@ from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.live import Display
 from sync_rules.cli.show.run import beginning, conclude, display_on
+from sync_rules.cli.show.text import make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
@@ -74,7 +74,7 @@ def run(
         batch_size=batch_size, parallelization_factor=parallelization, bisect_on_function_error=True
     )
     with ExitStack() as stack:
-        display = stack.enter_context(display_on(Console(), as_json=as_json))
+        display = stack.enter_context(display_on(make_console(), as_json=as_json))
         for text in beginning(rules_file, rules, aws.place(client), files):
             display.say(text)
         arns = stream_arns(client, rules)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
@@ -32,7 +31,7 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
 from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen
 from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, page
-from sync_rules.cli.show.text import FirstPerRule
+from sync_rules.cli.show.text import FirstPerRule, make_console
 from sync_rules.jobs.account.protocol import CALL_MAX_MS, as_here
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.verify import SEGMENT_ITEMS, SEGMENTS_MAX
@@ -138,7 +137,7 @@ def verify(
     client = aws.dynamodb(endpoint_url, region)
     require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
     store = within_budget(DynamoStore(client, rules.tables), rules.tables)
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     with console.status("verifying", spinner="dots") as status:
 
         def progress(tally: Tally, doing: str) -> None:
@@ -246,7 +245,7 @@ def show(
     for finding in findings:
         shown.add(finding.difference.rule, as_line(finding))
     shown.end()
-    Console().print(grid(tally, checked()))
+    make_console().print(grid(tally, checked()))
     print(summary(tally, repair=repair, kept=kept))
 
 
@@ -267,7 +266,7 @@ def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any], 
         return None
     print(f"{name} in stack {account.stack.name} is running; Ctrl-C stops watching, not the run", file=sys.stderr)
     try:
-        with Console(stderr=True).status("verifying", spinner="dots") as status:
+        with make_console(stderr=True).status("verifying", spinner="dots") as status:
             ended = account.machine.watch(name, lambda: status.update(_progress(account, name)))
     except KeyboardInterrupt as stopped:
         raise KeyboardInterrupt(f"{stopped}\n{later}") from None

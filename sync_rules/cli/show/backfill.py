@@ -19,7 +19,7 @@ from rich.table import Table as Grid
 
 from sync_rules.cli.show.live import Display
 from sync_rules.cli.show.text import grid as columns
-from sync_rules.cli.show.text import say
+from sync_rules.cli.show.text import make_console, say
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.model.items import REFUSALS, Outcome
@@ -134,7 +134,7 @@ def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advic
         left = [{"supply": one.supply, "reason": one.reason} for one in run.left]
         print(json.dumps({"summary": {**now, "done": done, "rules": rules, "left": left}}), flush=True)
         return
-    Console().print(grid(totals, names))
+    make_console().print(grid(totals, names))
     for one in run.left:
         print(f"not finished: {one.supply}: {one.reason}")
     print(summary(now, done=done))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
@@ -14,6 +15,7 @@ from rich.table import Table as Grid
 from sync_rules.adapters.files import as_mistake
 
 SHOWN_PER_RULE_MAX: Final = 20
+WIDE_COLUMNS: Final = 100_000  # more than any line has
 SECOND_MS: Final = 1_000
 UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
@@ -36,13 +38,23 @@ def duration(ms: int) -> str:
     return f"{seconds} s"
 
 
+def make_console(*, stderr: bool = False) -> Console:
+    """The console of standard output or standard error. It has a width only on a terminal: elsewhere each record is one
+    whole line, however long, for whoever searches or cuts it.
+    """
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(
+        stderr=stderr, highlight=False, width=None if stream is not None and stream.isatty() else WIDE_COLUMNS
+    )
+
+
 def grid(texts: Iterable[str], numbers: Iterable[str] = ()) -> Grid:
     """A table for people: columns of text, then columns of numbers. The first column is never wrapped."""
     table = Grid(box=None, header_style="bold", pad_edge=False)
     for place, name in enumerate(texts):
         table.add_column(name, no_wrap=place == 0)
     for name in numbers:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")  # a narrow terminal breaks a figure and cuts none
     return table
 
 
