@@ -1,7 +1,20 @@
-"""`python -m sync_rules` is `sync-rules`."""
+"""The entry point: `sync-rules`, and `python -m sync_rules`. The command line is imported where Ctrl-C is answered."""
 
 import sys
 
-from sync_rules.cli.main import main
+INTERRUPTED = 130  # as `cli.main` has it, which may not have been imported yet
 
-sys.exit(main())
+
+def main() -> int:
+    """Run one command and give its exit code."""
+    try:
+        from sync_rules.cli.main import main as run  # noqa: PLC0415 - its imports take most of a short command's time
+
+        return run()
+    except KeyboardInterrupt:
+        print("sync-rules: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

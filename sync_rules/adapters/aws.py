@@ -68,6 +68,7 @@ FIRST_MAX_SECONDS: Final = 5
 # Parameters are not validated before they are sent: it takes a third of the time, and the service does the same. The
 # model also refuses some shard ids as too short.
 UNVALIDATED: Final = frozenset({"dynamodb", "dynamodbstreams"})
+HTTP_OK: Final = 200
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 OTHER_THROTTLE: Final = "Other"  # DynamoDB gave no reason, or one that is not known here
 NO_CREDENTIALS: Final = "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
@@ -217,9 +218,45 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     except (BotoCoreError, ValueError) as error:
         found = str(error).rstrip(".")
         raise UserError(f"no {service} client could be made: {found}. {_configuration_cure(error)}.") from error
+    if service in REQUIRED:
+        _require_answers(client, service)
     if service == "dynamodb":
         use_json(client)
     return client
+
+
+# What every answer to an operation has. A proxy, a portal or another program may answer 200 to anything.
+REQUIRED: Final[Mapping[str, Mapping[str, str]]] = {
+    "dynamodb": {
+        "DescribeTable": "Table", "ListTables": "TableNames", "Query": "Items", "Scan": "Items",
+        "BatchGetItem": "Responses", "BatchExecuteStatement": "Responses",
+    },
+    "dynamodbstreams": {
+        "DescribeStream": "StreamDescription", "GetRecords": "Records", "GetShardIterator": "ShardIterator",
+        "ListStreams": "Streams",
+    },
+    "sqs": {"SendMessage": "MessageId", "GetQueueAttributes": "Attributes"},
+    "stepfunctions": {"StartExecution": "executionArn", "DescribeExecution": "status"},
+}  # fmt: skip
+
+
+def _require_answers(client: Any, service: str) -> None:
+    """Take an answer that is no JSON object, or lacks what the operation's answers have, for no answer: read as one it
+    would say that there is no item.
+    """
+
+    def require_json(response_dict: dict[str, Any], **_: Any) -> None:
+        body = response_dict["body"].strip()
+        if response_dict["status_code"] == HTTP_OK and body and not body.startswith((b"{", b"<?xml")):
+            raise ResponseParserError("the answer is no JSON object")
+
+    def require_member(http_response: Any, parsed: dict[str, Any], model: Any, **_: Any) -> None:
+        name = REQUIRED[service].get(model.name)
+        if http_response.status_code == HTTP_OK and name is not None and name not in parsed:
+            raise ResponseParserError(f"the answer to {model.name} has no {name}")
+
+    client.meta.events.register_first(f"before-parse.{service}", require_json)
+    client.meta.events.register_last(f"after-call.{service}", require_member)
 
 
 # ---------------------------------------------------------------- errors

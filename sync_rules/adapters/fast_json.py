@@ -61,9 +61,10 @@ def _set_aside(response_dict: dict[str, Any], **_: Any) -> None:
     body: bytes = response_dict["body"]
     _aside.answer = None
     if response_dict["status_code"] == 200 and not any(kind in body for kind in BINARY):  # noqa: PLR2004 -- OK
-        with suppress(ValueError):  # botocore reports it
-            _aside.answer = json.loads(body)
-            response_dict["body"] = b"{}"
+        with suppress(ValueError, RecursionError):  # botocore reports it
+            answer = json.loads(body)
+            if isinstance(answer, dict):
+                _aside.answer, response_dict["body"] = answer, b"{}"
 
 
 def _put_back(parsed: dict[str, Any], **_: Any) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -52,6 +53,9 @@ OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, e
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. `arguments`: default to the process's own."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a name may have letters that the output's encoding has not
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = _called(given)
         for stream in filter(None, (sys.stdout, sys.stderr)):
@@ -73,6 +77,7 @@ def _called(given: list[str]) -> int:
         print(f"sync-rules: {error.sentence}", file=sys.stderr)
         return USER_MISTAKE
     except KeyboardInterrupt:
+        print("sync-rules: interrupted", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
         if _is_output_error(error):

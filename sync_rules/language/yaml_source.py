@@ -15,6 +15,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from sync_rules.language.problems import Location, Problems
+from sync_rules.model import json_bytes
 
 VALUES_MAX = 100_000  # an alias of an alias of an alias can stand for any number of values
 DEPTH_MAX = 40
@@ -154,6 +155,8 @@ class _Reader:
         assert isinstance(node, ScalarNode)
         if node.start_mark.line == node.end_mark.line and node.style in (None, "", "'", '"'):
             self.document.text_at[path] = 1 if node.style else 0
+        if not self._is_unicode(node.value, location):
+            return None
         if node.style in (None, "") and node.value in self.tags.words:
             return self.tags.words[node.value]
         try:
@@ -161,6 +164,14 @@ class _Reader:
         except (ValueError, KeyError):  # only an explicit tag can be wrong about its text
             self.problems.add("SR001", location, f"not YAML: {node.value!r} is not of its tag {node.tag}")
             return None
+
+    def _is_unicode(self, text: str, location: Location) -> bool:
+        try:
+            json_bytes.require_unicode(text)
+        except ValueError as error:
+            self.problems.add("SR001", Location(location.line, location.column), f"not YAML: {error}")
+            return False
+        return True
 
     def _map(self, pairs: Sequence[tuple[Node, Node]], path: KeyPath) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -170,6 +181,8 @@ class _Reader:
                 self.problems.add("SR004", here, "a key must be a word, found a map or a list: quote text with braces")
                 continue
             name = str(key.value)
+            if not self._is_unicode(name, here):
+                continue
             inner = (*path, name)
             if name in values:
                 first = self.document.starts[inner].line

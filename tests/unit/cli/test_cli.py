@@ -166,3 +166,37 @@ def test_a_file_that_may_not_be_read_is_said_in_one_line(monkeypatch, tmp_path, 
     fails_with(monkeypatch, UserError("cannot be read"))
     assert main.main(["check", str(file)]) == 2
     assert capsys.readouterr().err == "sync-rules: cannot be read\n"
+
+
+INTERRUPTS_IMPORTS = """
+import sys
+interrupted = sys.argv[1]
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == interrupted:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from sync_rules.__main__ import main
+sys.argv[1:] = ["check"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "sync_rules.cli.commands.check", "ruamel.yaml"])
+def test_interrupt_during_imports_prints_no_traceback(module, tmp_path):
+    """Ctrl-C before there is anything to do: one line and 130, whichever module was being imported."""
+    command = [sys.executable, "-c", INTERRUPTS_IMPORTS, module]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "sync-rules: interrupted\n")
+
+
+def test_output_that_takes_ascii_only_gets_escapes(tmp_path):
+    """Letters that the output's encoding has not are escaped: neither the rules nor sync-rules are wrong."""
+    (tmp_path / "r\u00e4gel.yaml").write_text(
+        "tables: {users: {key: {id: S}}}\nentities: {user: {table: users}}\nrules: {r: copy user.\u00fc into user.b}\n"
+    )
+    command = [sys.executable, "-m", "sync_rules", "graph", "r\u00e4gel.yaml", "--format", "mermaid"]
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environ, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"\\xfc" in done.stdout
