@@ -191,6 +191,32 @@ def test_records_of_a_stream_without_new_images_are_failures(name):
     assert failure.position == "100"
 
 
+@pytest.mark.parametrize(
+    ("name", "view", "there", "lacking"),
+    [
+        ("MODIFY", "NEW_IMAGE", ("NewImage",), "old"),
+        ("REMOVE", "NEW_IMAGE", (), "old"),
+        ("REMOVE", "KEYS_ONLY", (), "old"),
+        ("MODIFY", "OLD_IMAGE", ("OldImage",), "new"),
+        ("INSERT", "NEW_IMAGE", ("NewImage",), ""),
+        ("MODIFY", "NEW_IMAGE", ("NewImage", "OldImage"), ""),
+        ("MODIFY", "NEW_AND_OLD_IMAGES", ("NewImage",), ""),
+        ("REMOVE", "NEW_AND_OLD_IMAGES", (), ""),
+        ("REMOVE", "OLD_IMAGE", (), ""),
+        ("MODIFY", None, ("NewImage",), ""),
+    ],
+)
+def test_records_say_which_image_their_stream_does_not_have(name, view, there, lacking):
+    """A new image is missed wherever there must be one, an old one only where the view of the stream leaves it out."""
+    record = record_of(SHOP, WRITTEN)
+    images = {image: record["dynamodb"][image] for image in there}
+    data = {key: value for key, value in record["dynamodb"].items() if not key.endswith("Image")} | images
+    record |= {"eventName": name, "dynamodb": data | ({} if view is None else {"StreamViewType": view})}
+    changes, failures = read({"Records": [record]})
+    assert len(changes) == (not lacking)
+    assert [f"lacks its {lacking} image" in failure.reason for failure in failures] == [True] * bool(lacking)
+
+
 def test_records_with_another_key_than_the_table_are_failures():
     """Keys that are not the table's say what was expected."""
     record = record_of(SHOP, WRITTEN)
@@ -301,7 +327,9 @@ def test_records_whose_image_cannot_be_read_name_their_item():
         for at in places(whole["dynamodb"][image]):
             for by in DAMAGE:
                 _, failures = read({"Records": [damaged(whole, ("dynamodb", image, *at), by)]})
-                assert {(one.key, one.rule, one.position) for one in failures} <= {(order, "user-name-on-orders", "100")}
+                assert {(one.key, one.rule, one.position) for one in failures} <= {
+                    (order, "user-name-on-orders", "100")
+                }
                 found += len(failures)
     assert found > 100  # some damage is another item that DynamoDB could hold
 

@@ -12,6 +12,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import List, Read
 from sync_rules.pipeline.sources import Target, read_all, read_sources, rounds_of
@@ -141,13 +142,14 @@ def test_sources_of_too_many_members_are_a_trouble(monkeypatch):
     assert len(scene.item(at)["listed"]["M"]) == 3
 
 
-def test_sources_of_too_many_members_name_the_one_that_came_last():
-    """The failure record of a group that outgrew its limit names the member whose record asked."""
-    scene = scene_of(few="{embed: order, into: user.few, fields: [total], limit: {items: 2}}")
-    at = scene.there("shop", ADA, order("1", "a", 1), order("1", "b", 1), ADA)
-    last = scene.put("shop", order("1", "c", 1))
+def test_sources_of_a_group_that_cannot_be_written_name_the_member_that_asked():
+    """The failure record of a parent that has no room names the child whose record asked, as which one is too much."""
+    scene = scene_of(listed=LISTED)
+    at = scene.there("shop", order("1", "a", 1), ADA)
+    last = scene.put("shop", order("1", "b", 1))
+    scene.tap.result = lambda _write: Result(Status.REJECTED, reason="ItemTooLarge")
     scene.deliver()
-    assert scene.parked.failures == [Failure("few", at, "TooManyItems", member=last)]
+    assert scene.parked.failures == [Failure("listed", at, "ItemTooLarge", member=last)]
 
 
 def test_sources_of_too_many_members_are_a_trouble_though_they_are_named(monkeypatch):

@@ -133,6 +133,27 @@ def test_plan_measures_lag_from_the_oldest_change():
     assert tasks_of(changes, SHOP).since_ms == {NAMES.name: 20}
 
 
+TOTALS = {"counted", "spent", "least", "recounted", "posts", "heads"}
+LEDGERS = {"counted.ledger", "spent.ledger", "least.ledger", "recounted", "tags"}
+
+
+@pytest.mark.parametrize(
+    ("table", "old", "new", "concerned"),
+    [
+        ("shop", every_kind_user("1"), every_kind_user("1", name=s("Ada")), TOTALS | {"names"}),
+        ("shop", None, every_kind_order("1", "a", 5), LEDGERS | {"names", "told", "called"}),
+        ("shop", every_kind_order("1", "a", 5), None, LEDGERS | {"kept"}),
+        ("posts", None, post("p", "1", "t"), {"posts"}),
+    ],
+    ids=["renamed user", "new order", "deleted order", "new post"],
+)
+def test_plan_measures_the_lag_of_every_family_of_rules(table, old, new, concerned):
+    """A change counts for the lag of each rule that has work with it: of targets, of parts, of effects."""
+    rules = parse_rules(text_of(RULES | EFFECTS))
+    at = rules.tables[table].key_of(new or old)
+    assert tasks_of([Change(at, old, new, created_ms=7)], rules).since_ms == dict.fromkeys(concerned, 7)
+
+
 # ---------------------------------------------------------------- what does not
 IRRELEVANT = {
     "source-other-attribute": (SHOP, Change(USER, user_item("1", age=n(1)), user_item("1", age=n(2)))),

@@ -44,3 +44,14 @@ def test_telemetry_clear_starts_anew():
     telemetry.clear()
     assert telemetry == Telemetry()
     assert done.failed == {USER: Unfinished(("a",), "Throttled")}
+
+
+def test_telemetry_counts_why_work_failed():
+    """Failures count by their reasons, without the details; those that only an operator can repair are counted apart."""
+    telemetry = Telemetry()
+    other = key(shop().tables["shop"], "USER#2", "PROFILE")
+    reasons = {USER: "TableNotFound: table shop", other: "Throttled: twice"}
+    telemetry.add(report(failed={at: Unfinished(("a",), reason) for at, reason in reasons.items()}), 1, 10)
+    telemetry.add(report(failed={USER: Unfinished(("a",), "TableNotFound: again")}), 1, 10)
+    assert telemetry.reasons == {"TableNotFound": 2, "Throttled": 1}
+    assert telemetry.setup_errors == 2
