@@ -35,8 +35,8 @@ EXPORTING = {"read"}  # applications import its classes from the room itself
 MOUTHS = {"handlers": LOWER | {"functions"}, "__main__": frozenset({"cli"})}
 PURE = ("model", "rules", "pipeline")  # no clock, no file, no network, no thread
 PURE_MAY_IMPORT = frozenset({
-    "__future__", "abc", "base64", "binascii", "collections", "dataclasses", "datetime", "decimal", "difflib", "enum",
-    "functools", "gzip", "hashlib", "jmespath", "json", "math", "re", "types", "typing",
+    "__future__", "abc", "base64", "binascii", "collections", "contextlib", "dataclasses", "datetime", "decimal", "difflib", "enum",
+    "functools", "graphlib", "gzip", "hashlib", "heapq", "jmespath", "json", "math", "operator", "re", "types", "typing",
 })  # fmt: skip
 # Compiled rules are read and written here: bytes, handed in and out.
 PURE_BUT = {"rules.compiled_file": frozenset({"copyreg", "io", "os", "pathlib", "pickle", "sys"})}

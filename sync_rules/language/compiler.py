@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Final, ParamSpec, TypeVar
 
 from sync_rules.language import links
@@ -64,6 +65,18 @@ class Known:
     broken_tables: frozenset[str]
     filled: Callable[[str, Location], str | None]
     written: dict[str, set[str]] = field(default_factory=dict)
+    like: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def nearly(self, name: str) -> tuple[str, ...]:
+        """The two entities whose names are most like a name."""
+        if name not in self.like:
+            self.like[name] = tuple(get_close_matches(name, self.entities, n=2, cutoff=NEARLY))
+        return self.like[name]
+
+    @cached_property
+    def held(self) -> Mapping[str, str]:
+        """The first entity of each table that has one."""
+        return {entity.table.name: entity.name for entity in reversed([*self.entities.values()])}
 
     def said(self, entity: Entity) -> frozenset[str]:
         """The attributes that every item of an entity has, besides those of its key templates."""
@@ -181,10 +194,10 @@ class RuleCompiler:
             return None
         if (source.name,) in where.target_paths:
             self.add("SR412", option, f"{source.name!r} is read as an attribute of {source.name!r} itself")
-        others = [name for name in self.known.entities if name != source.name]
         for (name,) in where.target_paths:
-            meant = get_close_matches(name, others, n=1, cutoff=NEARLY)
-            if meant and re.search(rf"(?<![\w.\"]){re.escape(name)}\s*\.|\"{re.escape(name)}\"\s*\.", text):
+            if not re.search(rf"(?<![\w.\"]){re.escape(name)}\s*\.|\"{re.escape(name)}\"\s*\.", text):
+                continue
+            if meant := [other for other in self.known.nearly(name) if other != source.name]:
                 hint = "" if meant[0] == name else f". If {meant[0]!r} is meant: it is another item"
                 message = f"{name!r} is read as an attribute of {source.name!r}, and `{option}` reads no other item"
                 self.add("SR414", option, message + hint)

@@ -10,20 +10,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 from sync_rules.language.problems import Location, Problem, Problems, errors
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
 from sync_rules.model.entities import Entity
+from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.model.where_check import CONSTANT, quoted_names
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Node, Rule, causes
+from sync_rules.rules.rule import Node, Rule, causes_of
 from sync_rules.rules.ruleset import Rules
 
+Writer = tuple[Rule, Entity, Path]
+CYCLES_MAX = 100  # that are drawn
 Lint = Callable[[Rules, Document], Iterator[Problem]]
 NEEDS_NO_QUOTES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -55,11 +58,8 @@ def linked(rules: Rules) -> Iterator[LinkedRule]:
 # ---------------------------------------------------------------- writers
 def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report attributes that two rules write, or one rule twice. A mirror writes what it keeps, and its key."""
-    writers = [(rule, *node.writes) for rule in rules.rules.values() for node in rule.nodes()]
     mirrors = set[tuple[str, str]]()
-    for (one, target, left), (two, entity, right) in combinations(writers, 2):
-        if target != entity or not overlaps(left, right):
-            continue
+    for (one, target, left), (two, entity, right) in _overlapping(rules):
         what, location = attribute(entity, right or left), written_at(two, document)
         if one is two:
             carried = document.locations.get(("rules", one.title, "carry"))
@@ -75,6 +75,20 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
             continue
         inside = "" if left == right or not right else f" as {attribute(target, left)}"
         yield Problem("SR301", f"{what} is written by rule {one.title} in line {line} already{inside}", location)
+
+
+def _overlapping(rules: Rules) -> Iterator[tuple[Writer, Writer]]:
+    """Each attribute that is written before: with an earlier write of the same rule, and the first of another."""
+    writers: dict[Entity, Prefixes[Writer]] = {}
+    for rule in rules.rules.values():
+        own: list[Writer] = [(rule, *node.writes) for node in rule.nodes()]
+        for number, two in enumerate(own):
+            _, entity, path = two
+            mine = (one for one in own[:number] if one[1] is entity and overlaps(one[2], path))
+            others = writers[entity].touching(path) if entity in writers else iter(())
+            yield from ((one, two) for one in (next(mine, None), next(others, None)) if one is not None)
+        for writer in own:
+            writers.setdefault(writer[1], Prefixes()).add(writer[2], writer)
 
 
 def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
@@ -225,8 +239,8 @@ def _attributes(rules: Rules) -> dict[str, set[str]]:
 def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report attributes that cause themselves through other attributes, links or conditions. Each cycle is drawn."""
     nodes = [node for rule in rules.rules.values() for node in rule.nodes()]
-    after = {effect: {cause for cause in nodes if causes(cause, effect)} for effect in nodes}
-    while True:
+    after = {effect: dict.fromkeys(found) for effect, found in causes_of(nodes).items()}
+    for _ in range(CYCLES_MAX):
         try:
             TopologicalSorter(after).prepare()
         except CycleError as error:
@@ -235,7 +249,7 @@ def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
             return
         yield _drawn(circle, document)
         for cause, effect in pairwise(circle):  # taken apart, so that the next cycle can be found
-            after[effect].discard(cause)
+            after[effect].pop(cause, None)
 
 
 def _drawn(circle: list[Node], document: Document) -> Problem:
@@ -261,12 +275,40 @@ def same_items(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report keys that fit two entities. An item is of the first entity that its key fits, so an entity with one field
     in both key attributes, as a graph has its nodes among its edges, may come before one without.
     """
-    for one, two in combinations(declared(rules), 2):
-        if not may_be_both(one, two) or (_repeats(one) and not _repeats(two)):
+    for one, two in _lookalikes(rules):
+        if _repeats(one) and not _repeats(two):
             continue
         message = f"a key of table {one.table.name!r} may be of {one.name!r} and of {two.name!r}"
         cure = f"declare {two.name!r} before {one.name!r}" if _repeats(two) and not _repeats(one) else None
         yield Problem("SR306", message, document.value("entities", two.name, "key"), cure)
+
+
+def _lookalikes(rules: Rules) -> Iterator[tuple[Entity, Entity]]:
+    alike = Lookalikes()
+    for two in declared(rules):
+        yield from ((one, two) for one in alike.before(two))
+        alike.add(two)
+
+
+class Lookalikes:
+    """Entities, to find those whose keys may fit another one too."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, Prefixes[Entity]] = {}
+
+    def before(self, entity: Entity) -> tuple[Entity, ...]:
+        """The entities given before of which an item of this one may be as well."""
+        others = self._tables.setdefault(entity.table.name, Prefixes())
+        return tuple(other for other in others.touching(_literal(entity)) if may_be_both(other, entity))
+
+    def add(self, entity: Entity) -> None:
+        """Add an entity."""
+        self._tables.setdefault(entity.table.name, Prefixes()).add(_literal(entity), entity)
+
+
+def _literal(entity: Entity) -> str:
+    """The text that the partition keys of an entity begin with."""
+    return entity.templates[entity.table.partition.name].literals[0]
 
 
 def may_be_both(one: Entity, two: Entity) -> bool:

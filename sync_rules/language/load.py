@@ -215,13 +215,14 @@ def _entities(
     document: Document, problems: Problems, valid: ValidFile, tables: Mapping[str, Table]
 ) -> dict[str, Entity]:
     entities: dict[str, Entity] = {}
+    alike = lint.Lookalikes()
     for name, form in valid.form.entities.items():
         table = tables.get(form.table)
         if table is not None:
             entity = _entity(name, form, table, document, problems)
             if entity is not None:
-                first = tuple(other for other in entities.values() if lint.may_be_both(other, entity))
-                entities[name] = replace(entity, first=first)
+                entities[name] = replace(entity, first=alike.before(entity))
+                alike.add(entities[name])
         elif form.table not in valid.broken["tables"]:
             message = unknown("table", form.table, document.names("tables"))
             problems.add("SR102", document.value("entities", name, "table"), message)

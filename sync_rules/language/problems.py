@@ -88,7 +88,7 @@ class Problem:
 class Problems:
     """The problems found so far."""
 
-    found: list[Problem] = field(default_factory=list)
+    found: dict[Problem, None] = field(default_factory=dict)
 
     def add(self, code: str, location: Location, message: str, cure: str | None = None) -> None:
         """Add a problem; the same one at the same location counts once."""
@@ -96,9 +96,7 @@ class Problems:
 
     def extend(self, problems: Iterable[Problem]) -> None:
         """Add several problems."""
-        for problem in problems:
-            if problem not in self.found:
-                self.found.append(problem)
+        self.found.update(dict.fromkeys(problems))
 
     def sorted(self) -> list[Problem]:
         """All problems in the order of the file."""

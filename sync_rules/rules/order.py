@@ -5,10 +5,13 @@ Invariant: no copy is checked or repaired before everything that the copy is mad
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 from sync_rules.model.entities import Table
+from sync_rules.rules.rule import Rule, causes_of
 from sync_rules.rules.ruleset import Rules
 
 
@@ -28,19 +31,31 @@ def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
     rounds as there are copies are enough. A hierarchy takes a round per level.
     """
     waiting = [rule for rule in rules.rules.values() if rule.name in names]
-    while waiting:
-        ready = [rule for rule in waiting if not any(one.feeds(rule) for one in waiting if one is not rule)]
-        if not ready:
-            copies = sum(len(rule.nodes()) for rule in waiting)
-            yield Step(frozenset(rule.name for rule in waiting), max(copies, *(rule.rounds_max for rule in waiting)))
-            return
+    place = {rule: number for number, rule in enumerate(waiting)}
+    sorter = TopologicalSorter(_feeders(waiting))
+    with suppress(CycleError):  # what is not in a cycle, or after one, comes in order all the same
+        sorter.prepare()
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready(), key=place.__getitem__)
         once = frozenset(rule.name for rule in ready if rule.rounds_max == 1)
         if once:
             yield Step(once)
         for rule in ready:
             if rule.name not in once:
                 yield Step(frozenset([rule.name]), rule.rounds_max)
-        waiting = [rule for rule in waiting if rule not in ready]
+            del place[rule]
+        sorter.done(*ready)
+    if place:
+        copies = sum(len(rule.nodes()) for rule in place)
+        yield Step(frozenset(rule.name for rule in place), max(copies, *(rule.rounds_max for rule in place)))
+
+
+def _feeders(rules: Iterable[Rule]) -> dict[Rule, set[Rule]]:
+    """The other rules that feed each of these rules."""
+    found: dict[Rule, set[Rule]] = {rule: set() for rule in rules}
+    for node, writers in causes_of(node for rule in found for node in rule.nodes()).items():
+        found[node.rule].update(writer.rule for writer in writers if writer.rule is not node.rule)
+    return found
 
 
 def swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:

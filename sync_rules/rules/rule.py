@@ -19,6 +19,7 @@ from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import ConditionError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find, KeyConditions
+from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.values import Item, Names, Path, overlaps
 from sync_rules.model.where import Where
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
@@ -68,6 +69,21 @@ def causes(writer: Node, node: Node) -> bool:
     reads = node.reads if writer.rule is node.rule else (*node.reads, *node.decided_by)
     entity, path = writer.writes
     return any(entity is read_of and overlaps(path, read) for read_of, read in reads)
+
+
+def causes_of(nodes: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
+    """The nodes among these that write what decides each of them, as `causes` says, in order."""
+    nodes = tuple(nodes)
+    writers: dict[Entity, Prefixes[Node]] = {}
+    for node in nodes:
+        entity, path = node.writes
+        writers.setdefault(entity, Prefixes()).add(path, node)
+    found: dict[Node, tuple[Node, ...]] = {}
+    for node in nodes:
+        read = ((path, writers[entity]) for entity, path in (*node.reads, *node.decided_by) if entity in writers)
+        near = dict.fromkeys(writer for path, of_entity in read for writer in of_entity.touching(path))
+        found[node] = tuple(writer for writer in near if causes(writer, node))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 from sync_rules.model.entities import Address, Entity, Table, address_of
 from sync_rules.model.errors import RecordError
@@ -20,6 +20,7 @@ from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.rule import ArchivePlace, Rule
 
+T = TypeVar("T")
 STREAMS_KEPT_MAX: Final = 1_024
 
 
@@ -67,10 +68,7 @@ class Rules:
 
     @cached_property
     def _by_table(self) -> Mapping[str, tuple[Entity, ...]]:
-        return {
-            name: tuple(entity for entity in self.entities.values() if entity.table.name == name)
-            for name in self.tables
-        }
+        return _grouped(((entity.table.name, entity) for entity in self.entities.values()), self.tables)
 
     @cached_property
     def _by_beginning(self) -> Mapping[str, Beginnings[tuple[Entity, ...]]]:
@@ -79,22 +77,23 @@ class Rules:
 
     @cached_property
     def _as_source(self) -> Mapping[str, tuple[Rule, ...]]:
-        return {n: tuple(r for r in self.rules.values() if r.source.name == n) for n in self.entities}
+        return _grouped(((rule.source.name, rule) for rule in self.rules.values()), self.entities)
 
     @cached_property
     def _as_target(self) -> Mapping[str, tuple[TargetRule, ...]]:
-        rules = [rule for rule in self.rules.values() if isinstance(rule, TargetRule)]
-        return {n: tuple(r for r in rules if r.target.name == n) for n in self.entities}
+        rules = (rule for rule in self.rules.values() if isinstance(rule, TargetRule))
+        return _grouped(((rule.target.name, rule) for rule in rules), self.entities)
 
     @cached_property
     def _of_parts(self) -> Mapping[str, tuple[PartRule, ...]]:
-        rules = [rule for rule in self.rules.values() if isinstance(rule, PartRule)]
-        return {n: tuple(r for r in rules if n in (r.source.name, r.target.name)) for n in self.entities}
+        rules = (rule for rule in self.rules.values() if isinstance(rule, PartRule))
+        sides = ((name, rule) for rule in rules for name in dict.fromkeys((rule.source.name, rule.target.name)))
+        return _grouped(sides, self.entities)
 
     @cached_property
     def _as_anchor(self) -> Mapping[str, tuple[Rule, ...]]:
-        rules = [rule for rule in self.rules.values() if rule.find is not None]
-        return {n: tuple(r for r in rules if r.anchor.name == n) for n in self.entities}
+        rules = (rule for rule in self.rules.values() if rule.find is not None)
+        return _grouped(((rule.anchor.name, rule) for rule in rules), self.entities)
 
     @cached_property
     def _by_former_name(self) -> Mapping[str, Rule]:
@@ -107,8 +106,8 @@ class Rules:
     @cached_property
     def _listing(self) -> Mapping[str, tuple[tuple[Rule, Find], ...]]:
         """The rules that list items of each entity by an index in which one of them could be missing."""
-        found = [(rule, rule.find) for rule in self.rules.values() if rule.find and rule.find.needs and not rule.sparse]
-        return {n: tuple(one for one in found if one[0].listed.name == n) for n in self.entities}
+        found = ((rule, rule.find) for rule in self.rules.values() if rule.find and rule.find.needs and not rule.sparse)
+        return _grouped(((rule.listed.name, (rule, find)) for rule, find in found), self.entities)
 
     def entity_of(self, key: ItemKey) -> Entity | None:
         """The entity an item belongs to by its key, or None: an item no rule speaks of, or no key of its table."""
@@ -192,6 +191,15 @@ class Rules:
         """The tables whose records the rules must see: each needs a stream with both images."""
         names = {table.name for rule in self.rules.values() for table in rule.streamed}
         return tuple(table for name, table in self.tables.items() if name in names)
+
+
+def _grouped(pairs: Iterable[tuple[str, T]], names: Iterable[str]) -> Mapping[str, tuple[T, ...]]:
+    """The values by their names, in order; nothing for a name that has none."""
+    found: dict[str, list[T]] = {name: [] for name in names}
+    for name, value in pairs:
+        if name in found:
+            found[name].append(value)
+    return {name: tuple(values) for name, values in found.items()}
 
 
 def _by_literal(entities: Iterable[Entity]) -> Mapping[str, tuple[Entity, ...]]:

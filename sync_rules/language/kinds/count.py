@@ -252,8 +252,7 @@ def _ledger_table(compiler: RuleCompiler, form: GroupForm, function: Function) -
         return None
     if name not in tables:
         message = unknown("table", name, compiler.known.document.names("tables"))
-        taken = {entity.table.name for entity in compiler.known.entities.values()}
-        others = [other for other in tables if other not in taken and suitable(tables[other])]
+        others = [other for other in tables if other not in compiler.known.held and suitable(tables[other])]
         cure = f"add under tables: {name}: {{key: {{PK: S, SK: S}}}}; or use mode: recount for small groups"
         cure = f"say which: ledger: {others[0]}" if others and not form.ledger else cure
         compiler.add("SR210", location, message, cure)
@@ -264,7 +263,7 @@ def _ledger_table(compiler: RuleCompiler, form: GroupForm, function: Function) -
         needed = "the ledger needs a string partition key and a string sort key, not named n, at or into"
         compiler.add("SR211", location, f"the key of table {name!r} is {{{key}}}: {needed}", "{key: {PK: S, SK: S}}")
         return None
-    held = next((entity.name for entity in compiler.known.entities.values() if entity.table is table), None)
+    held = compiler.known.held.get(name)
     if held is not None:
         compiler.add("SR212", location, f"table {name!r} holds the items of {held!r}")
         return None
