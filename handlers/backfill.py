@@ -1,4 +1,7 @@
-"""The function of the backfill state machine: starts a backfill, processes a segment of a table, ends a round."""
+"""The function of the backfill state machine: starts a backfill, processes a segment of a table, ends a round.
+
+CloudFormation calls it too, whenever a stack whose rules keep books is created or updated.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,28 @@ from typing import Any
 
 from sync_rules.adapters import aws
 from sync_rules.functions import inaccount
-from sync_rules.functions.runtime import Context, deadline, endpoint, invocation, rules, tables
+from sync_rules.functions.runtime import Context, deadline, endpoint, failures, invocation, rules, tables
+from sync_rules.functions.stackbooks import answer_stack, asked_by_stack
 from sync_rules.jobs.account.backfill import BackfillWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import job_of
+from sync_rules.pipeline.books import finish_empty
+from sync_rules.pipeline.requests import DroppingQueue, World, run_work
+from sync_rules.rules.families import PartRule
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Answer one request of the state machine, which retries it when this raises."""
+    """Answer one request of the state machine, which retries it when this raises, or of CloudFormation."""
     with invocation(context):
+        if asked_by_stack(event):
+            answer_stack(event, _finish_empty)
+            return {}
         jobs = partial(job_of, aws.dynamodb(endpoint()), rules())
-        failures, state = inaccount.failures(), inaccount.state()
-        return answer(event, BackfillWork(rules(), tables, failures, state, jobs, remaining_ms=deadline.remaining_ms))
+        work = BackfillWork(
+            rules(), tables, inaccount.failures(), inaccount.state(), jobs, remaining_ms=deadline.remaining_ms
+        )
+        return answer(event, work)
+
+
+def _finish_empty() -> tuple[PartRule, ...]:
+    return run_work(finish_empty(rules()), World(tables(), DroppingQueue(), failures()))

@@ -41,7 +41,7 @@ from sync_rules.pipeline.parts import read_parts
 from sync_rules.pipeline.requests import Read, Scan, Work
 from sync_rules.pipeline.sources import Found, Sources, Target, read_sources, rounds_of, slices
 from sync_rules.rules.families import Desired, Part, TargetRule
-from sync_rules.rules.rule import Blocked
+from sync_rules.rules.rule import Blocked, Waiting
 from sync_rules.rules.ruleset import Rules
 
 BOUNDS: Final = Bounds()
@@ -122,11 +122,14 @@ def second_verdict(before: Difference, now: Difference) -> Verdict:
 
 @dataclass
 class Comparison:
-    """The result of a look at some targets, in (rule, target) pairs. `orphaned`: the kept copies without a source."""
+    """The result of a look at some targets, in (rule, target) pairs. `orphaned`: the kept copies without a source;
+    `waiting`: what is not compared before its rule was backfilled.
+    """
 
     right: Counter[str] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
     orphaned: Counter[str] = field(default_factory=Counter)
+    waiting: Counter[str] = field(default_factory=Counter)
     different: list[Difference] = field(default_factory=list)
 
 
@@ -243,6 +246,9 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     found = sources.of(rule, target)
     if isinstance(found, StoreError):
         raise found
+    if isinstance(found, Waiting):
+        comparison.waiting[rule.name] += 1
+        return
     desired = found if isinstance(found, Blocked) else rule.desired(found, target.image)
     paths: Desired = {}
     reason, repairable = "", True

@@ -23,7 +23,7 @@ from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 Does = Literal["push", "pull", "part", "effect"]
-CopyState = Drift | Literal["right", "kept", "nothing"]
+CopyState = Drift | Literal["right", "kept", "waiting", "nothing"]
 
 
 # ---------------------------------------------------------------- a record
@@ -176,4 +176,6 @@ def parts_on(key: ItemKey, item: Item, entity: Entity | None, rules: Rules) -> l
 def _state(rule: Rule, comparison: Comparison) -> tuple[CopyState, tuple[Path, ...], str]:
     for difference in comparison.different:
         return difference.drift, difference.paths, difference.reason
+    if comparison.waiting[rule.name]:
+        return "waiting", (), ""
     return "kept" if comparison.kept[rule.name] else "right", (), ""

@@ -57,12 +57,14 @@ class Finding:
 @dataclass
 class Tally:
     """The figures of a verify by rule, in (rule, target) pairs. `right`, `kept`, `lag` are of the last look at a rule;
-    repaired drift stays counted as drift. `orphaned`: the kept copies without a source.
+    repaired drift stays counted as drift. `orphaned`: the kept copies without a source; `waiting`: what is not compared
+    before its rule was backfilled.
     """
 
     right: Counter[str] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
     orphaned: Counter[str] = field(default_factory=Counter)
+    waiting: Counter[str] = field(default_factory=Counter)
     lag: Counter[str] = field(default_factory=Counter)
     drift: Counter[str] = field(default_factory=Counter)
     repaired: Counter[str] = field(default_factory=Counter)
@@ -81,19 +83,21 @@ class Tally:
             name: [[rule, drift.value, count] for (rule, drift), count in getattr(self, name).items()]
             for name in BY_DRIFT
         }
-        return {"items": self.items, **{name: dict(getattr(self, name)) for name in BY_RULE}, **paired}
+        waiting = {"waiting": dict(self.waiting)} if self.waiting else {}
+        return {"items": self.items, **{name: dict(getattr(self, name)) for name in BY_RULE}, **waiting, **paired}
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Tally:
         """From JSON."""
         counters: dict[str, Any] = {name: Counter(body[name]) for name in BY_RULE}
+        counters["waiting"] = Counter(body.get("waiting", {}))
         for name in BY_DRIFT:
             counters[name] = Counter({(rule, Drift(drift)): count for rule, drift, count in body[name]})
         return cls(**counters, items=body["items"])
 
     def include(self, other: Tally) -> None:
         """Add what another call found elsewhere."""
-        for name in (*BY_RULE, *BY_DRIFT):
+        for name in (*BY_RULE, "waiting", *BY_DRIFT):
             getattr(self, name).update(getattr(other, name))
         self.items += other.items
 
@@ -105,15 +109,20 @@ class Tally:
         if drift is Drift.STUCK and not repaired:  # of parts, nothing else is hopeless
             self.hopeless[rule, drift] -= 1
 
+    def wrong(self, rule: str) -> int:
+        """The drift of a rule that is left though it could be repaired. What is stuck stays out of all books."""
+        return sum(n for (name, drift), n in self.unmended.items() if name == rule and drift is not Drift.STUCK)
+
     def seen(self, rule: str) -> int:
         """The targets of a rule that were looked at."""
-        return sum(counter[rule] for counter in (self.right, self.kept, self.lag, self.drift))
+        return sum(counter[rule] for counter in (self.right, self.kept, self.waiting, self.lag, self.drift))
 
     def add(self, comparison: Comparison) -> None:
         """Count what one look found right or kept."""
         self.right.update(comparison.right)
         self.kept.update(comparison.kept)
         self.orphaned.update(comparison.orphaned)
+        self.waiting.update(comparison.waiting)
 
     def found(self, one: Difference, *, repaired: bool) -> Finding:
         """Count a drift, and whether it was repaired."""
@@ -130,7 +139,7 @@ class Tally:
 
     def start_over(self, rule: str) -> None:
         """Forget what another look at all targets of a rule will find again."""
-        for counter in (self.right, self.kept, self.orphaned, self.lag):
+        for counter in (self.right, self.kept, self.orphaned, self.waiting, self.lag):
             del counter[rule]
         self.drift[rule] = self.repaired[rule]
         for left in (self.unmended, self.hopeless):

@@ -3,7 +3,8 @@
 Invariant: a repair is a guarded pull like any other, from fresh images, so it never writes over a newer value. It goes
 down the cascade: a copy is compared and repaired only after the copies that it is made from. Drift is reported only
 after a grace period in which neither the copy nor its source has changed; if the source has, one more grace period
-decides, and there is no fourth check. The report of an earlier verify replaces the first checks of a repair. Memory is
+decides, and there is no fourth check. The report of an earlier verify replaces the first checks of a repair. Books that
+are right after a repair that looked at all of them are complete, and what is shown of them comes next. Memory is
 bounded: at most `CANDIDATES_MAX` differences, and a page for each worker, wait for their next check.
 """
 
@@ -39,6 +40,7 @@ from sync_rules.audit.ledger_balance import Balance, Slot, as_difference, ledger
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds
+from sync_rules.pipeline.books import begin_all, finish_all
 from sync_rules.pipeline.fanout import pull
 from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, run_work
@@ -153,7 +155,7 @@ class Verifier:
 
     def sweep(self) -> Iterator[Finding]:
         """Verify the share of the tables of all rules. Raises StoreError when a page cannot be read."""
-        return self._in_order(self.only, self._sweep)
+        return self._in_order(self.only, self._sweep, completes=self.repair and not self.share.sampled)
 
     def look_over(self, names: frozenset[str], counted: Collection[str] = ()) -> Iterator[Finding]:
         """Verify the share of the tables once, with the rules of one step of a cascade, but no totals of ledgers. The
@@ -232,10 +234,13 @@ class Verifier:
             if len(self._candidates) >= CANDIDATES_MAX:
                 yield from self._check_again()
 
-    def _in_order(self, names: frozenset[str], look: Look) -> Iterator[Finding]:
-        """Look with these rules: all at once, or, to repair, step by step down the cascade."""
+    def _in_order(self, names: frozenset[str], look: Look, *, completes: bool = False) -> Iterator[Finding]:
+        """Look with these rules: all at once, or, to repair, step by step down the cascade. `completes`: everything is
+        looked at, so books in which nothing is wrong any more are complete.
+        """
         steps = cascade(self.rules, names) if self.repair else (Step(names),)
         for step in steps:
+            begun = run_work(begin_all(self.rules, step.names), self.world) if completes else {}
             for number in range(step.max_rounds):
                 if number > 0:
                     for name in step.names:
@@ -243,7 +248,9 @@ class Verifier:
                 repaired = self.tally.repaired.total()
                 self._things.clear()
                 yield from look(step.names)
-                if self.tally.repaired.total() == repaired:
+                right = {name: number for name, number in begun.items() if not self.tally.wrong(name)}
+                finished = run_work(finish_all(self.rules, right), self.world) if right else 0
+                if self.tally.repaired.total() == repaired and not finished:
                     break
 
     def _sweep(self, names: frozenset[str]) -> Iterator[Finding]:

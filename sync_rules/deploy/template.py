@@ -54,7 +54,7 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
         "conditions": resources.conditions(deployment),
         "environment": resources.environment(deployment),
         "streams": resources.streams(deployment),
-        "tables": resources.tables(deployment),
+        "tables": {**resources.tables(deployment), **resources.books(deployment)},
         "alarms": alarm_resources(deployment, timeouts_seconds(fixed, template)),
         "roles": role_resources(deployment),
         "dashboard": {"Dashboard": dashboard_resource(deployment)},

@@ -213,6 +213,8 @@ def sum_up(telemetry: Telemetry, noted: Noted) -> None:
     lines, room = [*failed, *continued], max(0, LINES_MAX - noted.lines)
     for log, message, fields in lines[:room]:
         log(message, **fields)
+    for title, count in _waiting(telemetry).items():
+        log_waiting(title, times=count)
     figures: dict[str, Any] = {
         "records": telemetry.records,
         "unreadable": telemetry.unreadable_records,
@@ -227,3 +229,18 @@ def sum_up(telemetry: Telemetry, noted: Noted) -> None:
     if figures:
         figures |= {"lag_ms": max(telemetry.lag_ms.values())} if telemetry.lag_ms else {}
         logger.info("invocation done", **figures)
+
+
+def log_waiting(title: str, **more: Any) -> None:
+    """Log that a rule waits for a backfill, and the command that ends it."""
+    command = f"sync-rules backfill --remote --rule {title}"
+    logger.warning("waits for a backfill", rule=title, cure=command, **more)
+
+
+def _waiting(telemetry: Telemetry) -> dict[str, int]:
+    """How often each rule, by its name in the rules file, left a number as it is because it waits for a backfill."""
+    found: Counter[str] = Counter()
+    for (rule, outcome), count in telemetry.outcomes.items():
+        if outcome is Outcome.WAITING:
+            found[rule.partition(".")[0]] += count
+    return dict(sorted(found.items()))

@@ -327,6 +327,7 @@ def _recomputed(ending: Ending, history: _History) -> MemoryStore:
         MemoryState(),
         {},
         supplies=segments(ending.rules, 1),
+        completes=ending.names,
         sleep=lambda _seconds: None,
     )
     if not run.run():

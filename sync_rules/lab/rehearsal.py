@@ -24,6 +24,7 @@ from sync_rules.model.items import Call, Failure, ItemKey, Keep
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Delete, Put, Update
+from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.pipeline.consumer import process, process_message
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
@@ -52,9 +53,11 @@ class Rehearsal:
         random = Random(delivery.seed)  # noqa: S311 - reproducible on purpose
         self._arrivals = Arrivals(delivery, random)
         self._faults = Faults(delivery, random)
-        self.store = MemoryStore(rules.tables, self._note)
+        self.store = MemoryStore(rules.tables)
         failures = DeduplicatedFailures(self, Limits(), THIS_PROCESS)
         self.world = World(self.store, self, failures, self, self._calls, CallsInMemory())
+        run_work(finish_empty(rules), self.world)  # nothing is there yet, so no books lack anything
+        self.store.on_change = self._note
         self._faulty = FaultyWorld(self.store, self, failures, self, self._calls, self.world.kept, faults=self._faults)
 
     # ------------------------------------------------------------ the stage

@@ -112,7 +112,7 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     _check_renames(known, valid.form.rules)
     compiled = _compile_rules(known, valid.form.rules)
     sound = {rule.name: rule for name in valid.form.rules for rule in compiled[name]}
-    within = {entity.name: entity for rule in sound.values() for entity in (rule.source, rule.target)}
+    within = {side.name: side for rule in sound.values() for side in (rule.source, rule.target, *rule.owned)}
     entities = entities | within  # those of ledgers are in no file
     rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
     lint.lint(rules, document, problems)

@@ -64,6 +64,7 @@ class Outcome(Enum):
     DONE = "done"  # archived, or called
     RIGHT = "right"  # the copy was right already
     KEPT = "kept"  # the rule says nothing: no source, or `where` does not hold
+    WAITING = "waiting"  # its books are not known to be complete: left as it is until a backfill of the rule is done
     SUPERSEDED = "superseded"  # the copy changed since it was read
     RELINKED = "relinked"  # the target names another source now
     GONE = "gone"  # the target no longer exists

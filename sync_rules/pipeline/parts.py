@@ -3,7 +3,7 @@
 Invariant: the item that a part is written on is read FIRST, the item that it is made from THEN, both strongly
 consistent, and the guard of the write compares what was read. A refused part is decided anew from fresh reads: unlike a
 target, a part may have no record of its own. Writes of several parts are merged where possible, and sent one by one if
-the merged write fails.
+the merged write fails. Parts that are in books are written only after the mark was seen to be of these books.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from sync_rules.model.numbers import holdable, spelt, total_of
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Action, Check, Increment, Result, Status, Transaction, Update, Write
 from sync_rules.pipeline.bookings import TOTAL_BROKEN, addable, in_whole, increments, sayable
+from sync_rules.pipeline.books import begin
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.report import Report, Unfinished, retry_parked
 from sync_rules.pipeline.requests import Work, apply_writes
 from sync_rules.pipeline.sources import Found, read_all, slices
+from sync_rules.rules.books import Books
 from sync_rules.rules.families import Part
 from sync_rules.rules.rule import Blocked
 
@@ -67,12 +69,14 @@ def reconcile_parts(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
 def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
     report = Report()
     waiting = list(looks)
+    begun: dict[Books, int | StoreError] = {}
     for attempt in range(bounds.limits.source_reads_max_tries):
         if not waiting:
             return report
         if bounds.out_of_time():
             break
-        wanted, stuck = yield from _decide(waiting, report)
+        decided, stuck = yield from _decide(waiting, report)
+        wanted = yield from _with_books(decided, begun, report)
         joints = joined(wanted) if attempt == 0 else [JointWrite((look,), write) for look, write in wanted]
         waiting, wrote = yield from _apply(joints, bounds, report)
         for look, blocked in stuck:
@@ -142,6 +146,22 @@ def _sayable(
         else:
             said.append((look, new))
     return said
+
+
+def _with_books(
+    wanted: Sequence[tuple[PartLook, Write]], begun: dict[Books, int | StoreError], report: Report
+) -> Work[list[tuple[PartLook, Write]]]:
+    """Begin the books of these parts, once in a round; then give the parts that can be written."""
+    begun |= yield from begin(books for look, _ in wanted if (books := look.part.rule.books) and books not in begun)
+    ready: list[tuple[PartLook, Write]] = []
+    for look, write in wanted:
+        books = look.part.rule.books
+        known = None if books is None else begun[books]
+        if isinstance(known, StoreError):
+            _fail(look, str(known), report)
+        else:
+            ready.append((look, write))
+    return ready
 
 
 # ---------------------------------------------------------------- one write for several parts

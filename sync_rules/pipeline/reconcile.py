@@ -30,7 +30,7 @@ from sync_rules.pipeline.report import Report, retry_parked
 from sync_rules.pipeline.requests import Park, Work, apply_writes
 from sync_rules.pipeline.sources import Sources, Target, read_sources, rounds_of, slices
 from sync_rules.rules.families import TargetRule
-from sync_rules.rules.rule import Blocked
+from sync_rules.rules.rule import Blocked, Waiting
 
 
 def reconcile(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
@@ -113,6 +113,9 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
         return {}
     if rule in target.removed and rule.restricts(target.image) and lost_source(rule, target, sources):
         decisions.restricted.append((target, rule))
+        return {}
+    if isinstance(found, Waiting):  # whatever the target holds stays as it is
+        report.count([rule], Outcome.WAITING)
         return {}
     desired = found if isinstance(found, Blocked) else rule.desired(found, target.image)
     if desired is None:

@@ -1,7 +1,8 @@
 """Read the sources that targets name and the members that they are made of, after the images of the targets.
 
 Invariant: every read is strongly consistent and later than the images of the round. An index row is only a key. An item
-that could not be read fails the rule and the target that need it, and no other.
+that could not be read fails the rule and the target that need it, and no other. What stands in books counts only if
+their mark says complete, read before it and once more after it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, Names
+from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.requests import List, Page, Read, Work
+from sync_rules.rules.books import Books
 from sync_rules.rules.families import Members, TargetRule
-from sync_rules.rules.rule import Blocked, Rule, attributes_read
+from sync_rules.rules.rule import Blocked, Rule, Waiting, attributes_read
 
 T = TypeVar("T")
 Found = Item | StoreError | None  # an error stands for an item that could not be read
@@ -57,9 +60,21 @@ class Sources:
     attributes: Mapping[str, Names] = field(default_factory=dict)
     items: dict[ItemKey, Found] = field(default_factory=dict)
     members: dict[tuple[ItemKey, str], Keys] = field(default_factory=dict)
+    marks: dict[Books, Found] = field(default_factory=dict)
 
-    def of(self, rule: TargetRule, target: Target) -> tuple[Item | None, ...] | StoreError | Blocked:
+    def unusable(self, rule: TargetRule) -> StoreError | Waiting | None:
+        """The reason why nothing may be made of what a rule reads, by the mark of its books."""
+        if rule.books is None:
+            return None
+        mark = self.marks[rule.books]
+        if isinstance(mark, StoreError):
+            return mark
+        return None if rule.books.complete(mark) else Waiting.BACKFILL
+
+    def of(self, rule: TargetRule, target: Target) -> tuple[Item | None, ...] | StoreError | Blocked | Waiting:
         """The sources of a target by a rule: the items that it names, then the members that belong to it."""
+        if (unusable := self.unusable(rule)) is not None:
+            return unusable
         found: list[Item | None] = []
         for key in rule.source_keys(target.image):
             item = self.items[key]
@@ -104,9 +119,13 @@ def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Ta
 def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
     """Read the sources of these targets, each once."""
     sources = Sources(attributes_read((rule, rule.source) for target in targets for rule in target.rules))
+    books = dict.fromkeys(rule.books for target in targets for rule in target.rules if rule.books is not None)
+    sources.marks |= yield from read_marks(books)
     wanted: dict[ItemKey, None] = {}
     for target in targets:
         for rule in target.rules:
+            if sources.unusable(rule) is not None:
+                continue
             wanted |= dict.fromkeys(rule.source_keys(target.image))
             members = rule.members(target.key, target.image)
             if members is not None:
@@ -114,7 +133,13 @@ def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
                 sources.members[target.key, rule.name] = keys
                 wanted |= {} if isinstance(keys, StoreError | Blocked) else dict.fromkeys(keys)
     sources.items |= yield from read_all((key for key in wanted if key not in sources.items), sources.attributes)
+    sources.marks |= yield from read_marks(one for one in books if not _useless(one, sources.marks[one]))
     return sources
+
+
+def _useless(books: Books, mark: Found) -> bool:
+    """True if nothing was read from these books, because of what their mark says."""
+    return isinstance(mark, StoreError) or not books.complete(mark)
 
 
 def _list_members(rule: TargetRule, target: Target, members: Members, sources: Sources, bounds: Bounds) -> Work[Keys]:

@@ -24,6 +24,7 @@ METRIC_NAMES: Final[Mapping[Outcome, str]] = {
     Outcome.DELETED: "Deleted",
     Outcome.RIGHT: "AlreadyRight",
     Outcome.KEPT: "Kept",
+    Outcome.WAITING: "WaitingForBackfill",
     Outcome.SUPERSEDED: "RefusedSuperseded",
     Outcome.RELINKED: "RefusedRelinked",
     Outcome.GONE: "RefusedGone",

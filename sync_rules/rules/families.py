@@ -15,6 +15,7 @@ from sync_rules.model.items import Call, Change, Effect, ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer
 from sync_rules.model.values import AttributeValue, Item, Path, changed, standing
 from sync_rules.model.writes import Condition, Write, as_seen
+from sync_rules.rules.books import Books
 from sync_rules.rules.rule import Blocked, Node, Rule
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
@@ -81,6 +82,7 @@ class TargetRule(Rule):
 
     strict: bool = False
     gathers: bool = False  # targets are made of members, which are all in memory at once
+    books: Books | None = None  # those that targets are made from: nothing is written before these are complete
 
     def hints(self, change: Change) -> Iterable[Hint]:  # noqa: ARG002
         """The targets that a record of a source names, both as the source was and as it is."""
@@ -238,6 +240,11 @@ class Part:
 
 class PartRule(Rule):
     """A rule that keeps parts: each is checked by two items, which are read in this order: its target, its source."""
+
+    @property
+    def books(self) -> Books | None:
+        """The books that the parts are in, which begin before the first part is written; None for parts in none."""
+        return None
 
     @abstractmethod
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:

@@ -17,11 +17,13 @@ from sync_rules.rules.ruleset import Rules
 
 
 def of_all(tables: Mapping[str, Table], entities: Mapping[str, Entity], rules: Mapping[str, Rule]) -> str:
-    """A SHA-256 over tables, entities and rules."""
+    """A SHA-256 over tables, entities and rules. The marks of books follow from the rules."""
+    sides = {side.name for rule in rules.values() for side in (rule.source, rule.target)}
+    marks = {entity.name for rule in rules.values() for entity in rule.owned} - sides
     return _digest(
         {
             "tables": {name: _table_body(table) for name, table in tables.items()},
-            "entities": {name: _entity_body(entity) for name, entity in entities.items()},
+            "entities": {name: _entity_body(entity) for name, entity in entities.items() if name not in marks},
             "rules": {name: _rule_body(rule) for name, rule in rules.items()},
         }
     )
@@ -29,14 +31,33 @@ def of_all(tables: Mapping[str, Table], entities: Mapping[str, Entity], rules: M
 
 def of_each(rules: Rules) -> dict[str, str]:
     """A SHA-256 over each rule of the file, by its title: its body, its items, and their keys."""
+    return _of_titles({name: (rule.title, rule) for name, rule in rules.rules.items()})
+
+
+def before_renaming(rules: Rules) -> dict[str, tuple[str, str]]:
+    """The former title of each rule that was renamed, by its title, and the digest that it has under that title."""
+    former = {rule.former_name: rule for rule in rules.rules.values()}
+    prints = _of_titles({name: (rule.title, rule) for name, rule in former.items() if name is not None})
+    return {rule.title: (rule.renamed_from, prints[rule.title]) for rule in former.values() if rule.renamed_from}
+
+
+def _of_titles(named: Mapping[str, tuple[str, Rule]]) -> dict[str, str]:
     bodies: dict[str, dict[str, Any]] = {}
-    for name, rule in rules.rules.items():
+    for name, (title, rule) in named.items():
         about = {
             side.name: [_entity_body(side), [(a.name, a.type) for a in side.table.key]]
             for side in (rule.source, rule.target)
         }
-        bodies.setdefault(rule.title, {})[name] = [_rule_body(rule), about]
+        bodies.setdefault(title, {})[name] = [_rule_body(rule), about]
     return {title: _digest(body) for title, body in bodies.items()}
+
+
+def of_books(rule: Rule, parent: Entity) -> str:
+    """A SHA-256 over all that decides what the books of a rule hold: its body, its items and its parents, and their
+    keys, under whatever names.
+    """
+    keys = [[_entity_body(side), [(a.name, a.type) for a in side.table.key]] for side in (rule.source, parent)]
+    return _digest({"kind": rule.kind, "keys": keys, **rule.body()})
 
 
 def _digest(body: object) -> str:

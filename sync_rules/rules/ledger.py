@@ -17,6 +17,7 @@ from sync_rules.model.lookups import Find, Link
 from sync_rules.model.numbers import EXPONENT_MIN, digits_of, holdable, number_of, spelt, text_of
 from sync_rules.model.templates import Fields, Template, parse_template
 from sync_rules.model.values import AttributeValue, Item
+from sync_rules.rules.books import MARK
 
 AMOUNT: Final = "n"  # the number of an entry, a total or a rank item
 INTO: Final = "into"  # an entry's total: partition key and sort key
@@ -24,6 +25,7 @@ AT: Final = "at"  # the attribute of the total that it is part of: AMOUNT, or on
 VERSION: Final = "v"  # of a total: how often it was added to, so that the same number twice is two states
 GROUP: Final = "="  # what a group's attribute begins with, so that no group can be named like another attribute
 ENTRY: Final = (INTO, AT, AMOUNT)
+RESERVED: Final = (*ENTRY, VERSION, *MARK)
 
 BETWEEN: Final = "\x1f"  # parts two keys in one: no text has it, and it sorts before every digit
 TOTAL: Final = "T"  # what the key of a total has after the rule's name; the shard comes then
@@ -98,6 +100,7 @@ class Ledger:
     entries: Entity
     totals: Entity
     ranks: Entity
+    marks: Entity
     link: Link
     find: Find
 
@@ -113,6 +116,7 @@ def ledger_of(name: str, child: Entity, parent: Entity, table: Table, shards: in
         _entity(f"{name}.ledger", table, f"{name}/L/{children[0]}", *children[1:]),
         _entity(f"{name}.total", table, f"{total}{parents[0]}", *parents[1:]),
         ranks,
+        _entity(f"{name}.books", table, f"{name}/B"),
         tuple((field, ranks.ref(f"parent.{field}")) for field in parent.identity),
         Find(None, ((table.partition, ranks.templates[table.partition.name]),)),
     )
@@ -126,7 +130,7 @@ def supported(entity: Entity) -> bool:
 def suitable(table: Table) -> bool:
     """True if a table can be a ledger: a key of two strings, under names that no item of a ledger uses."""
     return len(table.key) == 2 and all(  # noqa: PLR2004 - partition and sort
-        attribute.type == "S" and attribute.name not in (*ENTRY, VERSION) and not attribute.name.startswith(GROUP)
+        attribute.type == "S" and attribute.name not in RESERVED and not attribute.name.startswith(GROUP)
         for attribute in table.key
     )
 

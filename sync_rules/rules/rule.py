@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 from typing import Final, Self
 
@@ -49,6 +50,12 @@ def let_in(where: Where | None, item: Item, entity: Entity) -> bool | Blocked:
         return where is None or where.holds_for(item, entity)
     except ConditionError as error:
         return Blocked(error.reason)
+
+
+class Waiting(Enum):
+    """Why a rule writes nothing, though it may have to: another step comes first."""
+
+    BACKFILL = "backfill"  # the books that it reads are not known to have every child
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,6 +52,7 @@ from sync_rules.lab.recording import Header, read, writing
 from sync_rules.language.load import parse_rules
 from sync_rules.model.item_change import item_change
 from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.failed_entries import Entry, read_entry, text_of
 from sync_rules.pipeline.failure_records import failure_record, read_failure_record
@@ -65,7 +66,7 @@ from sync_rules.pipeline.messages import (
     decode,
     encode,
 )
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.requests import DroppingQueue, World, run_work
 from sync_rules.rules.fingerprints import of_each
 from sync_rules.rules.ruleset import Rules
 
@@ -381,8 +382,9 @@ class Kept:
 
 
 def shop(rules: Rules) -> MemoryStore:
-    """Items as an application wrote them, without copies and with one that is wrong."""
+    """Items as an application wrote them, without copies and with one that is wrong. Counters began before them."""
     store = MemoryStore(rules.tables)
+    run_work(finish_empty(rules), World(store, DroppingQueue(), Kept()))
     store.put("shop", {**_user("1", "Bea", "b@x"), "head": {"S": "?"}})
     store.put("shop", _user("2", "Cy", "c@x"))
     for order_id, total in (("7", 5), ("8", 9)):
@@ -444,6 +446,7 @@ def backfill() -> Mapping[str, str]:
                 FileState(path),
                 _scope(rules).body(),
                 supplies=segments(rules, 2),
+                completes=kept,
                 name="run-1",
                 on_page=lambda totals: items.append(totals.items),
                 stopping=lambda: items[-1] >= most,

@@ -110,6 +110,7 @@ class Backfill(Errand):
             state,
             {"rules": sorted(self.names), "segments": self.segments},
             supplies=segments(self.rules, self.segments),
+            completes=self.names,
             workers=self.workers,
             bounds=self.bounds,
             stopping=self._stopping,

@@ -33,7 +33,9 @@ class Maintained(Staffed):
 
     # ------------------------------------------------------------ the beginning
     def _beginning(self) -> Mapping[Place, Item]:
-        return beginning(self.configuration, self.watch, bare=self.bare)
+        if self.oracle.late_start:
+            return beginning(self.configuration, self.watch, bare=self.bare)
+        return super()._beginning()
 
     def _unheard_days(self) -> None:
         """Applications write, and there is no handler yet."""

@@ -15,6 +15,7 @@ from sync_rules.model.items import Change
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
 from sync_rules.pipeline import consumer
+from sync_rules.pipeline.books import books_of
 from sync_rules.pipeline.messages import decode
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Work
@@ -29,7 +30,7 @@ from tests.simulation.watch import DivergenceError, Watch
 from tests.simulation.workers import Workers
 from tests.simulation.workload import Write as AppWrite
 from tests.simulation.workload import mended, operations_of, unfit
-from tests.simulation.world import Batch, Note, World, parked_part, place_of_note
+from tests.simulation.world import Batch, Note, World, parked_part, place_of, place_of_note
 
 TASKS_MAX = 3
 STORM_MAX_STEPS = 600
@@ -56,7 +57,10 @@ class History:
 
     # ------------------------------------------------------------ the beginning
     def _beginning(self) -> Mapping[Place, Item]:
-        return beginning(self.configuration, self.watch)
+        beginning(self.configuration, self.watch)
+        for books in books_of(self.rules).values():  # those of counters that were there from the beginning
+            self.watch.load(place_of(books.mark), books.finish(None, 1).item)
+        return self.watch.items
 
     def _configure(self) -> None:
         """Swarm: which operations, which faults and how many, which limits, who is quick and who is slow."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from sync_rules.model.values import AttributeValue, Item
+from sync_rules.model.values import AttributeValue, Item, get, same
 from tests.simulation.facts import IMPOSSIBLE, Configuration, Kind, Place, keys, text
 from tests.simulation.truths import Items, Truth, Value, Wanted, put
 from tests.simulation.worlds_collected import on
@@ -49,6 +49,21 @@ class Booked(Truth):
     def owns(self, place: Place) -> bool:
         return place[0] == "ledger" and place[1][0].startswith(f"{self.rule}/")
 
+    @property
+    def mark(self) -> Place:
+        """The place of the mark that says if the books are complete."""
+        return "ledger", (f"{self.rule}/B", "-")
+
+    def marked(self, items: Items) -> Mapping[Place, Item]:
+        """The mark as it stands: what it says is judged whenever a number is written."""
+        return {self.mark: items[self.mark]} if self.mark in items else {}
+
+    def judge(self, place: Place, old: Item, new: Item, items: Items) -> str:
+        """A number is written only from books that are complete."""
+        written = self.at(place) and not same(get(old, self.paths[0]), get(new, self.paths[0]))
+        complete = items.get(self.mark, {}).get("complete") == {"BOOL": True}
+        return "its number was written from books that are not complete" if written and not complete else ""
+
     def unfit(self, items: Items) -> Iterable[Place]:
         return unusable(items)
 
@@ -87,7 +102,7 @@ class Tallied(Booked):
 
     def owned(self, items: Items) -> Mapping[Place, Item]:
         """Each entry, and each total: one that is nothing is there only if it ever was something."""
-        right: dict[Place, Item] = {}
+        right: dict[Place, Item] = {**self.marked(items)}
         sums: Sums = defaultdict(lambda: defaultdict(Decimal))
         for place, item in items.items():
             added, parent = self._added(place, item), parent_of(place, item)
@@ -131,7 +146,7 @@ class Tallied(Booked):
         """Every total is the sum of the entries that name it."""
         sums: Sums = defaultdict(lambda: defaultdict(Decimal))
         for place, item in items.items():
-            if self.owns(place) and not self._is_total(place):
+            if self.owns(place) and not self._is_total(place) and place != self.mark:
                 into = "ledger", tuple(part["S"] for part in item["into"]["L"])
                 sums[into][item["at"]["S"]] += Decimal(item["n"]["N"])
         for total in dict.fromkeys([*sums, *filter(self._is_total, items)]):

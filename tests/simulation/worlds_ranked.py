@@ -43,7 +43,7 @@ class Ranked(Booked):
 
     def owned(self, items: Items) -> Mapping[Place, Item]:
         right = (self._item(place, item) for place, item in items.items())
-        return {one[0]: one[1] for one in right if one is not None}
+        return {**self.marked(items), **{one[0]: one[1] for one in right if one is not None}}
 
     def _item(self, child: Place, item: Item) -> tuple[Place, Item] | None:
         stands = self._stands(child, item)
@@ -56,14 +56,14 @@ class Ranked(Booked):
 
     def came_or_went(self, place: Place, old: Item | None, new: Item | None, items: Items) -> str:
         """An item comes and goes only while its order says so."""
-        if not self.owns(place):
+        if not self.owns(place) or place == self.mark:
             return ""
         right = self.owned(items).get(place)
         fits = right is None if new is None else same({"M": new}, {"M": right or {}})
         return "" if fits else f"became {new}, but its order says {right}"
 
     def judge(self, place: Place, old: Item, new: Item, items: Items) -> str:
-        return self.came_or_went(place, old, new, items)
+        return super().judge(place, old, new, items) or self.came_or_went(place, old, new, items)
 
 
 def booked_mixed() -> Configuration:

@@ -6,14 +6,18 @@ Two small worlds: `shop` (one table, users and their orders) and `library` (auth
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Literal
 
+from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Ref, Table
+from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.templates import parse_template
 from sync_rules.model.values import AttributeValue, Item, Path, parse_path
 from sync_rules.model.writes import Condition, Test, Update
+from sync_rules.pipeline.books import books_of
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
 
@@ -60,6 +64,13 @@ def mapping(**paths: str) -> tuple[tuple[Path, Path], ...]:
         (parse_path(source.replace("__", ".")), parse_path(target.replace("__", ".")))
         for source, target in paths.items()
     )
+
+
+def complete_books(store: MemoryStore, rules: Rules) -> None:
+    """Mark the books of all rules complete, whatever is in the tables: as after a backfill that took place before."""
+    for books in books_of(rules).values():
+        with suppress(StoreError):  # a table that is not there
+            store.put(books.mark.table, books.finish(None, 1).item)
 
 
 def rules_of(*rules: CopyRule) -> Rules:

@@ -195,5 +195,5 @@ def unguarded(write: object) -> object:
 def tally(rule_type: type[TallyRule] = TallyRule, shards: int = 1, **options: object) -> TallyRule:
     """The sum of a user's orders, or what `options` make of it."""
     made = ledger(shards)
-    given = {"function": "sum", "of": ("total",), "link": LINK, "shards": shards}
+    given = {"function": "sum", "of": ("total",), "link": LINK, "shards": shards, "marks": made.marks}
     return rule_type("spent.ledger", ORDER, made.entries, parent=USER, totals=made.totals, **{**given, **options})

@@ -30,7 +30,7 @@ from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Request, Scan, Store, Work, World, run_work
 from sync_rules.pipeline.tasks import pull_of
 from sync_rules.rules.ruleset import Rules
-from tests.support.builders import key
+from tests.support.builders import complete_books, key
 
 FIRST_POSITION = 99_996  # so that the width of sequence numbers grows within a test
 
@@ -139,15 +139,25 @@ class Untouchable:
 
 
 class Scene:
-    """A pipeline for one rules file. `records` are the changes not processed yet; `tables` are those that exist."""
+    """A pipeline for one rules file. `records` are the changes not processed yet; `tables` are those that exist. The
+    books of counters are complete, as if they had been there from the beginning; without `complete` there are none.
+    """
 
     def __init__(
-        self, rules: Rules, *, limits: Limits | None = None, tables: Mapping[str, Table] | None = None
+        self,
+        rules: Rules,
+        *,
+        limits: Limits | None = None,
+        tables: Mapping[str, Table] | None = None,
+        complete: bool = True,
     ) -> None:
         self.rules = rules
         self.limits = limits or Limits()
         self.records: list[Change] = []
-        self.memory = MemoryStore(rules.tables if tables is None else tables, self._note)
+        self.memory = MemoryStore(rules.tables if tables is None else tables)
+        if complete:
+            complete_books(self.memory, rules)
+        self.memory.on_change = self._note
         self.tap = Tap(self.memory)
         self.queue = Inbox()
         self.parked = Parked()

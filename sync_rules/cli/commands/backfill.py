@@ -38,11 +38,13 @@ from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
+    applied_so_far,
     note_applied,
     require_beginning,
     require_same,
     rules_to_apply,
     titles_of,
+    waiting_titles,
 )
 from sync_rules.jobs.backfill.segments import segments as segments_of
 from sync_rules.jobs.backfill.throttle import Brake, IteratorAge, slowing, until
@@ -52,7 +54,9 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.suggest import unknown
+from sync_rules.pipeline.books import waits
 from sync_rules.pipeline.breaker import DeduplicatedFailures
+from sync_rules.pipeline.requests import Store
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.order import cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
@@ -153,11 +157,11 @@ def backfill(
         documents: State = MemoryState() if key else stack.enter_context(_opened(state, state_table, client, rules))
         if forget is not None:
             return _forget(forget, documents, rules, rules_file)
-        names, titles = rules_to_apply(rules, rule or [], applied(documents) if changed else None)
+        store = DynamoStore(client, rules.tables)
+        before = applied_so_far(documents, rules, waiting_titles(rules, store)) if changed else None
+        names, titles = rules_to_apply(rules, rule or [], before)
         if not names:
-            note_applied(documents, rules, titles)
-            print(NOTHING_NEW)
-            return 0
+            return _nothing_new(documents, rules, titles)
         if key is not None:
             job = job_of_item(client, rules, names, parse_key(key, table, rules))
         else:
@@ -173,11 +177,8 @@ def backfill(
         run, done = run_job(
             job, client, documents, workers=workers, rate=pace, brake=brake, failures=failures, as_json=as_json
         )
-        if done and key is None:
-            failed = titles_of(rules, run.totals.rules_with(Outcome.FAILED))
-            effects = frozenset() if table or where else titles - titles_of(rules, names)
-            note_applied(documents, rules, (job.covered | effects) - failed)
-    return 0 if done and not run.totals.count(Outcome.FAILED, Outcome.PARKED) else 1
+        waiting = _noted(job, documents, run, titles, store) if done and key is None else frozenset()
+    return 0 if done and not waiting and not run.totals.count(Outcome.FAILED, Outcome.PARKED) else 1
 
 
 # ---------------------------------------------------------------- options
@@ -200,6 +201,25 @@ def _opened(file: Path, table: str | None, client: DynamoDBClient, rules: Rules)
     if short_name(table) in rules.by_physical_name:
         raise UserError(f"table {table} belongs to the rules. Give the state its own table, with the string key 'id'.")
     yield TableState(client, table)
+
+
+def _nothing_new(documents: State, rules: Rules, titles: frozenset[str]) -> int:
+    note_applied(documents, rules, titles)
+    print(NOTHING_NEW)
+    return 0
+
+
+def _noted(job: Job, documents: State, run: BackfillRun, titles: frozenset[str], store: Store) -> frozenset[str]:
+    """Note the rules that were applied, and print which ones wait. Returns those that wait though all was processed."""
+    rules, names, covered = job.selection.rules, job.selection.names, job.covered
+    failed = titles_of(rules, run.totals.rules_with(Outcome.FAILED))
+    waiting = waiting_titles(rules.only(names), store)
+    whole = job.scope.table is None and job.scope.where is None
+    effects = titles - titles_of(rules, names) if whole else frozenset()
+    note_applied(documents, rules, (covered | effects) - failed - waiting)
+    for line in waits(waiting):
+        print(line, file=sys.stderr)
+    return waiting & covered
 
 
 def _forget(title: str, documents: State, rules: Rules, rules_file: Path) -> int:
@@ -248,6 +268,7 @@ def run_job(
             documents,
             job.scope.body(),
             supplies=job.supplies,
+            completes=job.completes,
             workers=workers,
             bounds=Bounds(Limits(apply_max_writes=writes_at_once(rate.ceiling))),
             before_write=before_write,
@@ -339,7 +360,8 @@ class RemoteBackfill:
         return body
 
     def _names(self, rules: Rules, body: Mapping[str, Any]) -> frozenset[str]:
-        names, _ = rules_to_apply(rules, body["rules"], applied(self._account.state) if body["changed"] else None)
+        before = applied_so_far(self._account.state, rules) if body["changed"] else None
+        names, _ = rules_to_apply(rules, body["rules"], before)
         return names
 
     def _require_possible(self, rules: Rules, body: Mapping[str, Any]) -> None:

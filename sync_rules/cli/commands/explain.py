@@ -129,6 +129,7 @@ def _standing_row(one: Standing) -> Row:
 SAID = {
     "right": "right",
     "kept": "left as it is: the rule does not apply to it now",
+    "waiting": "left as it is: the rule waits for a backfill",
     "nothing": "absent, as it should be",
 }
 

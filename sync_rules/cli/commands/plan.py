@@ -18,7 +18,7 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
-from sync_rules.adapters.state import FileState, TableState, applied
+from sync_rules.adapters.state import FileState, TableState
 from sync_rules.audit.findings import select_rules, share_of
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.plan import Shown, as_row
@@ -26,6 +26,7 @@ from sync_rules.cli.show.text import make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.backfill.job import BackfillRequest, job_of
 from sync_rules.jobs.backfill.page import everything
+from sync_rules.jobs.backfill.scope import applied_so_far, waiting_titles
 from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, since
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.dryrun.prices import own_prices, read_prices
@@ -71,8 +72,10 @@ def plan(
     place = client.meta.region_name
     known = own_prices() if prices is None else read_prices(prices, place)
     documents = FileState(state) if state_table is None else TableState(client, state_table)
-    stands = since(rules, fingerprints.of_each(rules), applied(documents))
+    store = DynamoStore(client, rules.tables)
     names = select_rules(rules, rule or [])
+    waiting = waiting_titles(rules.only(names), store)
+    stands = since(rules, fingerprints.of_each(rules), applied_so_far(documents, rules, waiting))
     if changed:
         names = frozenset(name for name in names if stands.word(rules.rules[name].title) != UNCHANGED)
     job = job_of(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where)) if names else None
@@ -83,7 +86,7 @@ def plan(
         planner = Planner(
             rules,
             names,
-            DynamoStore(client, rules.tables),
+            store,
             tables=tuple(job.items) if job else (),
             wanted=job.selection.wanted if job else everything,
             share=share,
@@ -100,7 +103,7 @@ def plan(
                     raise KeyboardInterrupt from None
                 raise
     titles = {name: one.title for name, one in rules.rules.items()}
-    shown = Shown(made, stands, titles, rate, place, known if place in known.regions else None, seed)
+    shown = Shown(made, stands, titles, rate, place, known if place in known.regions else None, seed, waiting)
     if as_json:
         print(json.dumps(shown.as_json()))
     else:

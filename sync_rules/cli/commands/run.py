@@ -96,7 +96,7 @@ def run(
             concurrently=stack.enter_context(threads(parallelization)),
             latest_streams=lambda: latest_streams(client, rules.streamed_tables),
         )
-        for notice in calls_notices(rules, calls_table):
+        for notice in (*calls_notices(rules, calls_table), *local.begin()):
             display.say(notice)
         loop(local, display, stopping=stack.enter_context(stop_signals()), once=once, notices=edited.notices)
         for notice in local.take_notices():

@@ -29,7 +29,7 @@ from sync_rules.audit.findings import Finding, Tally, select_rules, share_of
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
-from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen
+from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen, waiting
 from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, page
 from sync_rules.cli.show.text import FirstPerRule, make_console
 from sync_rules.jobs.account.protocol import CALL_MAX_MS, as_here
@@ -161,7 +161,11 @@ def verify(
         head = {**header(rules, only, datetime.now(UTC), share), "seed": seed} if as_json else None
         show(findings, verifier.tally, only, head=head, whole=whole, repair=repair)
         if whole and not as_json:
-            for line in (*sampled(share, seed, rules, only), *unseen(rules, verifier.tally, only, share)):
+            for line in (
+                *sampled(share, seed, rules, only),
+                *unseen(rules, verifier.tally, only, share),
+                *waiting(rules, verifier.tally),
+            ):
                 print(line)
     if page_file is not None:
         tally = verifier.tally
@@ -339,6 +343,6 @@ def _show_remote(
         result.print_report()
     else:
         show(result.findings(), tally, only, repair=repair, kept=kept)
-        for line in (*sampled(share, seed, rules, only), *unseen(rules, tally, only, share)):
+        for line in (*sampled(share, seed, rules, only), *unseen(rules, tally, only, share), *waiting(rules, tally)):
             print(line)
     return 1 if tally.left or not result.whole else 0

@@ -29,6 +29,7 @@ GROUPS: Final = {
     "copied": (Outcome.COPIED,),
     "right": (Outcome.RIGHT,),
     "kept": (Outcome.KEPT,),
+    "waiting": (Outcome.WAITING,),
     "refused": tuple(REFUSALS),
     "parked": (Outcome.PARKED,),
     "failed": (Outcome.FAILED,),
@@ -188,9 +189,10 @@ def _before(now: dict[str, Any]) -> str:
 
 
 def grid(totals: Totals, names: frozenset[str]) -> Grid:
-    table = columns(["rule"], GROUPS)
+    shown = [name for name in GROUPS if name != "waiting" or totals.count(Outcome.WAITING)]
+    table = columns(["rule"], shown)
     for rule in sorted(names):
         figures = counts(totals, frozenset([rule]))
         style = "red" if figures["parked"] or figures["failed"] else None
-        table.add_row(rule, *(f"{figure:,}" for figure in figures.values()), style=style)
+        table.add_row(rule, *(f"{figures[name]:,}" for name in shown), style=style)
     return table

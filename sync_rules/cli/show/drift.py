@@ -15,6 +15,7 @@ from sync_rules.audit.findings import Finding, Share, Tally
 from sync_rules.audit.ledger_balance import ledgers
 from sync_rules.cli.show.text import grid as columns
 from sync_rules.model.values import show_path
+from sync_rules.pipeline.books import waits
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.ruleset import Rules
@@ -60,6 +61,11 @@ def unseen(rules: Rules, tally: Tally, only: frozenset[str], share: Share) -> It
             where = f"no key in table {entity.table.physical_name} matches entity {entity.name}"
             lines[f"rule {rule.title} found no {what}: {'none is in the sample' if share.sampled else where}"] = None
     yield from lines
+
+
+def waiting(rules: Rules, tally: Tally) -> Iterator[str]:
+    """A line for each rule whose numbers were not compared, because they wait for a backfill."""
+    yield from waits(rules.rules[name].title for name, count in tally.waiting.items() if count)
 
 
 def grid(tally: Tally, only: frozenset[str]) -> Grid:

@@ -18,6 +18,7 @@ from sync_rules.cli.show.text import grid
 from sync_rules.jobs.dryrun.figures import PARTITION_MAX_UNITS, Plan, PlannedWrite, Since
 from sync_rules.jobs.dryrun.prices import Prices, on_demand, provisioned
 from sync_rules.model.values import show_path
+from sync_rules.pipeline.books import waits
 from sync_rules.pipeline.failure_records import printable, shown_key
 
 COLUMNS: Final = {
@@ -34,7 +35,7 @@ SHOWN_MONEY: Final = Decimal("0.000001")
 @dataclass(frozen=True)
 class Shown:
     """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
-    has the Region, or is None. `seed`: that of a sample.
+    has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill.
     """
 
     plan: Plan
@@ -44,6 +45,7 @@ class Shown:
     region: str
     prices: Prices | None
     seed: int | None = None
+    waiting: frozenset[str] = frozenset()
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
@@ -62,6 +64,7 @@ class Shown:
                 for name, figures in plan.rules.items()
             },
             "gone": sorted(self.since.gone),
+            "waiting": sorted(self.waiting),
             "estimate": share.sampled,
             "sample": sample if share.sampled else None,
             "items": _rounded(plan.items),
@@ -112,7 +115,7 @@ class Shown:
             print()
             for line in (*self._costs(), *self._heat()):
                 print(line)
-        for line in (*self._gone(), self._last()):
+        for line in (*waits(self.waiting), *self._gone(), self._last()):
             print(line)
 
     def _grid(self) -> Grid:

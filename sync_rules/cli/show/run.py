@@ -26,7 +26,16 @@ LIVE_EVERY_SECONDS: Final = 0.25
 LINE_EVERY_SECONDS: Final = 5.0
 TABLES_MAX: Final = 20  # named at the start
 ALWAYS: Final = ("copied", "right", "refused", "failed", "parked")
-COUNTED: Final = ("copied", "done", "right", "refused", "failed", "again", "parked")  # in the order of the line
+COUNTED: Final = (
+    "copied",
+    "done",
+    "right",
+    "refused",
+    "failed",
+    "again",
+    "waiting",
+    "parked",
+)  # in the order of the line
 
 
 def beginning(rules_file: Path, rules: Rules, place: str, files: Files) -> list[str]:
@@ -120,6 +129,8 @@ def summary_lines(status: Status, files: Files) -> list[str]:
     )
     later = status.messages_due + status.messages_waiting
     lines = [done, f"Checkpoint: {files.checkpoint}, with {later:,} messages for later."]
+    if status.waiting:
+        lines.append(f"{status.waiting:,} times a number was left as it is, because its rule waits for a backfill.")
     if status.parked:
         lines.append(f"Failure records: {files.failures}.")
     if status.given_up:

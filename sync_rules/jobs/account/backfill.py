@@ -7,7 +7,7 @@ that takes a unit over marks it: the writes of the worker that died are counted 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
-from sync_rules.adapters.state import LeasedState, SharedState, State, applied
+from sync_rules.adapters.state import LeasedState, SharedState, State
 from sync_rules.jobs.account.protocol import (
     TIME_RESERVED_MS,
     Answer,
@@ -28,18 +28,28 @@ from sync_rules.jobs.backfill.job import BackfillRequest, Job, wanted
 from sync_rules.jobs.backfill.page import Selection, everything
 from sync_rules.jobs.backfill.progress import HEAD, Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.jobs.backfill.scope import NOTHING_NEW, note_applied, require_beginning, rules_to_apply, titles_of
+from sync_rules.jobs.backfill.scope import (
+    NOTHING_NEW,
+    applied_so_far,
+    note_applied,
+    require_beginning,
+    rules_to_apply,
+    titles_of,
+    waiting_titles,
+)
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.backfill.throttle import slowing, until
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
+from sync_rules.pipeline.books import waits
 from sync_rules.pipeline.requests import Failures, Store
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
 
 STOP: Final = "backfill-stop"  # the document that names the execution to stop
 STOPPED: Final = "Stopped"
+WAITING: Final = "BooksNotComplete"  # other rules booked under the same name meanwhile
 LOOKED_EVERY_SECONDS: Final = 3.0  # at the document STOP
 ASKED: Final = "backfill-asked"  # the document of the last request, and its execution
 NOTED: Final = (
@@ -105,7 +115,7 @@ class BackfillWork:
 
     # ------------------------------------------------------------ the machine's questions
     def begin(self, asked: Body, execution: str) -> Answer:
-        before = applied(self.state) if asked["changed"] else None
+        before = applied_so_far(self.state, self.rules, self._waiting(self.rules.kept)) if asked["changed"] else None
         names, titles = rules_to_apply(self.rules, asked["rules"], before)
         if not names:
             note_applied(self.state, self.rules, titles)
@@ -124,6 +134,7 @@ class BackfillWork:
             held,
             job.scope.body(),
             supplies=job.supplies,
+            completes=_completes(names, job.scope.body()),
             name=execution,
         )
         for step in run.steps:
@@ -201,9 +212,15 @@ class BackfillWork:
         if backfill.ended:
             asked = self.state.load(asked_of(run["execution"])) or {}
             failed = titles_of(self.rules, backfill.totals.rules_with(Outcome.FAILED))
-            note_applied(self.state, self.rules, frozenset(asked.get("applies", ())) - failed)
-            return Answer()
+            applies = frozenset(asked.get("applies", ()))
+            waiting = self._waiting(backfill.completes)
+            note_applied(self.state, self.rules, applies - failed - waiting)
+            return Answer(error=WAITING, cause="; ".join(waits(waiting, " --remote"))) if waiting - failed else Answer()
         return self._next(backfill, held, held.load(HEAD) or {}, run)
+
+    def _waiting(self, names: Collection[str]) -> frozenset[str]:
+        """The titles of these rules whose books are not complete. Raises StoreError."""
+        return waiting_titles(self.rules.only(names), self.stores(time.sleep))
 
     def _note_asked(self, asked: Body, execution: str, run: str) -> None:
         """Note the request once its run has begun, for a later --resume, and remove the note of the run before."""
@@ -235,6 +252,11 @@ def _at(head: Mapping[str, Any], run: Body) -> bool:
     return not head.get("done") and (head.get("run"), head.get("place")) == (run["run"], run["place"])
 
 
+def _completes(names: frozenset[str], scope: Mapping[str, Any]) -> frozenset[str]:
+    """The rules whose books are complete afterwards, of those that are applied."""
+    return names if scope["table"] is None and scope["where"] is None else frozenset()
+
+
 def of_head(
     head: Mapping[str, Any], rules: Rules, store: Store, failures: Failures, state: State, **options: Any
 ) -> BackfillRun:
@@ -256,7 +278,8 @@ def of_head(
     tables = () if scope["table"] is None else (scope["table"],)
     selection = Selection(rules, names, where)
     supplies = segments(rules, scope["segments"], tables)
-    run = BackfillRun(selection, store, failures, state, scope, supplies=supplies, **options)
+    completes = _completes(names, scope)
+    run = BackfillRun(selection, store, failures, state, scope, supplies=supplies, completes=completes, **options)
     run.attach(head)
     return run
 

@@ -41,7 +41,8 @@ from sync_rules.jobs.account.verify_unit import (
     units_of,
 )
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
-from sync_rules.pipeline.requests import World
+from sync_rules.pipeline.books import begin_all, finish_all
+from sync_rules.pipeline.requests import World, run_work
 from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
 
@@ -103,6 +104,8 @@ class VerifyWork:
                 "report": "",
             }
             require_units(units_of(found))
+            if asked["repair"] and not share.sampled:
+                found["books"] = run_work(begin_all(self.rules, names), self.world)
             return found
 
         found = begun_once(LeasedState(self.state), head_of(execution), begun)
@@ -185,8 +188,12 @@ class VerifyWork:
             merge(self.reports, reports, name, here)
         mended = found["mended"] + here.repaired.total() + ended.broken
         tally.include(here)
-        counted = sorted({*found["counted"], *(table.name for table in swept_tables(self.rules, frozenset(names)))})
         adds_up = not noted_share(found).sampled and any(True for _ in ledgers(self.rules, frozenset(names)))
+        if not ended.reason and (stage.adding_up or not adds_up):
+            begun = {name: number for name, number in found.get("books", {}).items() if name in names}
+            right = {name: number for name, number in begun.items() if not tally.wrong(name)}
+            mended += run_work(finish_all(self.rules, right), self.world) if right else 0
+        counted = sorted({*found["counted"], *(table.name for table in swept_tables(self.rules, frozenset(names)))})
         if ended.reason:  # nothing that is made from those totals is repaired before they are
             there: Stage | None = None
         elif not stage.adding_up and adds_up:

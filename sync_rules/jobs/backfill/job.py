@@ -6,17 +6,18 @@ that it keeps was processed; notices say what will not be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.preflight import describe, require, survey
 from sync_rules.jobs.backfill.export import Export, Shelf, open_export
-from sync_rules.jobs.backfill.page import OneItem, Selection, Wanted, everything
+from sync_rules.jobs.backfill.page import OneItem, Selection, Supply, Wanted, everything
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.backfill.segments import Supplies, segments
+from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.suggest import unknown
@@ -25,12 +26,15 @@ from sync_rules.model.where import compile_where
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules import fingerprints
+from sync_rules.rules.families import PartRule
 from sync_rules.rules.order import swept_tables
 from sync_rules.rules.rule import let_in
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+LEDGER_SEGMENTS: Final = 8  # of the scan of a ledger beside an export
 
 
 @dataclass(frozen=True)
@@ -74,16 +78,24 @@ class Job:
         }
         return frozenset(rules.rules[name].title for name in self.selection.names) - elsewhere
 
+    @property
+    def completes(self) -> frozenset[str]:
+        """The rules whose books are complete afterwards: every child and every entry is looked at."""
+        if self.scope.table is not None or self.scope.where is not None or not self.resumable:
+            return frozenset()
+        return frozenset(name for name in self.selection.names if self._swept(name) <= self.items.keys())
+
     def _swept(self, name: str) -> set[str]:
         return {table.name for table in swept_tables(self.selection.rules, frozenset([name]))}
 
     def notices(self) -> Iterator[str]:
         """Sentences about what will not be processed, though it may look so."""
         if self.scope.export is not None or self.scope.table is not None:
-            (table,) = self.items
-            names = {self.selection.rules.rules[n].title for n in self.selection.names if not self._swept(n) <= {table}}
+            here, rules = self.items.keys(), self.selection.rules.rules
+            names = {rules[name].title for name in self.selection.names if not self._swept(name) <= here}
             if names:
-                yield f"only items of table {table} are processed; these rules keep items elsewhere too: {_and(names)}"
+                of = f"table{'s' if len(here) > 1 else ''} {_and(here)}"
+                yield f"only items of {of} are processed; these rules keep items elsewhere too: {_and(names)}"
 
 
 def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request: BackfillRequest) -> Job:
@@ -118,7 +130,20 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
     place, shelf = request.export
     export = open_export(place, shelf, rules, {name: one["TableArn"] for name, one in found.items()})
     scope = replace(scope, export=(place, export.arn))
-    return Job(selection, lambda some: export.supplies(some, rules), scope, _exported(export, items))
+    ledgers = _ledgers(rules, names, export.table)
+    scanned = segments(rules, LEDGER_SEGMENTS, ledgers)
+
+    def supplies(some: frozenset[str]) -> Sequence[Supply]:
+        return [*export.supplies(some, rules), *(scanned(some) if ledgers else ())]
+
+    return Job(selection, supplies, scope, {**_exported(export, items), **{name: items[name] for name in ledgers}})
+
+
+def _ledgers(rules: Rules, names: frozenset[str], exported: Table) -> tuple[str, ...]:
+    """The ledgers to scan beside an export of a table: they are small, and no export is taken of them."""
+    some = [rules.rules[name] for name in sorted(names)]
+    booked = [rule for rule in some if isinstance(rule, PartRule) and rule.books is not None]
+    return tuple(dict.fromkeys(rule.target.table.name for rule in booked if rule.source.table is exported))
 
 
 def job_of_item(client: DynamoDBClient, rules: Rules, names: frozenset[str], key: ItemKey) -> Job:

@@ -108,7 +108,8 @@ def start_of(step: int, steps: Sequence[Step]) -> Position:
 def next_position(position: Position, steps: Sequence[Step], rules: Rules, ended: Totals, *, resumed: bool) -> Position:
     """The position after a round with these totals. `resumed`: writes just before an interruption are not counted."""
     if not position.recording:
-        if (ended.wrote or resumed) and position.round + 1 < _max_rounds(steps[position.step], rules, ended):
+        again = ended.wrote or resumed or ended.count(Outcome.WAITING)  # for books that are complete by now
+        if again and position.round + 1 < _max_rounds(steps[position.step], rules, ended):
             return Position(position.step, position.round + 1)
         if ended.count(Outcome.PARKED):
             return Position(position.step, position.round + 1, recording=True)

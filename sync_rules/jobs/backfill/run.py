@@ -3,6 +3,8 @@
 Invariant: a checkpoint is saved after the work that it counts. A worker that dies loses the pages in hand, which are
 found right when they come again. Copies made from copies come in a later step, so a checkpoint is of one run, step and
 round. Beginning, processing one supply and ending a round share the state alone, so each may be another process.
+Books are begun before the first child of a round and completed after the last one, and only if each child was looked at
+and none failed; what is shown of them comes in a later step or round.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, replace
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 from sync_rules.adapters.budget import Budget
@@ -22,11 +24,14 @@ from sync_rules.jobs.backfill.page import Pages, Selection, Supply
 from sync_rules.jobs.backfill.progress import HEAD, UNREADABLE, Position, Totals, next_position, start_of, unfinished
 from sync_rules.jobs.backfill.segments import Supplies
 from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
-from sync_rules.pipeline.requests import DroppingQueue, Failures, Store, World
+from sync_rules.pipeline.books import begin_all, finish_all
+from sync_rules.pipeline.requests import DroppingQueue, Failures, Store, Work, World, run_work
 from sync_rules.rules.order import cascade
 
+T = TypeVar("T")
 UNSAID: Final = "NotFinished"  # the reason of a supply whose worker is gone
 SAVED_EVERY_SECONDS: Final = 1.0  # where pages need no write; where they do, each is
 SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
@@ -48,7 +53,8 @@ class BackfillRun:
     `before_write` is called with the units of each write before it is made, and may wait, as may `budget`; `on_page` is
     called with the totals so far at the start of each round and after each page; `stopping` is called before each page
     and every few writes. `position` in `steps` is where the run is, and `before` holds the totals at its start. `name`
-    identifies the run.
+    identifies the run. `completes` names the rules of which it looks at every child and every entry: no other books are
+    completed.
     """
 
     selection: Selection
@@ -59,6 +65,7 @@ class BackfillRun:
     _: KW_ONLY
     supplies: Supplies
     name: str = ""
+    completes: frozenset[str] = frozenset()
     workers: int = 1
     bounds: Bounds = field(default_factory=Bounds)
     before_write: Callable[[float], object] | None = None
@@ -76,6 +83,7 @@ class BackfillRun:
         self.left: list[LeftSupply] = []
         self._run = self.name or uuid4().hex  # checkpoints of another run are none of this one
         self._resumed = False
+        self._begun: dict[str, int] = {}  # how often the books of each rule were begun, when this step was
         self._steps_done = Totals()
         self._rounds = Totals()  # of this step, done
         self._round = Totals()
@@ -108,6 +116,7 @@ class BackfillRun:
     def attach(self, head: Mapping[str, Any]) -> None:
         """Take the position of another process. Raises UserError for one that these rules do not have."""
         self._run, self._resumed = head["run"], bool(head.get("resumed"))
+        self._begun = dict(head.get("books", {}))
         self.position, self._supplies = Position(**head["place"]), None
         if self.position.step > len(self.steps):
             raise UserError(UNREADABLE)
@@ -136,6 +145,7 @@ class BackfillRun:
         if not self.survey():
             return False
         supplies = self.round_supplies()
+        self._finish_books()
         self._move_on(self._round.copy())
         self._save_head()
         for supply in supplies:  # of another position now: nobody resumes them
@@ -166,10 +176,12 @@ class BackfillRun:
                 "StateTaken", "another backfill started on the same state: that one continues, and this one ends"
             )
         self._round = Totals()
+        self._begin_books()
         self.before = self._sum()
         body = {"steps": self._steps_done.body(), "rounds": self._rounds.body(), "place": vars(self.position)}
         what = {"run": self._run, "done": self.ended, "scope": self.scope, "resumed": self._resumed}
-        self.state.save(HEAD, {**what, **body})
+        books = {"books": self._begun} if self._begun else {}
+        self.state.save(HEAD, {**what, **body, **books})
 
     def _move_on(self, ended: Totals) -> None:
         """Move to the position after a round."""
@@ -177,8 +189,30 @@ class BackfillRun:
         position = next_position(self.position, self.steps, self.selection.rules, ended, resumed=self._resumed)
         if position.step > self.position.step:
             self._steps_done.add(self._rounds)
-            self._rounds = Totals()
+            self._rounds, self._begun = Totals(), {}
         self.position, self._supplies, self._resumed = position, None, False
+
+    # ------------------------------------------------------------ books
+    def _begin_books(self) -> None:
+        """Begin the books of this step, at its first round. A step that another process began keeps what it noted: if
+        they were begun again since, the first children may be booked by other rules. Raises StoreError.
+        """
+        if not (self.ended or self._resumed or self._begun):
+            names = self.steps[self.position.step].names & self.completes
+            self._begun = self._of_books(begin_all(self.selection.rules, names))
+
+    def _finish_books(self) -> None:
+        """Complete the books of which every child was looked at in this round. Raises StoreError."""
+        failed = self._round.rules_with(Outcome.FAILED)
+        begun = {name: number for name, number in self._begun.items() if name not in failed}
+        if begun:
+            self._of_books(finish_all(self.selection.rules, begun))
+
+    def _of_books(self, work: Work[T]) -> T:
+        store = MeteredStore(self.store, self.selection.rules.tables, self.before_write, self.budget)
+        done = run_work(work, World(store, DroppingQueue(), self.failures))
+        self._steps_done.add(Totals(reads=sum(store.reads.values()), writes=float(store.writes.total())))
+        return done
 
     # ------------------------------------------------------------ supplies
     def _go_over(self) -> bool:

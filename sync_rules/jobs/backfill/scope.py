@@ -6,7 +6,7 @@ tables and not their names alone, the choice of items, the number of segments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -15,6 +15,8 @@ from sync_rules.adapters.state import Body, State, applied, save_applied
 from sync_rules.audit.findings import select_rules
 from sync_rules.jobs.backfill.progress import abandon, unfinished
 from sync_rules.model.errors import UserError
+from sync_rules.pipeline.books import titles_waiting
+from sync_rules.pipeline.requests import DroppingQueue, Store, World, run_work
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
 
@@ -142,9 +144,29 @@ def titles_of(rules: Rules, names: Iterable[str]) -> frozenset[str]:
     return frozenset(rules.rules[name].title for name in names)
 
 
+def applied_so_far(documents: State, rules: Rules, waiting: Collection[str] = ()) -> dict[str, str]:
+    """The fingerprints of the applied rules, by the names of now: a rule that was renamed, and else is as it was, is
+    applied. `waiting` rules, by name, do not: their books lack something, whatever was applied. Raises UserError,
+    StoreError.
+    """
+    found, prints = applied(documents), fingerprints.of_each(rules)
+    for title, (former, digest) in fingerprints.before_renaming(rules).items():
+        if found.pop(former, None) == digest:
+            found.setdefault(title, prints[title])
+    return {title: digest for title, digest in found.items() if title not in waiting}
+
+
+def waiting_titles(rules: Rules, store: Store) -> frozenset[str]:
+    """The names in the rules file of the rules whose books are not complete. Raises StoreError."""
+    nobody: Any = None  # nothing fails for later
+    return run_work(titles_waiting(rules), World(store, DroppingQueue(), nobody))
+
+
 def note_applied(documents: State, rules: Rules, titles: Iterable[str]) -> None:
     """Note that these rules were applied as they are now; what is known of others stays."""
     prints = fingerprints.of_each(rules)
     done = {title: prints[title] for title in titles}
     if done:
-        save_applied(documents, applied(documents) | done, datetime.now(UTC))
+        gone = {former for title, (former, _) in fingerprints.before_renaming(rules).items() if title in done}
+        known = {title: digest for title, digest in applied(documents).items() if title not in gone}
+        save_applied(documents, known | done, datetime.now(UTC))

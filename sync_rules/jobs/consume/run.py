@@ -26,9 +26,10 @@ from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, St
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, Outcome
+from sync_rules.pipeline.books import finish_empty, waits
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message
-from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World
+from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World, run_work
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
 WAIT_SECONDS = 0.05
@@ -43,6 +44,7 @@ GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
     "refused": REFUSALS,
     "failed": frozenset({Outcome.FAILED}),
     "again": frozenset({Outcome.PARKED}),
+    "waiting": frozenset({Outcome.WAITING}),
 }
 
 
@@ -133,7 +135,8 @@ class Files:
 class Status:
     """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of a rule's last batch at
     its end, for the rule that lags most (DynamoDB rounds times down to the second), None when idle. `parked` counts
-    failure records, `again` retries that were scheduled: calls that failed, parked items.
+    failure records, `again` retries that were scheduled: calls that failed, parked items. `waiting` counts looks at
+    numbers of rules that wait for a backfill.
     """
 
     seconds: float = 0.0
@@ -144,6 +147,7 @@ class Status:
     refused: int = 0
     failed: int = 0
     again: int = 0
+    waiting: int = 0
     parked: int = 0
     given_up: int = 0
     trimmed: int = 0
@@ -201,6 +205,7 @@ class LocalRun:
             caller = CallsSince(caller, since(beginnings.rules, self._began))
         queue = LocalQueue(now_ms, found.pending())
         world = World(store, queue, self._failures, archive or NOBODY, caller, CallsInFolder(files.calls))
+        self._world = world
         self.consumer = make_consumer(world)
         self._mapping = partial(
             EventSourceMapping,
@@ -218,6 +223,16 @@ class LocalRun:
         self.pump = Pump(mappings, queue, handle, now_ms=now_ms, sleep=sleep, concurrently=concurrently)
         if self._began != found.began:
             self.save()  # a process that dies at once must not begin anew, later
+
+    def begin(self) -> tuple[str, ...]:
+        """Mark the books of rules complete whose tables are empty. Returns a sentence for each rule that waits for a
+        backfill. To be called before the first step, once it is known from where the streams are read.
+        """
+        try:
+            left = run_work(finish_empty(self.consumer.rules), self._world)
+        except StoreError as error:
+            return (f"the books of the ledger could not be read: {error}",)
+        return waits(rule.title for rule in left)
 
     def step(self) -> StepCounts:
         """Do one step of the pump; save a checkpoint when one is due. Raises StoreError when it cannot be written."""

@@ -97,6 +97,7 @@ class Planner:
             MemoryState(),
             {},
             supplies=self._round,
+            completes=frozenset() if self.tables or self.wanted is not everything else self.names,
             workers=self.workers,
             stopping=self.stopping,
             on_page=lambda totals: self.on_page(totals.items),
@@ -223,4 +224,6 @@ def _writers(rules: Rules, names: frozenset[str]) -> dict[str, dict[str, set[Pat
         for node in rule.nodes():
             entity, path = node.writes
             found[entity.name].setdefault(rule.name, set()).add(path)
+        for entity in rule.owned:  # marks of books among them
+            found[entity.name].setdefault(rule.name, set())
     return found

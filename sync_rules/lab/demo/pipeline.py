@@ -67,6 +67,7 @@ class LocalPipeline:
             caller=caller,
             now_ms=self._now_ms,
         )
+        self._local.begin()
         failures = FailureLog(directory / "verify.jsonl", wall_clock_ms)
         self.world = World(self.store, self._local.pump.queue, failures, archive, caller)
         self._again = Consumer(rules, self.world, THIS_PROCESS)

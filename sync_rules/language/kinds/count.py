@@ -41,7 +41,7 @@ from sync_rules.rules.kinds.counted import Function, Weights
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
-from sync_rules.rules.ledger import AMOUNT, Ledger, ledger_of, suitable, supported
+from sync_rules.rules.ledger import AMOUNT, RESERVED, Ledger, ledger_of, suitable, supported
 from sync_rules.rules.rule import Rule
 
 DEFAULT_LEDGER = "ledger"
@@ -164,7 +164,8 @@ def _compile(
     if link is None:
         return ()
     group = Group(function, child, into, link, of, weights, per, where, shards)
-    rules = _recounted(compiler, form, group) if form.mode == "recount" else _booked(compiler, group, table)
+    name = form.renamed_from or compiler.name  # the books keep the name that they began with
+    rules = _recounted(compiler, form, group) if form.mode == "recount" else _booked(compiler, name, group, table)
     find = None
     if form.on_delete != "keep":
         find = compiler.find(link, into.entity, child, form.via, "on_delete", sparse=form.sparse)
@@ -260,7 +261,7 @@ def _ledger_table(compiler: RuleCompiler, form: GroupForm, function: Function) -
     table = tables[name]
     if not suitable(table):
         key = ", ".join(f"{attribute.name}: {attribute.type}" for attribute in table.key)
-        needed = "the ledger needs a string partition key and a string sort key, not named n, at or into"
+        needed = f"the ledger needs a string partition key and a string sort key, not named {', '.join(RESERVED)}"
         compiler.add("SR211", location, f"the key of table {name!r} is {{{key}}}: {needed}", "{key: {PK: S, SK: S}}")
         return None
     held = compiler.known.held.get(name)
@@ -270,16 +271,14 @@ def _ledger_table(compiler: RuleCompiler, form: GroupForm, function: Function) -
     return table
 
 
-def _booked(compiler: RuleCompiler, group: Group, table: Table | None) -> tuple[Rule, ...]:
-    """The rule that keeps the ledger, and the rule that copies its result to the parent."""
+def _booked(compiler: RuleCompiler, name: str, group: Group, table: Table | None) -> tuple[Rule, ...]:
+    """The rule that keeps the books of this name, and the rule that copies its result to the parent."""
     for entity in dict.fromkeys((group.child, group.into.entity)):
         if not supported(entity):
             compiler.add("SR213", "into", f"the key of {entity.name!r} has a binary attribute")
     if table is None or not compiler.sound:
         return ()
-    books = compiler.parse(
-        "SR213", "into", ledger_of, compiler.name, group.child, group.into.entity, table, group.shards
-    )
+    books = compiler.parse("SR213", "into", ledger_of, name, group.child, group.into.entity, table, group.shards)
     if books is None:
         return ()
     return _ranked(compiler, group, books) if group.function in ("min", "max") else _tallied(compiler, group, books)
@@ -292,6 +291,7 @@ def _tallied(compiler: RuleCompiler, group: Group, books: Ledger) -> tuple[Rule,
         source=group.child,
         target=books.entries,
         parent=group.into.entity,
+        marks=books.marks,
         totals=books.totals,
         function=group.function,
         link=group.link,
@@ -306,6 +306,7 @@ def _tallied(compiler: RuleCompiler, group: Group, books: Ledger) -> tuple[Rule,
         source=books.totals,
         target=group.into.entity,
         into=group.into.path,
+        books=tally.books,
         function=group.function,
         per=group.per is not None,
         shards=group.shards,
@@ -321,6 +322,7 @@ def _ranked(compiler: RuleCompiler, group: Group, books: Ledger) -> tuple[Rule, 
         source=group.child,
         target=books.ranks,
         parent=group.into.entity,
+        marks=books.marks,
         function=group.function,
         of=group.of,
         link=group.link,
@@ -335,7 +337,7 @@ def _ranked(compiler: RuleCompiler, group: Group, books: Ledger) -> tuple[Rule, 
         link=books.link,
         function=group.function,
         of=(AMOUNT,),
-        ends=True,
+        books=rank.books,
     )
     return ends, rank
 

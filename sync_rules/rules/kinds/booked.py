@@ -12,7 +12,8 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.values import Item, Path, changed
 from sync_rules.model.where import Where
-from sync_rules.rules import ledger
+from sync_rules.rules import fingerprints, ledger
+from sync_rules.rules.books import Books
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.kinds.counted import CountedRule
 from sync_rules.rules.rule import Blocked, Drawing, let_in
@@ -21,11 +22,12 @@ from sync_rules.rules.uses import Moment, Operation, Use
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BookedRule(CountedRule, PartRule):
-    """`source` is the child, `target` its item in the ledger. `link` pairs each identity field of the parent with the
-    place on the child where it is read.
+    """`source` is the child, `target` its item in the ledger, `marks` the entity of the mark of these books. `link`
+    pairs each identity field of the parent with the place on the child where it is read.
     """
 
     parent: Entity
+    marks: Entity
     link: Link
     where: Where | None = None
 
@@ -43,9 +45,15 @@ class BookedRule(CountedRule, PartRule):
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:
         return self.source_paths if entity is self.source else None
 
+    @cached_property
+    def books(self) -> Books:
+        mark = self.marks.key_of({})
+        assert mark is not None, "the key of a mark has no field, and is short"
+        return Books(mark, fingerprints.of_books(self, self.parent))
+
     @property
     def owned(self) -> tuple[Entity, ...]:
-        return (self.target,)
+        return (self.target, self.marks)
 
     def drawn(self) -> Drawing | None:
         return Drawing(self.parent, self.reads, None)
@@ -53,6 +61,8 @@ class BookedRule(CountedRule, PartRule):
     def writing_uses(self) -> Iterator[Use]:
         yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, "the entry of a child")
         yield Use(Moment.WRITTEN, Operation.DELETE, self.target.table, "the entry of a child that counts no more")
+        yield Use(Moment.WRITTEN, Operation.READ, self.marks.table, "the mark that says of which rule the entries are")
+        yield Use(Moment.WRITTEN, Operation.PUT, self.marks.table, "the mark, before the first entry")
 
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
         """The items of a child that came, went or changed in what decides; and every item that was written."""

@@ -13,6 +13,7 @@ from decimal import Decimal
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, spelt, total_of
 from sync_rules.model.values import Item, Path
+from sync_rules.rules.books import Books
 from sync_rules.rules.families import Desired, Members
 from sync_rules.rules.kinds.counted import CountedRule
 from sync_rules.rules.kinds.gathered import GatheredRule
@@ -21,9 +22,11 @@ from sync_rules.rules.rule import Blocked, Drawing, TypeOf
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecountRule(CountedRule, GatheredRule):
-    """`ends`: the listing is sorted by the amount, so that its first or last member is enough."""
+    """`books` are the books whose items are listed, None where the children themselves are. They are listed sorted by
+    the amount, so that the first or last member is enough.
+    """
 
-    ends: bool = False
+    books: Books | None = None
 
     def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
         return "N" if self.per is None else "M"
@@ -46,6 +49,11 @@ class RecountRule(CountedRule, GatheredRule):
 
     def drawn(self) -> Drawing | None:
         return None if self.ends else Drawing(self.target, self.reads, self.copies)
+
+    @property
+    def ends(self) -> bool:
+        """True if the first or the last member is enough."""
+        return self.books is not None
 
     # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:  # noqa: ARG002

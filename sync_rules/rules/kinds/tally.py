@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Literal
@@ -19,6 +19,7 @@ from sync_rules.model.numbers import holdable, number_of, spelt, total_of
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Delete, Increment, Put, Transaction, unchanged
 from sync_rules.rules import ledger
+from sync_rules.rules.books import Books
 from sync_rules.rules.families import Desired, Hint, Part, TargetRule
 from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
@@ -169,9 +170,12 @@ def _increment(total: ItemKey, nets: Mapping[str, Decimal]) -> Increment:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TotalRule(TargetRule):
-    """`source` is the entity of the totals, of which a parent has `shards`. `per`: a map of group and number."""
+    """`source` is the entity of the totals, of which a parent has `shards`; `books` are the books that these totals are
+    of. `per`: a map of group and number.
+    """
 
     into: Path
+    books: Books = field(kw_only=True)
     function: Literal["count", "sum"]
     per: bool = False
     shards: int = 1

@@ -95,6 +95,7 @@ def test_prune_names_rule_item_and_paths():
     scene = settled(kinds("spent", "heads"))
     assert left(scene, kinds("names")) == [
         ("heads", "shop[USER#1, PROFILE]", "head"),
+        ("spent", "ledger[spent/B, -]", ""),
         ("spent", "ledger[spent/L/USER#1, ORDER#a]", ""),
         ("spent", "ledger[spent/L/USER#1, ORDER#b]", ""),
         ("spent", "ledger[spent/T/USER#1, PROFILE]", ""),
@@ -140,7 +141,7 @@ def test_prune_of_a_renamed_rule():
     scene = settled(kinds("names", "tags", "paths", "mails", "least"))
     renamed = {f"new_{name}": RULES[name] for name in ("names", "tags", "paths", "mails", "least")}
     now = kinds(**renamed)
-    assert {key.partition("[")[2][:8] for _, key, _ in left(scene, now)} == {"least/R/"}
+    assert {key.partition("[")[2][:8] for _, key, _ in left(scene, now)} == {"least/R/", "least/B,"}
     assert prune(scene, now) == 0
     assert scene.item(scene.at("shop", "USER#1", "PROFILE"))["least"] == n(5)
 
@@ -176,12 +177,12 @@ def test_prune_of_a_renamed_entity_and_table():
 @pytest.mark.parametrize(
     ("before", "after", "keys"),
     [
-        ("count order into user.x", "{count: order, into: user.x, mode: recount}", {"r/L/USE", "r/T/USE"}),
+        ("count order into user.x", "{count: order, into: user.x, mode: recount}", {"r/B, -]", "r/L/USE", "r/T/USE"}),
         ("{count: order, into: user.x, mode: recount}", "count order into user.x", set()),
         ("min order.total into user.x", "max order.total into user.x", set()),
         ("min order.total into user.x", "sum order.total into user.x", {"r/R/USE"}),
         ("sum order.total into user.x", "{count: order, into: user.x, shards: 2}", {"r/T/USE"}),
-        ("count order into user.x", "{derive: user.x, as: '{name}'}", {"r/L/USE", "r/T/USE"}),
+        ("count order into user.x", "{derive: user.x, as: '{name}'}", {"r/B, -]", "r/L/USE", "r/T/USE"}),
     ],
 )
 def test_prune_of_a_rule_that_is_of_another_kind_now(before, after, keys):

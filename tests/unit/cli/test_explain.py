@@ -46,8 +46,9 @@ class Shop:
         self.piston = self.put("parts", part("piston", "engine"))
         names = self.rules.kept
         run = BackfillRun(
-            Selection(self.rules, names), self.store, Parked(), MemoryState(), {}, supplies=segments(self.rules, 1)
-        )
+            Selection(self.rules, names), self.store, Parked(), MemoryState(), {}, supplies=segments(self.rules, 1),
+            completes=names,
+        )  # fmt: skip
         assert run.run()
 
     def put(self, table: str, item: Item) -> ItemKey:

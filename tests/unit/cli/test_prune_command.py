@@ -56,7 +56,7 @@ def test_prune_exits_0_when_nothing_is_left(command):
     command.become(*BEFORE)
     command.scene.tap.requests.clear()
     for options in ((), ("--apply",)):
-        assert command(*options)[:2] == (0, ["5 items scanned, nothing left behind"])
+        assert command(*options)[:2] == (0, ["6 items scanned, nothing left behind"])
     assert command.scene.tap.writes == []
 
 
@@ -67,7 +67,7 @@ def test_prune_shows_and_removes_nothing_without_apply(command):
     assert code == 1
     assert "shop[USER#1, ORDER#a] user_name · rule names" in out
     assert "ledger[spent/T/USER#1, PROFILE] the whole item · rule spent" in out
-    assert out[-1].endswith("4 leftovers: --apply removes them")
+    assert out[-1].endswith("5 leftovers: --apply removes them")
     assert SECRET not in "".join(out) + err
     assert command.scene.tap.writes == []
 
@@ -75,7 +75,7 @@ def test_prune_shows_and_removes_nothing_without_apply(command):
 def test_prune_removes_with_apply(command):
     """--apply removes what was found and exits with 0; after it there is nothing left."""
     code, out, _ = command("--apply")
-    assert (code, out[-1]) == (0, "4 leftovers removed")
+    assert (code, out[-1]) == (0, "5 leftovers removed")
     assert command()[0] == 0
     assert "user_name" not in command.scene.item(command.scene.at("shop", "USER#1", "ORDER#a"))
     assert command.scene.memory.items("ledger") == ()
@@ -87,7 +87,7 @@ def test_prune_says_what_could_not_be_removed(command):
     command.scene.tap.result = lambda write: Result(Status.REFUSED) if "ledger" in str(write) else None
     code, out, _ = command("--apply")
     assert code == 1
-    assert out[-1] == "2 leftovers removed, 2 changed meanwhile or could not be written: run it again"
+    assert out[-1] == "2 leftovers removed, 3 changed meanwhile or could not be written: run it again"
 
 
 def test_prune_of_one_rule(command):
@@ -152,7 +152,7 @@ def test_prune_that_is_stopped_says_what_was_removed(command, monkeypatch, optio
     assert code == 130
     assert err.endswith(f"sync-rules: interrupted: {words}. Run it again for the rest\n")
     monkeypatch.setattr(prune, "stop_signals", never)
-    assert command("--apply")[1][-1] == f"{4 if not options else 2} leftovers removed"
+    assert command("--apply")[1][-1] == f"{5 if not options else 3} leftovers removed"
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def test_metrics_are_told_apart_by_rules_and_words_of_ours(capsys):
     assert {name for datum in data for name, _ in datum.dimensions} == known.keys()
     assert all(value in known[name] for datum in data for name, value in datum.dimensions)
     of_a_rule = {datum.metric for datum in data if ("rule", "names") in datum.dimensions}
-    assert len(of_a_rule) == 15
+    assert len(of_a_rule) == 16
     assert {(datum.metric, datum.unit) for datum in data if datum.unit != "Count"} == {
         ("Lag", "Milliseconds"), ("DriftShare", "Percent"),
     }  # fmt: skip

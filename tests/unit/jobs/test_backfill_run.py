@@ -61,6 +61,7 @@ def run_of(scene: Scene, state: MemoryState | None = None, *, names=None, total=
         "sleep": lambda _seconds: None,
         "clock": lambda: 0.0,
         "supplies": segments(rules, total, tables),
+        "completes": frozenset() if tables else only,
         **options,
     }
     return BackfillRun(

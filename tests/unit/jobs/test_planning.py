@@ -18,6 +18,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Scan
+from sync_rules.rules.books import FINGERPRINT
 from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, key, library, n, s
@@ -66,6 +67,8 @@ def damage(random: Random, scene: Scene) -> None:
     """Change some items without a record."""
     for table in scene.rules.tables:
         for item in scene.memory.items(table):
+            if FINGERPRINT in item:
+                continue  # a mark that comes anew lies on another page in the end
             key = scene.rules.tables[table].key_of(item)
             assert key is not None
             names = [name for name in item if name not in key.attributes()]
@@ -117,8 +120,9 @@ def backfilled(scene: Scene, names: frozenset[str] | None = None, workers: int =
     tap = Tap(scene.memory)
     selection = Selection(scene.rules, names or kept_by(scene.rules))
     run = BackfillRun(
-        selection, tap, scene.parked, MemoryState(), {}, supplies=segments(scene.rules, workers), workers=workers
-    )
+        selection, tap, scene.parked, MemoryState(), {}, supplies=segments(scene.rules, workers), workers=workers,
+        completes=selection.names,
+    )  # fmt: skip
     assert run.run()
     return run, tap.writes
 

@@ -201,12 +201,24 @@ def test_fingerprint_changes_with_keys_and_templates():
 
 
 def test_a_renamed_rule_is_found_by_both_names_and_does_the_same():
-    """`renamed_from` leads from a former name to the rule, parts of it too, and changes no fingerprint."""
+    """`renamed_from` leads from a former name to the rule, parts of it too, and what was applied under that name is."""
     base = BASE.replace("tables:", "tables:\n  ledger: {key: {PK: S, SK: S}}", 1)
-    plain = parsed("new: {count: order, into: user.orders}", base=base)
-    renamed = parsed("new: {count: order, into: user.orders, renamed_from: old}", base=base)
-    assert fingerprints.of_each(renamed) == fingerprints.of_each(plain)
-    assert renamed.fingerprint == plain.fingerprint
-    assert plain.named("old") is None
-    for part in ("", ".ledger"):
-        assert renamed.named(f"old{part}") is renamed.named(f"new{part}") is renamed.rules[f"new{part}"]
+    for body in ("count: order, into: user.orders", "copy: user.name, into: order.user_name"):
+        before = parsed(f"old: {{{body}}}", base=base)
+        renamed = parsed(f"new: {{{body}, renamed_from: old}}", base=base)
+        assert fingerprints.before_renaming(renamed) == {"new": ("old", fingerprints.of_each(before)["old"])}
+        assert before.named("new") is None
+        for name in before.rules:
+            now = name.replace("old", "new")
+            assert renamed.named(name) is renamed.named(now) is renamed.rules[now]
+
+
+def test_a_renamed_counter_keeps_its_books_and_every_other_rule_its_fingerprint():
+    base = BASE.replace("tables:", "tables:\n  ledger: {key: {PK: S, SK: S}}", 1)
+    counts = [parsed(f"{name}: {{count: order, into: user.orders{more}}}", base=base)
+              for name, more in (("old", ""), ("new", ", renamed_from: old"))]  # fmt: skip
+    books = [{rule.books for rule in rules.rules.values() if rule.books} for rules in counts]
+    assert books[0] == books[1] != set()
+    copies = [parsed(f"new: {{copy: user.name, into: order.user_name{more}}}") for more in ("", ", renamed_from: old")]
+    assert fingerprints.of_each(copies[0]) == fingerprints.of_each(copies[1])
+    assert copies[0].fingerprint == copies[1].fingerprint

@@ -280,7 +280,7 @@ def test_batch_of_all_kinds_takes_everything_back():
     assert {name: left.get(name) for name in ("posts", "orders", "counted", "spent", "least", "most")} == {
         "posts": m(), "orders": None, "counted": n(0), "spent": n(0), "least": None, "most": None,
     }  # fmt: skip
-    assert [item["n"] for item in scene.memory.items("ledger")] == [n(0), n(0)]
+    assert [item["n"] for item in scene.memory.items("ledger") if "n" in item] == [n(0), n(0)]
     assert len(scene.archive.objects) == 1
     scene.memory.delete(user)
     scene.rest()

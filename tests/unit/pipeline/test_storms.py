@@ -14,7 +14,7 @@ from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message, PartMessage
 from sync_rules.pipeline.requests import List, Read
-from tests.support.builders import n, s
+from tests.support.builders import complete_books, n, s
 from tests.support.worlds import Scene
 
 RECEIVES = 3  # as often as SQS tries a message before it gives up on it
@@ -118,6 +118,7 @@ def test_a_message_of_a_rule_that_is_about_other_items_now_asks_for_nothing():
     assert [type(message) for message, _ in scene.queue.messages] == [PartMessage]
     scene.rules = parse_rules(SHOP + "{sum: post.total, into: user.spent, ledger: other}\n" + other)
     scene.consumer = Consumer(scene.rules, scene.world, THIS_PROCESS, limits=scene.limits)
+    complete_books(scene.memory, scene.rules)
     scene.put("shop", post(1, total=n(5)))
     scene.rest()
     scene.receive()

@@ -25,7 +25,7 @@ MIXED = (*NUMBERS, s("soon"), n("1E-130"), n("-12345678901234567890"))
 
 
 def ranked(rule_type=RankRule, **options):
-    given = {"parent": USER, "function": "min", "of": ("total",), "link": LINK}
+    given = {"parent": USER, "marks": MADE.marks, "function": "min", "of": ("total",), "link": LINK}
     return rule_type("spent.rank", ORDER, MADE.ranks, **{**given, **options})
 
 

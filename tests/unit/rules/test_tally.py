@@ -335,7 +335,7 @@ def test_tally_reads_fields_that_the_key_binds():
         link=(("user_id", line.ref("user_id")),), per=("region",), where=compile_where("region != 'sea'", "line")
     )
     rule = TallyRule(
-        "spent.ledger", line, made.target, parent=made.parent, totals=made.totals, function="sum", of=("total",),
+        "spent.ledger", line, made.target, parent=made.parent, marks=made.marks, totals=made.totals, function="sum", of=("total",),
         link=made.link, per=made.per, where=made.where,
     )  # fmt: skip
     child = {"PK": s("USER#u"), "SK": s("LINE#east#1"), "total": n(4)}

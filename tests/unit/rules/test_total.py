@@ -16,7 +16,8 @@ INTO = ("stats", "spent")
 
 
 def total(shards=1, **options):
-    return TotalRule("spent", ledger(shards).totals, USER, into=INTO, function="sum", shards=shards, **options)
+    given = {"into": INTO, "function": "sum", "shards": shards, "books": tally(shards=shards).books}
+    return TotalRule("spent", ledger(shards).totals, USER, **{**given, **options})
 
 
 def totals(**numbers):
@@ -73,7 +74,7 @@ def test_total_hints_at_a_parent_with_a_number_for_a_key():
     """Numbers in keys come back out of the text."""
     years = entity("year", table("years", {"year": "N"}))
     at = ledger_of("sold", ORDER, years, COUNTS).totals
-    rule = TotalRule("sold", at, years, into=("sold",), function="count")
+    rule = TotalRule("sold", at, years, into=("sold",), function="count", books=tally().books)
     record = Change(at.key_of(naming("parent", years, key(years.table, "2024.0"))), None, {})
     assert list(rule.hints(record)) == [Hint(key(years.table, "2024"))]
 
@@ -94,7 +95,7 @@ def test_total_is_a_copy_like_any_other():
 def test_total_nodes_follow_those_of_the_tally():
     """A total reads what its tally writes, so that cascades and cycles are found through the ledger."""
     made = tally()
-    rule = TotalRule("spent", made.totals, USER, into=INTO, function="sum")
+    rule = TotalRule("spent", made.totals, USER, into=INTO, function="sum", books=made.books)
     (node,) = rule.nodes()
     assert node.writes == (USER, INTO)
     assert [causes(writer, node) for writer in made.nodes() if writer.writes[0] is made.totals] == [True]

@@ -1,0 +1,168 @@
+"""The marks of books: read before and after what they speak of, begun before the first entry, set when all is in them.
+
+Invariant: what a total or a rank says is used only if the mark was complete before it was read, and is so afterwards.
+Read later alone, a mark that a backfill completes meanwhile vouches for a total that was read half full; read earlier
+alone, it vouches for one in which another version of the rule has begun to book.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Final
+
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import ItemKey
+from sync_rules.model.values import Item
+from sync_rules.model.writes import Put, Status
+from sync_rules.pipeline.requests import Apply, Read, Scan, Work
+from sync_rules.rules.books import Books
+from sync_rules.rules.families import PartRule
+from sync_rules.rules.ruleset import Rules
+
+TRIES_MAX: Final = 5
+TAKEN: Final = "BooksTaken"  # another version of the rule keeps beginning its own books under the same name
+LOOKED_AT_MAX_ITEMS: Final = 100  # of a table that may be empty
+
+
+def read_marks(books: Iterable[Books]) -> Work[dict[Books, Item | StoreError | None]]:
+    """Read the mark of each of these books, strongly consistent, table by table."""
+    tables: dict[str, dict[ItemKey, None]] = {}
+    wanted = dict.fromkeys(books)
+    for one in wanted:
+        tables.setdefault(one.mark.table, {})[one.mark] = None
+    found: dict[ItemKey, Item | StoreError | None] = {}
+    for keys in map(tuple, tables.values()):
+        try:
+            found.update(zip(keys, (yield Read(keys)), strict=True))
+        except StoreError as error:
+            found.update(dict.fromkeys(keys, error))
+    return {one: found[one.mark] for one in wanted}
+
+
+def begin(books: Iterable[Books]) -> Work[dict[Books, int | StoreError]]:
+    """See to it that each mark is of these books. Returns how often they were begun, or why that is not known."""
+    begun: dict[Books, int | StoreError] = {}
+    for one, mark in (yield from read_marks(books)).items():
+        begun[one] = mark if isinstance(mark, StoreError) else (yield from _begin(one, mark))
+    return begun
+
+
+def _begin(books: Books, mark: Item | None) -> Work[int | StoreError]:
+    for _ in range(TRIES_MAX):
+        if (found := books.begun(mark)) is not None:
+            return found
+        put = books.begin(mark)
+        (result,) = yield Apply((put,))
+        if result.status is Status.WRITTEN:
+            mark = put.item
+        elif result.status is Status.REFUSED:
+            mark = result.item
+        else:
+            return StoreError(result.reason, "the mark of the books could not be written")
+    found = books.begun(mark)
+    return StoreError(TAKEN, "another version of the rule begins its books again and again") if found is None else found
+
+
+def finish(books: Books, begun: int) -> Work[bool]:
+    """Mark books complete, if nobody has begun them since. Returns True if they are complete now. Raises StoreError."""
+    for _ in range(TRIES_MAX):
+        (mark,) = yield Read((books.mark,))
+        if books.begun(mark) != begun or books.complete(mark):
+            return books.complete(mark)
+        yield from _write(books.finish(mark, begun))
+    raise StoreError(TAKEN, "the mark of the books changes again and again")
+
+
+def begin_all(rules: Rules, names: Container[str]) -> Work[dict[str, int]]:
+    """Begin the books of the rules of these names. Returns how often each was begun. Raises StoreError."""
+    wanted = {rule.name: books for rule, books in books_of(rules).items() if rule.name in names}
+    begun: dict[str, int] = {}
+    found = yield from begin(wanted.values())
+    for name, books in wanted.items():
+        known = found[books]
+        if isinstance(known, StoreError):
+            raise known
+        begun[name] = known
+    return begun
+
+
+def finish_all(rules: Rules, begun: Mapping[str, int]) -> Work[int]:
+    """Mark the books of these rules complete that nobody has begun since. Returns how many were not complete before.
+    Raises StoreError.
+    """
+    finished = 0
+    for rule, books in (yield from waiting(rules)).items():
+        if rule.name in begun:
+            finished += yield from finish(books, begun[rule.name])
+    return finished
+
+
+def waiting(rules: Rules) -> Work[dict[PartRule, Books]]:
+    """The rules whose books are not complete. Raises StoreError when a mark cannot be read."""
+    kept = books_of(rules)
+    found: dict[PartRule, Books] = {}
+    marks = yield from read_marks(kept.values())
+    for rule, books in kept.items():
+        mark = marks[books]
+        if isinstance(mark, StoreError):
+            raise mark
+        if not books.complete(mark):
+            found[rule] = books
+    return found
+
+
+def titles_waiting(rules: Rules) -> Work[frozenset[str]]:
+    """The names in the rules file of the rules whose books are not complete. Raises StoreError."""
+    return frozenset([rule.title for rule in (yield from waiting(rules))])
+
+
+def books_of(rules: Rules) -> dict[PartRule, Books]:
+    """The books of all rules that keep some, by the rule that writes the entries."""
+    parts = [rule for rule in rules.rules.values() if isinstance(rule, PartRule)]
+    return {rule: rule.books for rule in parts if rule.books is not None}
+
+
+def finish_empty(rules: Rules) -> Work[tuple[PartRule, ...]]:
+    """Mark books complete that have nothing to hold: there is no child, and no entry of one. Returns the rules whose
+    books are not complete then. To be called once the place is known from which the records are read: a child that
+    comes later has a record. Raises StoreError.
+    """
+    left: list[PartRule] = []
+    for rule, books in (yield from waiting(rules)).items():
+        if not (yield from _finish_if_empty(rule, books, rules)):
+            left.append(rule)
+    return tuple(left)
+
+
+def _finish_if_empty(rule: PartRule, books: Books, rules: Rules) -> Work[bool]:
+    if not (yield from _nothing_in(rule, rules)):  # looked at first: to begin the books ends those of another version
+        return False
+    begun = (yield from begin([books]))[books]
+    if isinstance(begun, StoreError):
+        raise begun
+    return (yield from _nothing_in(rule, rules)) and (yield from finish(books, begun))
+
+
+def _nothing_in(rule: PartRule, rules: Rules) -> Work[bool]:
+    """True if one look is enough to say that there is neither a child nor an entry."""
+    for entity in dict.fromkeys((rule.source, rule.target)):
+        page = yield Scan(entity.table.name, LOOKED_AT_MAX_ITEMS, consistent=True)
+        keys = (entity.table.key_of(item) for item in page.items)
+        if page.cursor is not None or any(key is not None and rules.entity_of(key) is entity for key in keys):
+            return False
+    return True
+
+
+def waits(titles: Iterable[str], options: str = "") -> tuple[str, ...]:
+    """A sentence for each rule that waits, with the command that ends it."""
+    return tuple(
+        f"rule {title} waits for a backfill: the numbers that it keeps are left as they are until this is done: "
+        f"sync-rules backfill --rule {title}{options}"
+        for title in sorted(frozenset(titles))
+    )
+
+
+def _write(put: Put) -> Work[None]:
+    (result,) = yield Apply((put,))
+    if result.status not in (Status.WRITTEN, Status.REFUSED):
+        raise StoreError(result.reason, "the mark of the books could not be written")

@@ -1,0 +1,66 @@
+"""The books of a rule: all that it keeps in a ledger, and the mark that says of which rule they are, and if complete.
+
+Invariant: a number is shown only from books that are complete: those of this very rule, as it is now, in which every
+child was looked at. The books of a rule that is new, or was changed, lack children until a backfill has gone through
+all of them; the number that stands meanwhile is left alone.
+
+The mark is set aside for a rule before the rule writes its first entry, so that another version of the rule, which may
+come back, does not take the mixed books for its own. `begun` counts that: who completes the books must have seen them
+begun, and nobody begin them since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sync_rules.model.items import ItemKey
+from sync_rules.model.numbers import number_of
+from sync_rules.model.values import Item
+from sync_rules.model.writes import Put, unchanged
+
+FINGERPRINT: Final = "fingerprint"  # of the rule that the books are of
+COMPLETE: Final = "complete"
+BEGUN: Final = "begun"  # how often the books were begun, by any rule
+MARK: Final = (FINGERPRINT, COMPLETE, BEGUN)
+BEGUN_MAX: Final = 10**15  # a mark that somebody else wrote may hold any number
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """The books of one rule: the key of their mark, and the fingerprint of the rule."""
+
+    mark: ItemKey
+    fingerprint: str
+
+    def begun(self, mark: Item | None) -> int | None:
+        """How often the books were begun; None when the mark is not of these books."""
+        if mark is None or mark.get(FINGERPRINT) != {"S": self.fingerprint}:
+            return None
+        return _begun(mark)
+
+    def complete(self, mark: Item | None) -> bool:
+        """True if the mark says that these books are complete."""
+        return mark is not None and self.begun(mark) is not None and mark.get(COMPLETE) == {"BOOL": True}
+
+    def begin(self, mark: Item | None) -> Put:
+        """Begin these books, where the mark that was read is of others, or there is none."""
+        return self._put(mark, _begun(mark or {}) + 1, complete=False)
+
+    def finish(self, mark: Item | None, begun: int) -> Put:
+        """Mark these books, as they were begun, complete."""
+        return self._put(mark, begun, complete=True)
+
+    def _put(self, before: Item | None, begun: int, *, complete: bool) -> Put:
+        values: Item = {
+            FINGERPRINT: {"S": self.fingerprint},
+            COMPLETE: {"BOOL": complete},
+            BEGUN: {"N": str(begun)},
+        }
+        guard = unchanged(self.mark.values[0][0], before, [(name,) for name in MARK])
+        return Put(self.mark, {**self.mark.attributes(), **values}, guard)
+
+
+def _begun(mark: Item) -> int:
+    number = number_of(mark.get(BEGUN))
+    return int(number) if number is not None and 0 <= number < BEGUN_MAX else 0
