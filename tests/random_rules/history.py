@@ -24,7 +24,7 @@ from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import CallMessage, Message, decode, encode
 from sync_rules.pipeline.requests import Apply, FetchCall, Host, KeepCall, Later, List, Page, Park, Read, Request
 from sync_rules.pipeline.requests import World as Ports
-from tests.random_rules.commands import DivergenceError, backfill
+from tests.random_rules.commands import DivergenceError, backfill, began
 from tests.random_rules.grammar import Made
 from tests.random_rules.oracle import Oracle, Verdict
 from tests.random_rules.spec import Place
@@ -157,6 +157,7 @@ class History:
         """
         how = self.choices.configuration.pick(8)
         if how < 4:
+            began(self.made, self.world)
             return False
         for _ in range(4 + self.app.pick(8)):
             write = self.app.insert()
