@@ -153,6 +153,9 @@ class _Reader:
                 self.problems.add("SR001", location, f"not YAML: a list that is not of its tag {tag}: {error}")
                 return values
         assert isinstance(node, ScalarNode)
+        return self._scalar(node, tag, path, location)
+
+    def _scalar(self, node: ScalarNode, tag: str, path: KeyPath, location: Location) -> Any:
         if node.start_mark.line == node.end_mark.line and node.style in (None, "", "'", '"'):
             self.document.text_at[path] = 1 if node.style else 0
         if not self._is_unicode(node.value, location):
