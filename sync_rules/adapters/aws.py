@@ -25,13 +25,8 @@ from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    ConfigParseError,
     HTTPClientError,
-    InvalidRegionError,
     NoCredentialsError,
-    NoRegionError,
-    PartialCredentialsError,
-    ProfileNotFound,
 )
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
@@ -47,6 +42,7 @@ from tenacity import (
 from tenacity.stop import stop_base
 
 from sync_rules import __version__
+from sync_rules.adapters.access_cures import CONFIGURATION_CURES, CURES
 from sync_rules.adapters.fast_json import use_json
 from sync_rules.model.errors import StoreError, UserError
 
@@ -75,13 +71,6 @@ NO_CREDENTIALS: Final = "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCES
 
 LOCAL_REGION: Final = "us-east-1"
 LOCAL_CREDENTIALS: Final = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-CONFIGURATION_CURES: Final[Mapping[type[Exception], str]] = {
-    NoRegionError: "Give --region, or set AWS_REGION or a profile with a Region; an emulator takes any",
-    InvalidRegionError: "Correct --region, AWS_REGION or the profile's Region: expected a name such as eu-central-1",
-    ProfileNotFound: "Correct AWS_PROFILE, or unset it: `aws configure list-profiles` lists the profiles there are",
-    PartialCredentialsError: "Set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither and AWS_PROFILE",
-    ConfigParseError: "Correct the file of profiles that it names",
-}
 
 _session = cache(boto3.session.Session)  # reads configuration and credentials once for all clients
 _session_lock = Lock()  # a session is not thread-safe
@@ -182,14 +171,6 @@ def _local_defaults(session: boto3.session.Session, region: str | None, *, embed
     return {**place, **({} if session.get_credentials() is not None else LOCAL_CREDENTIALS)}
 
 
-def _configuration_cure(error: Exception) -> str:
-    """The sentence that says what to correct when no client can be made."""
-    for kind, cure in CONFIGURATION_CURES.items():
-        if isinstance(error, kind):
-            return cure
-    return "Correct the Region, the credentials or the endpoint"
-
-
 @cache
 def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     config = Config(
@@ -217,7 +198,8 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
             client = make(service, endpoint_url=endpoint_url, config=config, **given)
     except (BotoCoreError, ValueError) as error:
         found = str(error).rstrip(".")
-        raise UserError(f"no {service} client could be made: {found}. {_configuration_cure(error)}.") from error
+        cure = CONFIGURATION_CURES.get(type(error).__name__, "Correct the Region, the credentials or the endpoint")
+        raise UserError(f"no {service} client could be made: {found}. {cure}.") from error
     if service in REQUIRED:
         _require_answers(client, service)
     if service == "dynamodb":
@@ -295,45 +277,6 @@ THROTTLED: Final = frozenset({
     "KmsThrottled", "ProvisionedThroughputExceeded", "ProvisionedThroughputExceededException", "RequestLimitExceeded",
     "RequestThrottled", "SlowDown", "Throttling", "ThrottlingError", "ThrottlingException",
 })  # fmt: skip
-
-
-WRONG_KEYS: Final = (
-    "AWS does not know these credentials. Correct AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the profile, and use "
-    "--endpoint-url for an emulator"
-)
-EXPIRED: Final = "the credentials have expired. Sign in again, for example with `aws sso login`"
-DENIED: Final = (
-    "these credentials may not do this. Use others, or allow it: docs/permissions.md and "
-    "`sync-rules infra iam --explain` list what is needed"
-)
-REFUSED: Final = (
-    "the request was refused before the service saw it, as by a proxy. Correct --endpoint-url, the proxy's settings or "
-    "the credentials"
-)
-DOWN: Final = "the service or a proxy before it is not available. Try again later, or correct --endpoint-url"
-CURES: Final[Mapping[str, str]] = {  # of errors that have nothing to do with what was asked, by their reason
-    "UnrecognizedClientException": WRONG_KEYS,
-    "InvalidClientTokenId": WRONG_KEYS,
-    "InvalidAccessKeyId": WRONG_KEYS,
-    "InvalidSignatureException": "the signature is wrong. Correct AWS_SECRET_ACCESS_KEY, or set this machine's clock",
-    "ExpiredToken": EXPIRED,
-    "ExpiredTokenException": EXPIRED,
-    "RequestExpired": EXPIRED,
-    "UnauthorizedSSOTokenError": EXPIRED,
-    "SSOTokenLoadError": EXPIRED,
-    "TokenRetrievalError": EXPIRED,
-    "CredentialRetrievalError": "no credentials could be fetched. Correct the profile or the program that gives them",
-    "AccessDenied": DENIED,
-    "AccessDeniedException": DENIED,
-    "401": REFUSED,
-    "403": REFUSED,
-    "407": REFUSED,
-    "502": DOWN,
-    "503": DOWN,
-    "504": DOWN,
-    "ServiceUnavailable": DOWN,
-    "ServiceUnavailableException": DOWN,
-}
 
 
 class CredentialsError(StoreError):

@@ -274,7 +274,7 @@ def test_pump_delivers_again_from_the_lowest_failed_sequence_number():
 
 
 def test_pump_pauses_before_it_delivers_the_rest_again():
-    """What failed of a batch comes again after the first pause and not at once; each delivery of a record counts."""
+    """Records of a batch that failed come again after the first pause and not at once; each delivery of a record counts."""
     h = Harness(shard(1, 2, 3), answer=fails_at(2))
     steps = h.mapping.poll()
     steps += h.mapping.poll()

@@ -1,0 +1,51 @@
+"""Cures of errors that have nothing to do with the request: configuration, credentials, permissions, proxies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+WRONG_KEYS: Final = (
+    "AWS does not know these credentials. Correct AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the profile, and use "
+    "--endpoint-url for an emulator"
+)
+EXPIRED: Final = "the credentials have expired. Sign in again, for example with `aws sso login`"
+DENIED: Final = (
+    "these credentials may not do this. Use others, or allow it: docs/permissions.md and "
+    "`sync-rules infra iam --explain` list what is needed"
+)
+REFUSED: Final = (
+    "the request was refused before the service saw it, as by a proxy. Correct --endpoint-url, the proxy's settings or "
+    "the credentials"
+)
+DOWN: Final = "the service or a proxy before it is not available. Try again later, or correct --endpoint-url"
+CURES: Final[Mapping[str, str]] = {  # by the reason of the error
+    "UnrecognizedClientException": WRONG_KEYS,
+    "InvalidClientTokenId": WRONG_KEYS,
+    "InvalidAccessKeyId": WRONG_KEYS,
+    "InvalidSignatureException": "the signature is wrong. Correct AWS_SECRET_ACCESS_KEY, or set this machine's clock",
+    "ExpiredToken": EXPIRED,
+    "ExpiredTokenException": EXPIRED,
+    "RequestExpired": EXPIRED,
+    "UnauthorizedSSOTokenError": EXPIRED,
+    "SSOTokenLoadError": EXPIRED,
+    "TokenRetrievalError": EXPIRED,
+    "CredentialRetrievalError": "no credentials could be fetched. Correct the profile or the program that gives them",
+    "AccessDenied": DENIED,
+    "AccessDeniedException": DENIED,
+    "401": REFUSED,
+    "403": REFUSED,
+    "407": REFUSED,
+    "502": DOWN,
+    "503": DOWN,
+    "504": DOWN,
+    "ServiceUnavailable": DOWN,
+    "ServiceUnavailableException": DOWN,
+}
+CONFIGURATION_CURES: Final[Mapping[str, str]] = {  # by the name of the exception, where no client can be made
+    "NoRegionError": "Give --region, or set AWS_REGION or a profile with a Region; an emulator takes any",
+    "InvalidRegionError": "Correct --region, AWS_REGION or the profile's Region: expected a name such as eu-central-1",
+    "ProfileNotFound": "Correct AWS_PROFILE, or unset it: `aws configure list-profiles` lists the profiles there are",
+    "PartialCredentialsError": "Set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither and AWS_PROFILE",
+    "ConfigParseError": "Correct the file of profiles that it names",
+}
