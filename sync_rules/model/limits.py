@@ -72,6 +72,12 @@ class Limits:
     call_max_tries: int = 8
     """Calls of a user's function for one change before a failure record is kept."""
 
+    calls_per_item_max_calls: int = 300
+    """Calls of one rule for one item in one window before the next are set aside: the function may change it."""
+
+    calls_window_seconds: int = 600
+    """The window of `calls_per_item_max_calls`."""
+
     listed_rows_max_items: int = 10_000
     """Rows listed for one target made of several members, including rows that `where` excludes."""
 
@@ -89,8 +95,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of one piece of work. `may_write` is called before each write, with the target and the changes."""
+    """The bounds of one piece of work. `may_write` is called before each write, with the target and the changes, and
+    `may_call` before the first call of a function for a change, with the item and the rule.
+    """
 
     limits: Limits = field(default_factory=Limits)
     out_of_time: Callable[[], bool] = lambda: False
     may_write: Callable[[ItemKey, object], bool] = lambda _key, _what: True
+    may_call: Callable[[ItemKey, str], bool] = lambda _key, _rule: True

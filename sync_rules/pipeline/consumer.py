@@ -97,6 +97,14 @@ class Consumer:
         self.telemetry = telemetry or Telemetry()
         self._now = host.now
         self._breaker = Breaker(self.limits, host.monotonic)
+        self._calls = Breaker(
+            replace(
+                self.limits,
+                fixes_per_target_max_writes=self.limits.calls_per_item_max_calls,
+                fixes_window_seconds=self.limits.calls_window_seconds,
+            ),
+            host.monotonic,
+        )
         self._lock = host.lock()
 
     def handle_event(self, event: Mapping[str, Any], remaining_ms: Callable[[], int]) -> dict[str, Any]:
@@ -135,7 +143,7 @@ class Consumer:
             self.world.store.forget()
 
     def _bounds(self, remaining_ms: Callable[[], int]) -> Bounds:
-        return Bounds(self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._may_write)
+        return Bounds(self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._may_write, self._may_call)
 
     def _park(self, unreadable: Sequence[Failure]) -> list[str]:
         """Keep a failure record of each unreadable record. Returns the positions of those that could not be kept."""
@@ -151,6 +159,10 @@ class Consumer:
         with self._lock:
             self.telemetry.add(report, records, self._now())
             self.telemetry.unreadable_records += unreadable
+
+    def _may_call(self, key: ItemKey, rule: str) -> bool:
+        with self._lock:
+            return self._calls.may_write(key, rule)
 
     def _may_write(self, key: ItemKey, what: object) -> bool:
         with self._lock:

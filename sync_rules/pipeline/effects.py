@@ -22,6 +22,7 @@ from sync_rules.rules.ruleset import Rules
 
 TOO_LARGE: Final = "MessageTooLarge"
 TIMED_OUT: Final = "CallTimedOut"
+TOO_OFTEN: Final = "CalledTooOften"  # the function seems to change its own item
 NO_RULE: Final = "NoSuchRule"  # no rule of this name calls a function for such an item
 
 
@@ -33,6 +34,8 @@ def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> 
     if isinstance(effect, Call) and effect.rule in report.hanging:
         yield from _postpone(key, effect, bounds, report)
         return
+    if isinstance(effect, Call) and effect.attempt == 0 and not bounds.may_call(key, effect.rule):
+        effect = replace(effect, unsure=TOO_OFTEN)
     try:
         if effect.unsure:
             yield from _report_unsure(key, effect, report)

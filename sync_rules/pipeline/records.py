@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
@@ -21,6 +21,12 @@ from sync_rules.model.values import AttributeValue, Item, Names
 from sync_rules.rules.record_filter import room_made
 from sync_rules.rules.ruleset import Rules
 
+# The first bytes of what other producers put into a stream; DynamoDB puts JSON as it is.
+# https://github.com/awslabs/amazon-kinesis-producer/blob/master/aggregation-format.md
+PACKED: Final[Mapping[bytes, str]] = {
+    b"\xf3\x89\x9a\xc2": "aggregated by the Kinesis Producer Library: send each record by itself, without aggregation",
+    b"\x1f\x8b": "compressed with gzip: send it as DynamoDB does, as plain JSON",
+}
 STREAM_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/")
 SECONDS_MAX = 10**11  # a later number of seconds is the year 5138: it is milliseconds
 STAMP_MAX = 10**20  # beyond any unit of time
@@ -140,9 +146,14 @@ def _concerned(key: ItemKey, rules: Rules) -> str:
 
 def _unwrap(kinesis: object) -> Mapping[str, Any]:
     """The DynamoDB record inside a Kinesis one: base64 of JSON, in which binary attributes are base64 once more."""
+    data = b""
     try:
-        body = json_bytes.parsed(base64.b64decode(kinesis["data"]))  # type: ignore[index]  # a wrong shape is caught below
+        data = base64.b64decode(kinesis["data"])  # type: ignore[index]  # a wrong shape is caught below
+        body = json_bytes.parsed(data)
     except (TypeError, KeyError, ValueError) as error:
+        packed = next((words for magic, words in PACKED.items() if data.startswith(magic)), "")
+        if packed:
+            raise RecordError(f"the data of a Kinesis record is {packed}") from error
         raise RecordError("the data of a Kinesis record is not base64 of a DynamoDB record") from error
     if not isinstance(body, dict):
         raise RecordError("the data of a Kinesis record is not a DynamoDB record")

@@ -45,6 +45,11 @@ def _compile(compiler: RuleCompiler, form: CallForm) -> tuple[CallRule, ...]:
     if watch and "changed" not in when:
         message = "`watch` is for changes, and `when` has no changed"
         compiler.add("SR120", compiler.at_key("watch"), message, "remove it")
+    if not watch and form.watch is None and "changed" in when:
+        message = (
+            f"{form.call} is called for every change of {form.on!r}: if it writes the item, also for its own, for ever"
+        )
+        compiler.add("SR417", "call", message)
     where = None if source is None else compiler.own_where(form.where, source)
     if source is None or not compiler.sound:
         return ()

@@ -232,6 +232,28 @@ def test_effects_a_call_that_waited_goes_to_the_function_that_the_rule_names_now
     assert [call.function for call in scene.caller.calls] == ["tests.support.every_kind.told"]
 
 
+def test_effects_a_function_that_changes_its_own_item_is_stopped():
+    """A function whose write calls it again is stopped after a number of calls; its change waits for people, and calls
+    for other items and other rules go on.
+    """
+    scene = scene_of(each=WHOLE, limits=Limits(calls_per_item_max_calls=5))
+    at = scene.put("shop", order("1", "a", 0))
+
+    def call(call):
+        total = int(call.change.new["total"]["N"])
+        if call.change.key == at:
+            scene.put("shop", order("1", "a", total + 1))
+
+    scene.caller.call = call
+    scene.rest()
+    assert scene.item(at)["total"] == n(5)
+    assert [(failure.key, failure.reason) for failure in scene.parked.failures] == [(at, "CalledTooOften")]
+    assert scene.kept.fetch_call(scene.parked.failures[0].call).change.new["total"] == n(5)
+    scene.put("shop", order("1", "b", 7))
+    scene.rest()
+    assert scene.consumer.telemetry.outcomes["each", Outcome.DONE] == 6
+
+
 def test_effects_a_function_that_hangs_is_waited_for_once_in_a_batch():
     """After a call that did not end, the batch sends the rule's other calls on without a try; other rules go on."""
     scene = scene_of("called", each=WHOLE)

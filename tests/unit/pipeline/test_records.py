@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -391,3 +392,18 @@ def test_records_of_two_tables_of_one_name_are_told_apart_by_their_streams():
         (failure,) = read_event({"Records": [record]}, rules, filtered=True)
         assert isinstance(failure, Failure)
         assert "one and two and far" in failure.reason
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"\xf3\x89\x9a\xc2\n\x01a", "aggregated by the Kinesis Producer Library"),
+        (gzip.compress(b"{}"), "compressed with gzip"),
+        (b"\xff{}", "not base64 of a DynamoDB record"),
+    ],
+)
+def test_records_say_what_a_kinesis_record_holds_instead(data, words):
+    """A record that another producer packed is named as such: the cure is there and not here."""
+    record = {"kinesis": {"data": base64.b64encode(data).decode(), "sequenceNumber": "100"}}
+    (_, (failure,)) = read({"Records": [record]})
+    assert words in failure.reason
