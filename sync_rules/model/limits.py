@@ -72,11 +72,11 @@ class Limits:
     call_max_tries: int = 8
     """Calls of a user's function for one change before a failure record is kept."""
 
-    calls_per_item_max_calls: int = 300
+    calls_per_item_max_tries: int = 300
     """Calls of one rule for one item in one window before the next are set aside: the function may change it."""
 
     calls_window_seconds: int = 600
-    """The window of `calls_per_item_max_calls`."""
+    """The window of `calls_per_item_max_tries`."""
 
     listed_rows_max_items: int = 10_000
     """Rows listed for one target made of several members, including rows that `where` excludes."""

@@ -100,7 +100,7 @@ class Consumer:
         self._calls = Breaker(
             replace(
                 self.limits,
-                fixes_per_target_max_writes=self.limits.calls_per_item_max_calls,
+                fixes_per_target_max_writes=self.limits.calls_per_item_max_tries,
                 fixes_window_seconds=self.limits.calls_window_seconds,
             ),
             host.monotonic,

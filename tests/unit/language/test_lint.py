@@ -133,7 +133,7 @@ rules:
         ["{collect: edge, into: node.edges, as: '{to}'}", "count edge into node.degree", "copy node.degree into edge.n"],
         ["mirror a into c", "copy c.x into b.x"],
         ["{mirror: a, into: c, attributes: [x]}", "{derive: c.y, as: '{x}'}"],
-        ["{call: m.f, on: a}", "{call: m.g, on: a}", "{archive: a, into: s3://kept}", "copy a.x into b.x"],
+        ["{call: m.f, on: a, watch: [x]}", "{call: m.g, on: a, when: [created]}", "{archive: a, into: s3://kept}", "copy a.x into b.x"],
     ],
 )  # fmt: skip
 def test_rules_of_several_kinds_feed_each_other(rules):

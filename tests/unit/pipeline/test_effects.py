@@ -236,7 +236,7 @@ def test_effects_a_function_that_changes_its_own_item_is_stopped():
     """A function whose write calls it again is stopped after a number of calls; its change waits for people, and calls
     for other items and other rules go on.
     """
-    scene = scene_of(each=WHOLE, limits=Limits(calls_per_item_max_calls=5))
+    scene = scene_of(each=WHOLE, limits=Limits(calls_per_item_max_tries=5))
     at = scene.put("shop", order("1", "a", 0))
 
     def call(call):
