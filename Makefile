@@ -27,6 +27,14 @@ soak: .venv/installed  ## Run both simulators for 100,000 histories each, on all
 	$(BIN)/python -m tests.simulation --histories $(or $(HISTORIES),100000)
 	$(BIN)/python -m tests.random_rules --histories $(or $(HISTORIES),100000) --seen
 
+.PHONY: mutants
+mutants: .venv/installed  ## Edit the core at random, and list the edits that no test notices: make mutants EDITS=300 SEED=1
+	$(BIN)/python -m tests.mutation --edits $(or $(EDITS),300) --seed $(or $(SEED),1)
+
+.PHONY: fresh
+fresh:  ## Run demo and tests in a bare Debian, as root, before a release: make fresh RELEASE=forky
+	@.ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
+
 .PHONY: bench
 bench: .venv/installed  ## Measure the cost of copies beside a hand-written loop, in minutes: make bench BENCH=--quick
 	@$(BIN)/python -m benchmarks $(BENCH)

@@ -50,6 +50,16 @@ def test_fresh_python_has_a_lower_bound_only():
     assert [eval(condition, {"v": v}) for v in ((3, 10), (3, 11), (3, 14), (3, 20))] == [False, True, True, True]
 
 
+def test_fresh_clone_has_every_target_of_make_that_a_page_or_ci_names():
+    """`make NAME` in the documentation, at the beginning of a line or in code, is a target of the Makefile."""
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / ".ci/run", ROOT / ".ci/fresh"]
+    named = {
+        name for page in pages for name in re.findall(r"(?:^|`|\"|&& )make ([a-z]+)\b", page.read_text(), re.MULTILINE)
+    }
+    assert {"demo", "test", "fresh"} <= named <= targets
+
+
 def test_fresh_locks_name_no_address_and_hash_everything():
     """Any registry may serve the locked packages, and only these."""
     locks = [ROOT / "requirements-dev.txt", ROOT / "infra/requirements.txt", *(ROOT / "tests/deploy").glob("*.txt")]
