@@ -64,9 +64,7 @@ class Problem:
         lines = [head, f"{INDENT}{self.message}        [{mark}]"]
         if self.code.startswith(EXPLAINED):
             lines.append(f"{INDENT}why:  {CODES[self.code].why}")
-        cure = self.cure or (CODES[self.code].cure if self.code.startswith(EXPLAINED) else None)
-        if cure:
-            lines.append(f"{INDENT}cure: {cure}")
+        lines.append(f"{INDENT}cure: {self.cure or CODES[self.code].cure}")
         return "\n".join(lines)
 
     def as_json(self, file: str) -> dict[str, str | int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -41,6 +42,7 @@ MISSING: Final = {  # cures; kinds have their own
 }
 MEANT: Final = {"link": "name the field of the one pointed to: link: {{field: {}}}"}  # likewise
 MERGE: Final = "<<"
+NAMED_HERE: Final = 2  # parts of the key path to a name that this file gives
 RULE_OPTION: Final = 3  # parts of the key path to an option of a rule
 
 
@@ -58,6 +60,7 @@ def validate(document: Document, problems: Problems) -> ValidFile | None:
         message = f"expected a map with tables, entities and rules; found {type_name(document.data)}"
         problems.add("SR104", document.value(), message)
         return None
+    _take_sections(document, problems)
     validator = _Validator(document, problems)
     validator.take_out_unknown_kinds()
     for _ in range(2):  # once to find what is wrong, once more without it
@@ -69,6 +72,15 @@ def validate(document: Document, problems: Problems) -> ValidFile | None:
         else:
             return ValidFile(form, {name: frozenset(validator.broken[name]) for name in SECTIONS})
     raise AssertionError("what pydantic found wrong was not taken out")
+
+
+def _take_sections(document: Document, problems: Problems) -> None:
+    """Report misspelled sections, and read them as the sections that are missing, so that one mistake is one error."""
+    for name in [name for name in document.data if name not in SECTIONS]:
+        meant = get_close_matches(name, [section for section in SECTIONS if section not in document.data], n=1)
+        if meant:
+            problems.add("SR101", document.key(name), unknown("key", name, SECTIONS))
+            document.rename(name, meant[0])
 
 
 class _Validator:
@@ -130,7 +142,8 @@ class _Validator:
         elif error == "extra_forbidden":
             add("SR101", at_key, *self._unknown_key(path))
         elif on_key:
-            add("SR105", at_key, _bad_name(error, name, path))
+            as_there = "give it the name that it has in DynamoDB" if len(path) > NAMED_HERE else None
+            add("SR105", at_key, _bad_name(error, name, path), as_there)
         elif error in EXPECTED:
             cure = self._meant(EXPECTED[error], value, path)
             add("SR104", at_value, f"expected {EXPECTED[error]}, found {type_name(value)}", cure)

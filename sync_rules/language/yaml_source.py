@@ -13,6 +13,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
 
 from sync_rules.language.problems import Location, Problems
 from sync_rules.model import json_bytes
@@ -25,7 +26,13 @@ CURES = {  # for what YAML says of the mistakes that templates and tabs lead to
     "flow mapping": 'text with braces needs quotes inside {...}, such as "USER#{user_id}"',
     "'\\t'": "indent with spaces",
 }
+TAGS_CURE = "write the value itself; ${VAR} takes a name from the environment"
 CONSTANTS = {"true": True, "false": False}
+
+
+def _rename(by_path: dict[KeyPath, Any], section: str, meant: str) -> None:
+    for path in [path for path in by_path if path[:1] == (section,)]:
+        by_path[(meant, *path[1:])] = by_path.pop(path)
 
 
 def type_name(value: Any) -> str:
@@ -59,6 +66,12 @@ class Document:
         entries = self.data.get(section)
         return list(entries) if isinstance(entries, dict) else []
 
+    def rename(self, section: str, meant: str) -> None:
+        """Take a section for another one, whose name was misspelled."""
+        self.data = {meant if name == section else name: value for name, value in self.data.items()}
+        for table in (self.starts, self.locations, self.text_at):
+            _rename(table, section, meant)
+
     def inside(self, offset: int, *path: str | int) -> Location:
         """The location of a letter of a one-line text; of the text when the letter's cannot be known."""
         location = self.value(*path)
@@ -66,8 +79,12 @@ class Document:
         return location if quote is None else Location(location.line, location.column + quote + offset, path)
 
 
+class UnreadTagError(ValueError):
+    """A tag that means something to another program, such as CloudFormation's !Ref."""
+
+
 def plain_scalar(tag: str, text: str) -> Any:
-    """A scalar of the core schema; text for any other tag."""
+    """A scalar of the core schema. A date is text. Raises UnreadTagError for any other tag."""
     match tag:
         case "null":
             return None
@@ -77,11 +94,15 @@ def plain_scalar(tag: str, text: str) -> Any:
             return int(text.replace("_", ""), 0) if text.strip("+-0_") else 0
         case "float":
             return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+    if tag not in ("", "str", "timestamp", "merge", "value"):
+        raise UnreadTagError(tag)
     return text
 
 
-def plain_list(_tag: str, values: list[Any]) -> Any:
-    """A list, whatever its tag."""
+def plain_list(tag: str, values: list[Any]) -> Any:
+    """A list. Raises UnreadTagError for one with a tag."""
+    if tag not in ("", "seq"):
+        raise UnreadTagError(tag)
     return values
 
 
@@ -110,6 +131,13 @@ def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
         said = ", ".join(part for part in (error.context, error.problem) if part)
         cure = next((cure for word, cure in CURES.items() if word in said), None)
         problems.add("SR001", location, f"not YAML: {said}", cure)
+        return None
+    except ReaderError as error:
+        before = text[: error.position]
+        location = Location(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        what = f"the character {error.character:#04x}" if isinstance(error.character, int) else repr(error.character)
+        cure = 'remove it; in text with double quotes it may be written as an escape such as "\\x07"'
+        problems.add("SR001", location, f"not YAML: {what} must not stand in a file of text", cure)
         return None
     except (YAMLError, RecursionError, ValueError) as error:
         problems.add("SR001", Location(), f"not YAML: {str(error).splitlines()[0]}")
@@ -142,28 +170,36 @@ class _Reader:
         self.left -= 1
         tag = (node.tag or "").rpartition(":")[2]
         if isinstance(node, MappingNode):
-            if tag.startswith("!"):
-                self.problems.add("SR001", location, f"not YAML: a map is not of its tag {tag}")
+            if tag != "map":
+                self._add_unread(node, location)
             return self._map(node.value, path)
         if isinstance(node, SequenceNode):
-            values = [self.convert(child, (*path, index)) for index, child in enumerate(node.value)]
-            try:
-                return self.tags.sequence(tag, values)
-            except ValueError as error:
-                self.problems.add("SR001", location, f"not YAML: a list that is not of its tag {tag}: {error}")
-                return values
+            return self._list(node, tag, location)
         assert isinstance(node, ScalarNode)
-        return self._scalar(node, tag, path, location)
+        return self._scalar(node, tag, location)
 
-    def _scalar(self, node: ScalarNode, tag: str, path: KeyPath, location: Location) -> Any:
+    def _list(self, node: SequenceNode, tag: str, location: Location) -> Any:
+        values = [self.convert(child, (*location.key_path, index)) for index, child in enumerate(node.value)]
+        try:
+            return self.tags.sequence(tag, values)
+        except UnreadTagError:
+            self._add_unread(node, location)
+        except ValueError as error:
+            self.problems.add("SR001", location, f"not YAML: a list that is not of its tag {tag}: {error}")
+        return values
+
+    def _scalar(self, node: ScalarNode, tag: str, location: Location) -> Any:
         if node.start_mark.line == node.end_mark.line and node.style in (None, "", "'", '"'):
-            self.document.text_at[path] = 1 if node.style else 0
+            self.document.text_at[location.key_path] = 1 if node.style else 0
         if not self._is_unicode(node.value, location):
             return None
         if node.style in (None, "") and node.value in self.tags.words:
             return self.tags.words[node.value]
         try:
             return self.tags.scalar(tag, node.value)
+        except UnreadTagError:
+            self._add_unread(node, location)
+            return node.value
         except (ValueError, KeyError):  # only an explicit tag can be wrong about its text
             self.problems.add("SR001", location, f"not YAML: {node.value!r} is not of its tag {node.tag}")
             return None
@@ -175,6 +211,10 @@ class _Reader:
             self.problems.add("SR001", Location(location.line, location.column), f"not YAML: {error}")
             return False
         return True
+
+    def _add_unread(self, node: Node, location: Location) -> None:
+        tag = str(node.tag).replace("tag:yaml.org,2002:", "!!")
+        self.problems.add("SR001", location, f"tags are not read, found {tag}", TAGS_CURE)
 
     def _map(self, pairs: Sequence[tuple[Node, Node]], path: KeyPath) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -194,4 +234,6 @@ class _Reader:
                 continue
             self.document.starts[inner] = here.at(name)
             values[name] = self.convert(child, inner)
+            if child.start_mark.index == child.end_mark.index:  # nothing: its mark is that of whatever comes next
+                self.document.locations[inner] = here.at(name)
         return values
