@@ -144,6 +144,8 @@ def _constant(node: ast.Constant) -> Wrong:
 
 
 def _choice(node: ast.IfExp) -> Wrong:
+    if any(map(_is_sentence, (node.body, node.orelse))):
+        return
     yield node, _text(node.body)
     yield node, _text(node.orelse)
     yield from _test(node)
@@ -184,6 +186,12 @@ WRONG: Mapping[type[ast.AST], Callable[[Any], Wrong]] = {
     ast.Expr: _expression, ast.Assign: _assign, ast.Return: _return, ast.AugAssign: _left_out, ast.Raise: _left_out,
     ast.Continue: _left_out, ast.Break: lambda node: iter([(node, "continue")]),
 }  # fmt: skip
+
+
+def _is_sentence(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+    )
 
 
 def _text(node: ast.expr) -> str:

@@ -88,3 +88,24 @@ def test_copy_watches_what_where_reads():
     assert one.pulls(order)
     assert not rule().pushes(user)
     assert not rule().pulls(order)
+
+
+def test_copy_is_made_of_what_where_reads_too():
+    """What `where` reads of a source decides a copy as the copied attribute does: rules that write it come before."""
+    (node,) = rule(where=where("user.active && status == 'OPEN'")).nodes()
+    assert {path for _, path in node.reads} == {("name",), ("active",)}
+    assert {path for _, path in node.decided_by} >= {("status",)}
+
+
+@pytest.mark.parametrize(
+    ("given", "restricts"),
+    [
+        ({"on_delete": "restrict"}, True),
+        ({"on_delete": "keep"}, False),
+        ({"on_delete": "restrict", "where": where("status == 'OPEN'")}, True),
+        ({"on_delete": "restrict", "where": where("status == 'DONE'")}, False),
+    ],
+)
+def test_copy_restricts_deletes_of_what_it_speaks_of(given, restricts):
+    """Only `restrict` reports a target whose source was deleted, and only where the rule speaks of the target."""
+    assert rule(**given).restricts(ORDER) is restricts

@@ -69,6 +69,8 @@ def test_formula_makes_the_text(formula, values, expected):
         ("x{a:pad(3)}", {"a": s("-1")}),
         ("x{a:pad(3)}", {"a": s("\u0661\u0662")}),
         ("x{a:shard(3)}", {}),
+        ("x{a:shard(3)}", {"a": {"B": b"x"}}),
+        ("x{a:pad(3)}", {"a": {"B": b"x"}}),
         ("x{a:date(%Y)}", {"a": s("2024-02-30")}),
         ("x{a:date(%Y)}", {"a": s("yesterday")}),
         ("x{a:date(%Y)}", {"a": s("1714111600123")}),  # the digits of a timestamp, which could pass for 1714-11-16

@@ -309,6 +309,15 @@ def test_mirror_of_all_with_very_many_changes_is_put_anew():
     assert isinstance(update, Update)
 
 
+def test_mirror_of_named_attributes_is_never_put_anew():
+    """What else stands on a mirror of named attributes stays, however many of them change at once."""
+    rule = by_tag(attributes=mapping(**{name: name for name in WIDE}))
+    standing = tagged("a", foreign=s("x"))
+    _, update = rule.write_for(Part(rule, tag_key("a"), post_key()), standing, post(tags={"SS": ["a"]}, **WIDE)).actions
+    assert isinstance(update, Update)
+    assert len(update.sets) == len(WIDE)
+
+
 def test_mirror_each_field_may_stand_in_an_index_key():
     """The field that `each` binds may be part of an index key of the mirror."""
     by_post = table("tags", {"PK": "S", "SK": "S"}, index("by_tag", {"GSI1PK": "S"}))
