@@ -91,7 +91,7 @@ def test_copy_watches_what_where_reads():
 
 
 def test_copy_is_made_of_what_where_reads_too():
-    """What `where` reads of a source decides a copy as the copied attribute does: rules that write it come before."""
+    """An attribute that `where` reads of a source decides a copy as the copied one does: rules that write it come first."""
     (node,) = rule(where=where("user.active && status == 'OPEN'")).nodes()
     assert {path for _, path in node.reads} == {("name",), ("active",)}
     assert {path for _, path in node.decided_by} >= {("status",)}

@@ -310,7 +310,7 @@ def test_mirror_of_all_with_very_many_changes_is_put_anew():
 
 
 def test_mirror_of_named_attributes_is_never_put_anew():
-    """What else stands on a mirror of named attributes stays, however many of them change at once."""
+    """An update leaves everything else on a mirror of named attributes, however many of them change at once."""
     rule = by_tag(attributes=mapping(**{name: name for name in WIDE}))
     standing = tagged("a", foreign=s("x"))
     _, update = rule.write_for(Part(rule, tag_key("a"), post_key()), standing, post(tags={"SS": ["a"]}, **WIDE)).actions
