@@ -192,18 +192,20 @@ def read_image(image: object, names: Names = None) -> dict[str, AttributeValue]:
     if not isinstance(image, dict):
         raise RecordError("an image of a record is not a map")
     read: dict[str, AttributeValue] = {}
-    for name in image if names is None else [name for name in names if name in image]:
+    for name in map(_text, image) if names is None else [name for name in names if name in image]:
         value = image[name]
         if type(value) is dict and len(value) == 1 and type(text := value.get("S")) is str and text.isascii():
             read[name] = value  # as most are: spare them the rest
         else:
-            read[_text(name)] = _read_value(value, LEVELS_MAX)
+            read[name] = _read_value(value, LEVELS_MAX)
     return read
 
 
 def _text(text: object) -> str:
     if not isinstance(text, str):
         raise RecordError("a text of a record is none")
+    if text.isascii():
+        return text
     try:
         json_bytes.require_unicode(text)
     except ValueError as error:
