@@ -192,7 +192,9 @@ def read_image(image: object, names: Names = None) -> dict[str, AttributeValue]:
     if not isinstance(image, dict):
         raise RecordError("an image of a record is not a map")
     read: dict[str, AttributeValue] = {}
-    for name in map(_text, image) if names is None else [name for name in names if name in image]:
+    if names is None:
+        _require_names(image)
+    for name in image if names is None else [name for name in names if name in image]:
         value = image[name]
         if type(value) is dict and len(value) == 1 and type(text := value.get("S")) is str and text.isascii():
             read[name] = value  # as most are: spare them the rest
@@ -201,11 +203,18 @@ def read_image(image: object, names: Names = None) -> dict[str, AttributeValue]:
     return read
 
 
+def _require_names(image: dict[Any, Any]) -> None:
+    try:
+        plain = "".join(image).isascii()  # all at once: a look at each would double the time
+    except TypeError as error:
+        raise RecordError("an attribute of a record has a name that is no text") from error
+    for name in () if plain else image:
+        _text(name)
+
+
 def _text(text: object) -> str:
     if not isinstance(text, str):
         raise RecordError("a text of a record is none")
-    if text.isascii():
-        return text
     try:
         json_bytes.require_unicode(text)
     except ValueError as error:
