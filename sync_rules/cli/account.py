@@ -16,6 +16,7 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.adapters.state import TableState
 from sync_rules.cli.options import RULES_FILE, STACK
+from sync_rules.cli.show.text import without_secrets
 from sync_rules.jobs.account.stack import Machine, Stack, stack_of
 from sync_rules.model.errors import UserError
 
@@ -47,7 +48,7 @@ class Account:
 
     def _reached(self) -> list[str]:
         given = {"--endpoint-url": self.endpoint_url, "--region": self.region}
-        return [word for name, value in given.items() if value for word in (name, value)]
+        return [word for name, value in given.items() if value for word in (name, without_secrets(value))]
 
 
 def account_of(stack_name: str, machine: str, endpoint_url: str | None, region: str | None) -> Account:

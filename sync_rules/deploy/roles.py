@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final
 
-from sync_rules.deploy.deployment import Deployment
+from sync_rules.deploy.deployment import Deployment, Variable
 from sync_rules.deploy.permissions import FUNCTIONS, Need, needs
 from sync_rules.model.errors import UserError
 
@@ -25,7 +27,10 @@ FILLED: Final[Mapping[str, str]] = {
     "AWS::Region": "ap-southeast-2",
     "AWS::AccountId": "1" * 12,
 }
-GIVEN_CHARACTERS: Final = 32  # of a parameter without a default
+GIVEN_CHARACTERS: Final = 32  # that a parameter without a default has room for
+TABLE_NAME_MAX: Final = 255
+BUCKET_NAME_MAX: Final = 63
+OBJECT_KEY_MAX: Final = 1_024
 NAMED_CHARACTERS: Final = 80  # of a resource that CloudFormation names, its ARN's other parts included
 MARK: Final = re.compile(r"\$\{([^}]+)\}")
 SORTS: Final = ("Tables", "Indexes", "Streams", "Queues", "Objects", "Buckets", "Functions", "Log")
@@ -112,6 +117,43 @@ def _sort(resource: str, actions: tuple[str, ...]) -> str:
     }[service]
 
 
+def value_limits(deployment: Deployment) -> dict[str, int]:
+    """The longest value of each variable's parameter: as long as its names may be in AWS, but no longer than leaves the
+    policies of every role short enough. CloudFormation then refuses a longer one before IAM does.
+    """
+    policies = [policy_of(some) for some in statements(deployment).values()]
+    least = {variable.parameter: len(variable.default or "x" * GIVEN_CHARACTERS) for variable in deployment.variables}
+    most = {one.parameter: max(least[one.parameter], _name_limit(deployment, one)) for one in deployment.variables}
+
+    def limits(most_characters: int) -> dict[str, int]:
+        return {name: max(least[name], min(most[name], most_characters)) for name in most}
+
+    def too_long(most_characters: int) -> bool:
+        lengths = limits(most_characters)
+        return any(_characters(policy, lengths) > ROLE_MAX_CHARACTERS for policy in policies)
+
+    caps = range(max(most.values(), default=0) + 1)
+    return limits(bisect_left(caps, 1, key=lambda cap: int(too_long(cap))) - 1)
+
+
+def _name_limit(deployment: Deployment, variable: Variable) -> int:
+    """The longest value with which every name that holds it is one that AWS takes."""
+    names = [(table.physical_name, TABLE_NAME_MAX) for table in deployment.rules.tables.values()]
+    for archive in deployment.rules.archives.values():
+        names += [(archive.bucket, BUCKET_NAME_MAX), (archive.prefix, OBJECT_KEY_MAX)]
+    found = [TABLE_NAME_MAX]
+    for name, most in names:
+        if times := name.count(variable.mark):
+            others = reduce(lambda text, other: text.replace(other.mark, ""), deployment.variables, name)
+            found.append((most - len(others)) // times)
+    return min(found)
+
+
+def policy_of(some: Iterable[Statement]) -> dict[str, Any]:
+    """The policy of a role."""
+    return {"Version": "2012-10-17", "Statement": [statement.body() for statement in some]}
+
+
 def role_resources(deployment: Deployment) -> dict[str, Any]:
     """The roles as resources of a template, by their logical ids.
 
@@ -119,9 +161,10 @@ def role_resources(deployment: Deployment) -> dict[str, Any]:
         UserError: when a role would be longer than IAM allows.
     """
     resources: dict[str, Any] = {}
+    lengths = value_limits(deployment)
     for role, some in statements(deployment).items():
-        policy = {"Version": "2012-10-17", "Statement": [statement.body() for statement in some]}
-        _require_short(role, policy, deployment)
+        policy = policy_of(some)
+        _require_short(role, policy, deployment, lengths)
         resources[role] = {
             "Type": "AWS::IAM::Role",
             "Properties": {
@@ -142,15 +185,20 @@ def role_resources(deployment: Deployment) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------- length
-def _require_short(role: str, policy: Any, deployment: Deployment) -> None:
-    long = {variable.parameter: variable.default or "x" * GIVEN_CHARACTERS for variable in deployment.variables}
-    characters = len(json.dumps(_filled(policy, {**FILLED, **long}), separators=(",", ":")))
+def _require_short(role: str, policy: Any, deployment: Deployment, lengths: Mapping[str, int]) -> None:
+    characters = _characters(policy, lengths)
     if characters > ROLE_MAX_CHARACTERS:
         raise UserError(
             f"{role} would have {characters:,} characters, and IAM allows {ROLE_MAX_CHARACTERS:,} in the policies of a "
             f"role: {len(deployment.rules.rules)} rules on {len(deployment.rules.tables)} tables are too many for one "
             "deployment. Split the rules file, rules of the same tables together, and deploy each part by itself."
         )
+
+
+def _characters(policy: Any, lengths: Mapping[str, int]) -> int:
+    """The length of a policy whose parameters have values of these lengths."""
+    values = {name: "x" * length for name, length in lengths.items()}
+    return len(json.dumps(_filled(policy, {**FILLED, **values}), separators=(",", ":")))
 
 
 def _filled(value: Any, known: Mapping[str, str]) -> Any:

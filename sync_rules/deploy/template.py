@@ -15,7 +15,7 @@ from sync_rules.deploy.dashboard import dashboard_resource
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.handwritten import at, made_by_sam, timeouts_seconds
 from sync_rules.deploy.names import ENVIRONMENT, require_distinct
-from sync_rules.deploy.roles import role_resources
+from sync_rules.deploy.roles import role_resources, value_limits
 from sync_rules.deploy.yamltext import as_yaml, read_yaml
 from sync_rules.model.errors import UserError
 
@@ -50,7 +50,7 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
     fixed = read_yaml(replaced(text, blanks, str(template)), str(template))
     path = Path(os.path.relpath(rules_file.absolute(), template.absolute().parent)).as_posix()
     generated: dict[str, dict[str, Any]] = {
-        "parameters": resources.parameters(deployment),
+        "parameters": _limited(resources.parameters(deployment), value_limits(deployment)),
         "conditions": resources.conditions(deployment),
         "environment": resources.environment(deployment),
         "streams": resources.streams(deployment),
@@ -63,6 +63,12 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
     require_distinct(fixed, new_ids, deployment, rules_file, template)
     generated[RULES_BLOCK] = {"SyncRules": {"Rules": path}}
     return replaced(text, {name: partial(as_yaml, made) for name, made in generated.items()}, str(template))
+
+
+def _limited(parameters: dict[str, Any], limits: Mapping[str, int]) -> dict[str, Any]:
+    """The parameters, those of variables with the longest value that the roles have room for."""
+    most = {name: {"MaxLength": limits[name]} if name in limits else {} for name in parameters}
+    return {name: {**one, **most[name]} for name, one in parameters.items()}
 
 
 def rules_noted(text: str, template: Path) -> Path:

@@ -7,7 +7,6 @@ else. Nothing is shown by colour alone.
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from sync_rules.audit.findings import Finding, Share, Tally
 from sync_rules.cli.show.drift import sampled, summary, unseen
 from sync_rules.cli.show.picture import PictureError, svg
 from sync_rules.cli.show.rule_graph import Arrow, graph_of, mermaid
+from sync_rules.cli.show.text import without_secrets
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import shown_key
@@ -31,7 +31,6 @@ from sync_rules.rules.ruleset import Rules
 
 STYLE: Final = files("sync_rules.cli.show").joinpath("drift_page.css").read_text()
 EXAMPLES_MAX_ITEMS: Final = 20  # of each rule
-ADDRESS: Final = re.compile(r"^(?P<plain>(?:--[\w-]+=)?[A-Za-z][\w+.-]*://)(?:[^/?#]*@)?(?P<rest>[^?#]*).*$", re.DOTALL)
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 MEANINGS: Final[Mapping[str, str]] = {
     "checked": "pairs of a rule and a target that were checked (or of a rule and an element, mirror or ledger entry)",
@@ -83,7 +82,7 @@ def noting(findings: Iterable[Finding], examples: dict[str, list[Finding]]) -> I
 
 def as_typed(arguments: Iterable[str]) -> str:
     """The command line for the report. Addresses keep scheme, host and path only: the rest may be a secret."""
-    return shlex.join(["sync-rules", *(ADDRESS.sub(r"\g<plain>\g<rest>", argument) for argument in arguments)])
+    return shlex.join(["sync-rules", *map(without_secrets, arguments)])
 
 
 def host_of(address: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -91,3 +92,11 @@ class FirstPerRule:
         for rule, count in sorted(self.counts.items()):
             if count > SHOWN_PER_RULE_MAX:
                 print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {rule}{self._hint}")
+
+
+ADDRESS: Final = re.compile(r"^(?P<plain>(?:--[\w-]+=)?[A-Za-z][\w+.-]*://)(?:[^/?#]*@)?(?P<rest>[^?#]*).*$", re.DOTALL)
+
+
+def without_secrets(argument: str) -> str:
+    """An argument of a command line. An address keeps scheme, host and path only: the rest may be a secret."""
+    return ADDRESS.sub(r"\g<plain>\g<rest>", argument)

@@ -13,6 +13,7 @@ from sync_rules.audit.findings import Tally
 from sync_rules.cli import main
 from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill, redrive, verify
+from sync_rules.cli.options import RULES_FILE
 from sync_rules.cli.show.backfill import Meter
 from sync_rules.jobs.account.backfill import ASKED
 from sync_rules.jobs.account.stack import RUNNING, Execution, Stack
@@ -343,3 +344,15 @@ def test_repair_in_the_account_names_its_queue(command):
     assert code == 1, err
     line = "the failures queue (sync-rules failures --queue https://queue) has the reasons"
     assert line in out
+
+
+def test_commands_to_type_hold_no_password(command) -> None:
+    """A user name and a password in an endpoint's address stay out of every hint."""
+    account = command.account("sync-rules", "", "https://ada:hunter2@proxy.example:8443/dynamodb?token=x", "eu-west-1")
+    typed = [
+        account.command("verify", RULES_FILE),
+        account.failures_command(),
+        account.copy_command("s3://bucket/a", "a"),
+    ]
+    assert all("https://proxy.example:8443/dynamodb" in command for command in typed)
+    assert not any(secret in command for secret in ("ada", "hunter2", "token") for command in typed)

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from sync_rules.deploy import roles
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.explain_iam import lines
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, needs
-from sync_rules.deploy.roles import ROLE_MAX_CHARACTERS, role_of, role_resources, statements
+from sync_rules.deploy.roles import ROLE_MAX_CHARACTERS, role_of, role_resources, statements, value_limits
 from sync_rules.model.errors import UserError
 from sync_rules.rules.families import TargetRule
 from tests.support import engines, every_kind
@@ -135,6 +136,27 @@ def test_permissions_of_a_kind_that_says_nothing_are_those_of_its_family(deploy)
     new = NewRule("rule-0", rules.entities["a"], rules.entities["b"])
     known = writes(deployment)
     assert known == writes(replace(deployment, rules=replace(rules, rules={"rule-0": new})))
+
+
+def test_no_value_of_a_variable_makes_a_role_too_long(deploy):
+    """The template takes values as long as the roles have room for, and as their names may be: IAM refuses none."""
+
+    def length(deployment, value):
+        (variable,) = deployment.variables
+        policies = [one["Properties"]["Policies"][0]["PolicyDocument"] for one in role_resources(deployment).values()]
+        return max(roles._characters(policy, {variable.parameter: value}) for policy in policies)
+
+    def with_stage(tables):
+        text = many(50, tables)
+        for number in range(tables):
+            text = text.replace(f"_{number:03}: {{key: ", f"_{number:03}: {{name: '${{STAGE:-a}}-{number}', key: ")
+        return deploy(schema=text)
+
+    near = with_stage(12)
+    (most,) = value_limits(near).values()
+    assert length(near, most) <= ROLE_MAX_CHARACTERS < length(near, most + 1)
+    few = with_stage(2)
+    assert value_limits(few) == {"StageVariable": 255 - len("-1")}
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda path: path.parent.name)

@@ -119,3 +119,10 @@ def test_runbook_shows_how_a_key_becomes_a_digest(monkeypatch):
     assert f"'{key}'" in PAGE
     monkeypatch.setenv(logs.LOG_SECRET, "0123456789abcdef")
     assert PAGE.count(logs.key_text(key)) == 5
+
+
+def test_runbook_retries_by_commands_that_work_with_every_rule():
+    """With a rule that calls a function, a retry outside of the account must know which calls were made."""
+    retries = re.findall(r"^sync-rules redrive .*$", PAGE, re.MULTILINE)
+    assert retries
+    assert [one for one in retries if not re.search("--remote|--dry-run|--calls-table", one)] == []
