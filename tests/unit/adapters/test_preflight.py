@@ -143,6 +143,9 @@ def test_preflight_still_waits_where_it_is_throttled():
     with pytest.raises(StoreError, match="ThrottlingException: DescribeTable of shop"):
         survey(client, shop(), retrying=aws.retrying(sleep=lambda _: None, first=True))
     assert client.calls == aws.ATTEMPTS_MAX
+    with pytest.raises(StoreError, match="ThrottlingException: DescribeTable of shop"):
+        survey(client, shop(), retrying=aws.retrying(attempts_max=1))
+    assert client.calls == aws.ATTEMPTS_MAX + 1
 
 
 def test_preflight_tries_no_second_time_where_the_first_took_seconds(monkeypatch):

@@ -584,3 +584,18 @@ def test_backfill_run_refuses_a_position_that_the_rules_do_not_have():
         with pytest.raises(UserError, match="--restart") if beyond else nullcontext():
             resumed.begin()
             assert resumed.ended
+
+
+def test_backfill_run_resumed_counts_on_from_its_checkpoints():
+    """The totals of a resumed backfill begin with what was done before it, and end with every item counted once."""
+    scene = Scene(shop())
+    scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(12)))
+    scene.memory.page_items = lambda limit: min(limit, 3)
+    state, seen = JsonState(), []
+    with suppress(KilledError), dying_at(scene, state, 12):
+        run_of(scene, state, total=1).run()
+    (done,) = [body["totals"]["items"] for name, body in state.documents.items() if name.startswith(f"{HEAD}/")]
+    assert 0 < done < 13
+    assert run_of(scene, state, total=1, on_page=lambda totals: seen.append(totals.items)).run()
+    assert seen[0] == done
+    assert 13 in seen
