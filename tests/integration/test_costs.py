@@ -279,9 +279,10 @@ def reads_of(kind: str, children: int) -> tuple[int, int]:
     ("kind", "fixed", "each", "queries"),
     [
         ("collect", 2, 2, 0),  # each edge when it came and when its element did, the node both times
-        # child and entry, when the child came and when the entry did; then parent and total, and the total once more
-        ("count", 3, 4, 0),
-        ("sum", 3, 4, 0),
+        # child and entry, when the child came and when the entry did; then parent and total, and the total once more;
+        # the mark of the books before the first entry, and around each look at the total
+        ("count", 8, 4, 0),
+        ("sum", 8, 4, 0),
         ("embed-base", 1, 0, 2),  # the parent when its children came and, from its record, when it was written
         ("recount", 1, 0, 2),
         ("embed", 1, 2, 2),

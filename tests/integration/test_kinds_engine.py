@@ -9,16 +9,19 @@ import pytest
 
 from handlers import stream
 from sync_rules.adapters import aws
+from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.cli import main
 from sync_rules.cli.show.text import counted
 from sync_rules.functions import logs, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
+from sync_rules.pipeline.books import finish_empty
+from sync_rules.pipeline.requests import DroppingQueue, World, run_work
 from tests.support import engines, every_kind
 from tests.support.builders import key, m, n, s
 from tests.support.cold import start_cold
 from tests.support.every_kind import EFFECTS, RULES, order, part, post, text_of, user
-from tests.support.worlds import Stdout, context, event_of
+from tests.support.worlds import Parked, Stdout, context, event_of
 
 DONE = {"batchItemFailures": []}
 CALLED: list[object] = []
@@ -53,6 +56,8 @@ class Shop:
         monkeypatch.setenv(runtime.FAILURES_URL, self.failures)
         monkeypatch.setenv(runtime.CALLS_TABLE, calls)
         self.seen: dict[str, int] = {}
+        ports = World(DynamoStore(self.client, self.rules.tables), DroppingQueue(), Parked())
+        assert run_work(finish_empty(self.rules), ports) == ()  # as a stack does that makes the tables
 
     def write(self, name: str, *without: str) -> object:
         """A file of all rules but some."""
