@@ -67,8 +67,14 @@ def row(finding: Finding) -> dict[str, Any]:
 
 
 def ending(tally: Tally, names: Iterable[str], at: datetime) -> dict[str, Any]:
-    """The last line: the totals."""
-    return {"items": tally.items, "rules": {name: totals(tally, name) for name in sorted(names)}, "at": time_text(at)}
+    """The last line: the totals; `waiting` only where numbers were not compared, because their rules wait."""
+    waiting = {name: tally.waiting[name] for name in sorted(names) if tally.waiting[name]}
+    return {
+        "items": tally.items,
+        "rules": {name: totals(tally, name) for name in sorted(names)},
+        **({"waiting": waiting} if waiting else {}),
+        "at": time_text(at),
+    }
 
 
 def report(

@@ -21,7 +21,8 @@ from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.account.verify import VerifyWork
 from sync_rules.jobs.account.verify_unit import head_of, sample
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.requests import Read, Scan
+from sync_rules.pipeline.books import waiting
+from sync_rules.pipeline.requests import Read, Scan, run_work
 from sync_rules.rules.fingerprints import of_each
 from tests.support import every_kind
 from tests.support.builders import n, s
@@ -136,12 +137,33 @@ def test_remote_verify_repairs_whatever_dies(steps, deaths, seed):
     assert [one for one in drift_of(scene) if one.repairable] == []
 
 
-def wrong() -> Scene:
-    scene = Scene(RULES)
+def wrong(*, complete: bool = True) -> Scene:
+    scene = Scene(RULES, complete=complete)
     scene.there("shop", every_kind.user("1", name=s("Ada"), rank=n(1), counted=n(9)))
     scene.there("shop", *(every_kind.order("1", str(i), i, user_name=s("?")) for i in range(9)))
     scene.there("parts", every_kind.part("a"), every_kind.part("b", "a"), every_kind.part("c", "b"))
     return scene
+
+
+def test_remote_verify_completes_books_only_by_a_repair_of_everything():
+    """Numbers of counters that wait are not compared; a repair completes their books, then it repairs the numbers."""
+    account = Account(wrong(complete=False))
+    user = account.scene.at("shop", "USER#1", "PROFILE")
+    for more in ({}, {"repair": True, "numbers": list(range(0, 1_000, 2))}):
+        account.state = SharedMemory()
+        account.run(**more)
+        assert account.scene.item(user)["counted"] == n(9)
+        assert run_work(waiting(account.scene.rules), account.scene.world)
+        assert account.tally.waiting["counted"] == (1 if not more else account.tally.waiting["counted"])
+    account.state = SharedMemory()
+    account.run(repair=True)
+    assert not run_work(waiting(account.scene.rules), account.scene.world)
+    right = wrong()
+    Account(right).run(repair=True)
+    numbers = ("counted", "spent", "least", "most")
+    repaired, wanted = account.scene.item(user), right.item(user)
+    assert [repaired.get(name) for name in numbers] == [wanted.get(name) for name in numbers]
+    assert account.tally.left == 0
 
 
 def test_remote_verify_report_is_one_that_from_takes(tmp_path):

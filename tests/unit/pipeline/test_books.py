@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.state import MemoryState
+from sync_rules.adapters.state import MemoryState, applied
 from sync_rules.audit.verifier import Verifier
+from sync_rules.jobs.account.backfill import BackfillWork
+from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.jobs.backfill.scope import Scope, applied_so_far, note_applied
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -18,9 +22,11 @@ from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.books import TAKEN, begin, books_of, finish, finish_empty, waiting
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import Apply, Read
+from sync_rules.pipeline.requests import Apply, Read, Scan
+from sync_rules.rules import fingerprints
 from sync_rules.rules.books import Books
 from tests.support.builders import m, n, s
+from tests.support.inaccount import SharedMemory
 from tests.support.worlds import Scene
 
 TABLES = """
@@ -408,6 +414,95 @@ def test_a_repair_that_left_something_completes_nothing():
     assert verified(scene, repair=True).tally.left
     assert number_of(scene, user) == n(3)
     assert scene.drive(waiting(scene.rules))
+
+
+# ---------------------------------------------------------------- in the account, from an export, by --changed
+class Answered:
+    """A backfill or a verify in the account, all of whose questions are asked in turn."""
+
+    def __init__(self, work: Any, asked: dict[str, Any]) -> None:
+        self.units: list[str] = []
+        found = work.begin(asked, "one")
+        while found.more:
+            for unit in found.units:
+                assert work.unit(unit, found.run)
+            found = work.end(found.run)
+        self.error = found.error
+
+
+def in_account(scene: Scene, **asked: Any) -> Answered:
+    def job(names: frozenset[str], request: BackfillRequest) -> Job:
+        supplies = segments(scene.rules, 2, () if request.table is None else (request.table,))
+        scope = Scope(fingerprints.of_each(scene.rules), {"all": "id"}, request.table, request.where, 2)
+        return Job(Selection(scene.rules, names), supplies, scope, dict.fromkeys(scene.rules.tables, 9))
+
+    state = SharedMemory()
+    work = BackfillWork(
+        scene.rules, lambda _sleep: scene.tap, scene.parked, state, job, remaining_ms=lambda: 900_000,
+        sleep=lambda _seconds: None,
+    )  # fmt: skip
+    options = {"rules": [], "changed": False, "table": None, "where": None, "segments": 2, "workers": 1, "rate": 0.0}
+    return Answered(work, {**options, "resume": False, "restart": False, **asked})
+
+
+def test_a_backfill_in_the_account_completes_books_and_finds_those_that_wait_by_itself():
+    scene, user = shop(COUNT, stands=n(3))
+    assert in_account(scene, changed=True).error == ""
+    assert number_of(scene, user) == n(26)
+    assert not scene.drive(waiting(scene.rules))
+
+
+def test_a_backfill_of_one_table_in_the_account_completes_none():
+    scene, user = shop(COUNT, stands=n(3))
+    assert in_account(scene, table="orders").error == ""
+    assert number_of(scene, user) == n(3)
+    assert scene.drive(waiting(scene.rules))
+
+
+def test_a_backfill_in_the_account_ends_badly_where_another_version_takes_the_books():
+    scene, user = shop(COUNT, stands=n(3))
+    mine = the_books(scene)
+    other = Books(mine.mark, "other")
+
+    def meddle(request: object) -> None:
+        if isinstance(request, Scan) and scene.memory.item(mine.mark):
+            scene.memory.put(mine.mark.table, other.begin(scene.memory.item(mine.mark)).item)
+
+    scene.tap.before = meddle
+    assert in_account(scene).error == "BooksNotComplete"
+    assert number_of(scene, user) == n(3)
+
+
+def test_a_rule_that_waits_or_is_new_is_changed_and_one_that_was_renamed_is_not():
+    """A rollback leaves the fingerprint that was applied, and books that lack something."""
+    state, rules = MemoryState(), rules_of(COUNT)
+    note_applied(state, rules, ["orders"])
+    assert applied_so_far(state, rules) == fingerprints.of_each(rules)
+    assert applied_so_far(state, rules, ["orders"]) == {}
+    renamed = rules_of("sum: {count: order, into: user.number, renamed_from: orders}")
+    assert applied_so_far(state, renamed) == fingerprints.of_each(renamed)
+    changed = rules_of("sum: {sum: order.total, into: user.number, renamed_from: orders}")
+    assert applied_so_far(state, changed) == {}
+    note_applied(state, renamed, ["sum"])
+    assert applied(state).keys() == {"sum"}
+
+
+@pytest.mark.parametrize(
+    ("more", "items", "completes"),
+    [
+        ({}, ("users", "orders", "ledger"), {"orders", "orders.ledger"}),
+        ({"export": ("place", None)}, ("orders", "ledger"), {"orders.ledger"}),
+        ({"export": ("place", None)}, ("users",), {"orders"}),
+        ({"table": "orders"}, ("orders",), set()),
+        ({"where": "total > `1`"}, ("users", "orders", "ledger"), set()),
+    ],
+)
+def test_a_job_completes_what_it_looks_at_in_whole(more: dict[str, Any], items: tuple[str, ...], completes: set[str]):
+    """The rule that only shows a number completes nothing by itself."""
+    rules = rules_of(COUNT)
+    scope = Scope(fingerprints.of_each(rules), dict.fromkeys(items, "id"), **more)
+    job = Job(Selection(rules, frozenset(rules.rules)), segments(rules, 1), scope, dict.fromkeys(items, 9))
+    assert job.completes == completes
 
 
 # ---------------------------------------------------------------- where nothing was there before
