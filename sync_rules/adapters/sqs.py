@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from sync_rules.pipeline.failed_entries import Entry
 
 MESSAGE_MAX_BYTES: Final = 1_048_576  # SendMessage; until August 2025 it was a quarter of that
+ANY_QUEUE_BYTES: Final = 1_024  # the least MaximumMessageSize that a queue can have
 TOO_LARGE: Final = "MessageTooLarge"
+NOT_ALLOWED: Final = ("AccessDenied", "AccessDeniedException")
 RECEIVE_MAX_MESSAGES: Final = 10  # ReceiveMessage
 RECEIVE_WAIT_SECONDS: Final = 1  # without a wait, SQS asks only some of its servers
 PEEKED_MAX_MESSAGES: Final = 1_000  # by a look at a queue, which removes nothing
@@ -47,12 +49,23 @@ def utc_now() -> datetime:
 
 
 class _Queue:
-    """A queue by its URL, and calls to it that are retried."""
+    """A queue by its URL, and calls to it that are retried. `on_small` is called once with a sentence, when a message
+    finds that the queue takes only smaller ones than SQS does.
+    """
 
-    def __init__(self, client: SQSClient, queue_url: str, *, retrying: Retrying | None = None) -> None:
+    def __init__(
+        self,
+        client: SQSClient,
+        queue_url: str,
+        *,
+        retrying: Retrying | None = None,
+        on_small: Callable[[str], object] = lambda _words: None,
+    ) -> None:
         self._client = client
         self._queue_url = queue_url
         self._retrying = retrying or aws.retrying()
+        self._on_small = on_small
+        self._max_bytes: int | None = None
 
     @property
     def name(self) -> str:
@@ -61,9 +74,27 @@ class _Queue:
 
     def _send(self, body: str, delay_seconds: int = 0) -> None:
         size = len(body.encode())
-        if size > MESSAGE_MAX_BYTES:
-            raise StoreError(TOO_LARGE, f"{size} bytes, and SQS takes {MESSAGE_MAX_BYTES}")
+        most = MESSAGE_MAX_BYTES if size <= ANY_QUEUE_BYTES or size > MESSAGE_MAX_BYTES else self._takes()
+        if size > most:
+            raise StoreError(TOO_LARGE, f"{size} bytes, and queue {self.name} takes {most}")
         self._call(self._client.send_message, MessageBody=body, DelaySeconds=delay_seconds)
+
+    def _takes(self) -> int:
+        """The size of the largest message that the queue takes; that of SQS where the queue may not be asked."""
+        if self._max_bytes is None:
+            try:
+                answer = self._call(self._client.get_queue_attributes, AttributeNames=["MaximumMessageSize"])
+            except StoreError as error:
+                if error.reason not in NOT_ALLOWED:
+                    raise
+                answer = {}
+            self._max_bytes = int(answer.get("Attributes", {}).get("MaximumMessageSize", MESSAGE_MAX_BYTES))
+            if self._max_bytes < MESSAGE_MAX_BYTES:
+                self._on_small(
+                    f"queue {self.name} takes messages of up to {self._max_bytes:,} bytes, and SQS takes"
+                    f" {MESSAGE_MAX_BYTES:,}: raise its MaximumMessageSize, or large fan-outs may fail"
+                )
+        return self._max_bytes
 
     def _call(self, call: Callable[..., Any], **parameters: Any) -> Any:
         return aws.ask(self._retrying, f"queue {self.name}", call, QueueUrl=self._queue_url, **parameters)

@@ -23,6 +23,7 @@ FUNCTIONS: Final = (STREAM, FANOUT, VERIFY, BACKFILL, REDRIVE)
 
 STREAM_READ: Final = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
 SPAN_READ: Final = ("dynamodb:GetRecords", "dynamodb:GetShardIterator")
+QUEUE_SEND: Final = ("sqs:GetQueueAttributes", "sqs:SendMessage")  # how large a message may be, and to send it
 QUEUE_READ: Final = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
 QUEUE_TAKE: Final = ("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage")
 LOGS: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
@@ -151,9 +152,9 @@ def reread(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
 def sent_later(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """Messages to the fan-out queue."""
     if rule.calls:
-        yield ("sqs:SendMessage",), queue("FanoutQueue"), "calls that failed, to be made again"
+        yield QUEUE_SEND, queue("FanoutQueue"), "calls that failed, to be made again"
     elif rule.swept:
-        yield ("sqs:SendMessage",), queue("FanoutQueue"), "second looks, the rest of large fan-outs, what is parked"
+        yield QUEUE_SEND, queue("FanoutQueue"), "second looks, the rest of large fan-outs, what is parked"
 
 
 OUTSIDE: Final[Mapping[str, tuple[Callable[[Deployment, Rule], Iterator[Grant]], ...]]] = {

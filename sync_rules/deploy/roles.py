@@ -40,7 +40,7 @@ WORDS: Final[Mapping[str, str]] = {
     "DeleteItem": "Delete", "ConditionCheckItem": "Check", "DescribeTable": "Describe",
     "DescribeStream": "Read",
     "GetRecords": "Read", "GetShardIterator": "Read", "ListStreams": "List", "SendMessage": "Send",
-    "ReceiveMessage": "Receive", "DeleteMessage": "Receive", "GetQueueAttributes": "Receive",
+    "ReceiveMessage": "Receive", "DeleteMessage": "Receive", "GetQueueAttributes": "Describe",
     "ChangeMessageVisibility": "Receive", "PutObject": "Put", "GetObject": "Get", "DeleteObject": "Delete",
     "ListBucket": "List", "GetFunctionConfiguration": "Read", "CreateLogStream": "Write", "PutLogEvents": "Write",
 }  # fmt: skip

@@ -235,7 +235,7 @@ class NoQueue:
 def _queue() -> Queue:
     url = os.environ.get(QUEUE_URL)
     if url:
-        return SqsQueue(sqs(), url)
+        return SqsQueue(sqs(), url, on_small=logger.warning)
     looks_twice = [
         rule.name
         for rule in rules().rules.values()

@@ -132,7 +132,9 @@ def redrive(
             rules,
             world,
             reader=DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region)),
-            queue=SqsQueue(aws.sqs(endpoint_url, region), require_queue_url(fanout_queue)) if fanout_queue else None,
+            queue=SqsQueue(aws.sqs(endpoint_url, region), require_queue_url(fanout_queue), on_small=waiting)
+            if fanout_queue
+            else None,
             only=only,
             function=function,
             on_left=lambda left: print(tell(left), flush=True),

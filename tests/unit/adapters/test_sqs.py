@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -113,6 +114,27 @@ def test_queue_refuses_what_is_too_large(client, queue_url):
         queue.send(call(largest + 1), 0)
     queue.send(call(largest), 0)
     assert len(received(client, queue_url)) == 1
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_queue_that_takes_less_than_sqs_is_told(client, allowed, monkeypatch):
+    """A queue with a smaller MaximumMessageSize refuses what it cannot take as too large, and says so once; where it may
+    not be asked, it counts as any other.
+    """
+    url = client.create_queue(QueueName="small", Attributes={"MaximumMessageSize": "4096"})["QueueUrl"]
+    told = []
+    queue = SqsQueue(client, url, on_small=told.append)
+    if not allowed:
+        refused = aws.ClientError({"Error": {"Code": "AccessDenied"}}, "GetQueueAttributes")
+        monkeypatch.setattr(client, "get_queue_attributes", Mock(side_effect=refused))
+    queue.send(call(10), 0)
+    assert told == []
+    queue.send(call(2_000), 0)
+    for _ in range(2):
+        with pytest.raises(StoreError) as error:
+            queue.send(call(5_000), 0)
+        assert (error.value.reason == "MessageTooLarge") is allowed
+    assert [words.split(" bytes")[0] for words in told] == ["queue small takes messages of up to 4,096"] * allowed
 
 
 # ---------------------------------------------------------------- as a place
