@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sync_rules.language.problems import Location, Problems
+from sync_rules.model import json_bytes
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -30,14 +31,25 @@ class Variables:
         def value(match: re.Match[str]) -> str:
             nonlocal missing
             found = self.environ.get(match[1]) or match[2]
-            if not found:
+            wrong = _wrong(found)
+            if wrong:
                 missing = True
                 code = "SR005" if self.running else "SR405"
-                self.problems.add(code, location, f"the environment variable {match[1]} is not set")
+                self.problems.add(code, location, f"the environment variable {match[1]} {wrong}")
             return found or ""
 
         text = VARIABLE.sub(value, text)
         return None if missing else text
+
+
+def _wrong(found: str | None) -> str:
+    if not found:
+        return "is not set"
+    try:
+        json_bytes.require_unicode(found)  # bytes that are no UTF-8 are half characters here
+    except ValueError:
+        return "is not UTF-8"
+    return ""
 
 
 def without(text: str) -> str:

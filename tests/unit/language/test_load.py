@@ -165,6 +165,14 @@ def test_fingerprint_does_not_depend_on_order_comments_or_names_in_dynamodb():
     assert len({rules.fingerprint for rules in same}) == 1
 
 
+def test_variable_whose_bytes_are_no_text_is_named():
+    """Bytes of the environment that are not UTF-8 make no name of anything; both a run and a check say so."""
+    rules = BASE + "  kept: {archive: order, into: 's3://bucket/${BELOW}/'}\n"
+    with pytest.raises(RulesFileError, match=r"the environment variable BELOW is not UTF-8 +\[SR005\]"):
+        parse_rules(rules, environ={"BELOW": "a\udcffb"})
+    assert "SR405" in [problem.code for problem in check_rules(rules, {"BELOW": "a\udcffb"})[1]]
+
+
 @pytest.mark.parametrize(
     "changed",
     [
