@@ -1,8 +1,6 @@
 """The command line: `sync-rules VERB`. It parses and calls; each verb is a plain function in `commands/<verb>.py`.
 
-Exit codes: 0 success; 1 drift or a failed check; 2 a mistake in the input, a service that does not answer, or output
-that cannot be written; 3 a bug in sync-rules; 130 interrupted. Only the module of the called verb is imported, so that
-`--help` is quick.
+Each ends with a code of `exit_codes`. Only the module of the called verb is imported, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from sync_rules import __version__
+from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.model.errors import SyncRulesError
 
 # `commands/<verb>.py` has a function of the verb's name, which takes its options and gives the exit code.
@@ -43,7 +42,6 @@ VERBS: dict[str, str] = {
     "infra": "Generate the template's rule-dependent parts; list permissions.",
 }
 
-WELL, FAILED, USER_MISTAKE, OUR_BUG, INTERRUPTED = 0, 1, 2, 3, 130
 ISSUES = "https://github.com/sync-rules/sync-rules/issues"
 DEBUG = "SYNC_RULES_DEBUG"
 ONLY_READS = frozenset({"plan", "replay"})  # when interrupted, these report that nothing was written
@@ -70,20 +68,20 @@ def _called(given: list[str]) -> int:
     try:
         _application(given)(given, prog_name="sync-rules", obj=given)  # the words typed, for reports
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else WELL
+        return end.code if isinstance(end.code, int) else ExitCode.WELL
     except SyncRulesError as error:
         if os.environ.get(DEBUG):
             traceback.print_exc()
         print(f"sync-rules: {error.sentence}", file=sys.stderr)
-        return USER_MISTAKE
+        return ExitCode.MISTAKE
     except KeyboardInterrupt:
         print("sync-rules: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     except Exception as error:
         if _is_output_error(error):
             raise
         return _our_bug(error)
-    return WELL
+    return ExitCode.WELL
 
 
 def _is_output_error(error: Exception) -> bool:
@@ -102,7 +100,7 @@ def _output_failed(error: OSError) -> int:
         except OSError:  # the interpreter would flush again at exit, and exit with its own code
             with suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    return USER_MISTAKE
+    return ExitCode.MISTAKE
 
 
 def _our_bug(error: Exception) -> int:
@@ -114,7 +112,7 @@ def _our_bug(error: Exception) -> int:
         f"and report the output: {ISSUES}",
         file=sys.stderr,
     )
-    return OUR_BUG
+    return ExitCode.BUG
 
 
 def _application(given: list[str]) -> Callable[..., Any]:
@@ -151,12 +149,12 @@ def _load(verb: str) -> Callable[..., None]:
         except KeyboardInterrupt as stopped:
             words = str(stopped) or ("interrupted: nothing was written" if verb in ONLY_READS else "interrupted")
             print(f"sync-rules: {words}", file=sys.stderr)
-            code = INTERRUPTED
+            code = ExitCode.INTERRUPTED
         except BrokenPipeError as error:  # typer, like rich, would exit with 1, which means drift
             code = _output_failed(error)
         except SystemExit:  # raised by rich when the reader has closed the pipe
-            code = USER_MISTAKE
-        raise typer.Exit(code)
+            code = ExitCode.MISTAKE
+        raise typer.Exit(ExitCode(code).value)
 
     return run
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-INTERRUPTED: Final = 130  # the exit code
+from sync_rules.cli.exit_codes import ExitCode
+
 SAME_SIGNAL_SECONDS: Final = 0.5
 SHOW_CURSOR: Final = "\x1b[?25h"
 
@@ -28,7 +29,7 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
         if came:
             sys.stdout.write(SHOW_CURSOR if sys.stdout.isatty() else "")
             sys.stdout.flush()
-            os._exit(INTERRUPTED)
+            os._exit(ExitCode.INTERRUPTED)
         came.append(time.monotonic())  # no lock: the handler may run while this very thread holds it
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.cli import main
+from sync_rules.cli.exit_codes import MEANINGS, VERB_CODES
 from sync_rules.language.codes import CODES
 from sync_rules.model import limits
 from tests.test_house import EXTRA, ROOMS, floors, sentence_of
@@ -39,9 +40,7 @@ CHECK_SECTIONS = {
 }
 CLI_HEAD = """# The command line
 
-`sync-rules VERB`, also `python -m sync_rules VERB`. Exit codes: 0 success; 1 drift or a failed check; 2 a mistake in
-your input, a service that does not answer, or output that cannot be written; 3 a bug in sync-rules; 130 interrupted.
-With `SYNC_RULES_DEBUG=1` an error also shows its traceback.
+`sync-rules VERB`, also `python -m sync_rules VERB`. With `SYNC_RULES_DEBUG=1` an error also shows its traceback.
 """
 
 
@@ -56,12 +55,14 @@ def checks() -> str:
 
 
 def command_line() -> str:
-    """docs/cli.md: what --help says, and what each command's module says of its exit codes."""
-    parts = [CLI_HEAD, fenced(help_text())]
+    """docs/cli.md: what --help says, what each module says of its command, and the exit codes."""
+    codes = table(("exit code", "meaning"), ((f"{code:d}", meaning) for code, meaning in MEANINGS.items()))
+    parts = [CLI_HEAD, codes, fenced(help_text())]
     for verb in main.VERBS:
         parts.append(f"## sync-rules {verb}\n")
         docstring = inspect.getdoc(import_module(f"sync_rules.cli.commands.{verb}")) or ""
         parts += [f"{paragraph}\n" for paragraph in docstring.split("\n\n")[1:]]
+        parts.append(f"{VERB_CODES[verb].sentence()}\n")
         parts.append(fenced(help_text(verb)))
     return "\n".join(parts)
 

@@ -1,8 +1,7 @@
 """`sync-rules backfill`: apply the rules to items that already exist, with the same guarded writes as the handler.
 
-Exit code 0 when everything is done; 1 when a part was left, failed or was parked, or when it was stopped; 2 for a
-mistake in the input. Ctrl-C or SIGTERM finishes the writes in flight and saves the state; a second one stops at once.
-After either, and after a crash, --resume continues.
+Ctrl-C or SIGTERM finishes the writes in flight and saves the state; a second one stops at once. After either, and after
+a crash, --resume continues.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import FileState, MemoryState, State, TableState, applied, save_applied
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
+from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.show.text import make_console
 from sync_rules.cli.signals import stop_signals
@@ -174,11 +174,15 @@ def backfill(
             print(notice, file=sys.stderr)
         pace = Rate(rate)
         brake = None if age is None else Brake(pace, age, max_lag or 0.0)
-        run, done = run_job(
+        run, done, stopped = run_job(
             job, client, documents, workers=workers, rate=pace, brake=brake, failures=failures, as_json=as_json
         )
         waiting = _noted(job, documents, run, titles, store) if done and key is None else frozenset()
-    return 0 if done and not waiting and not run.totals.count(Outcome.FAILED, Outcome.PARKED) else 1
+    return ExitCode.INTERRUPTED if stopped else max(_code_of(run, done=done), int(bool(waiting)))
+
+
+def _code_of(run: BackfillRun, *, done: bool) -> int:
+    return 0 if done and not run.totals.count(Outcome.FAILED, Outcome.PARKED) else 1
 
 
 # ---------------------------------------------------------------- options
@@ -244,8 +248,8 @@ def run_job(
     brake: Brake | None,
     failures: Path,
     as_json: bool,
-) -> tuple[BackfillRun, bool]:
-    """Run a job and show its progress. Gives the run, and whether it is complete."""
+) -> tuple[BackfillRun, bool, bool]:
+    """Run a job and show its progress. Gives the run, whether it is complete, and whether it was stopped before."""
     require_writable(failures)
     if brake is not None:
         brake.look()
@@ -278,9 +282,10 @@ def run_job(
             sleep=until(stopping),
         )
         done = run.run()
+        stopped = not done and stopping()
     go_on = "Continue with the same command and --resume." if job.resumable else "Run it again."
     conclude(run, meter, done=done, as_json=as_json, advice=(go_on, f"Failure records: {failures}."))
-    return run, done
+    return run, done, stopped
 
 
 # ---------------------------------------------------------------- a run in the account
@@ -413,7 +418,7 @@ class RemoteBackfill:
         go_on = f"Continue with: {self._command('--resume')}"
         advice = (go_on, f"To see the failures: {self._account.failures_command()}")
         conclude(run, meter, done=done, as_json=self._as_json, advice=advice)
-        return 0 if done and not run.totals.count(Outcome.FAILED, Outcome.PARKED) else 1
+        return _code_of(run, done=done)
 
 
 def _shown(value: object) -> str:

@@ -1,7 +1,4 @@
-"""`sync-rules check`: every problem of a rules file at once, in the order of the file.
-
-Exit code 0 when there are no errors (warnings do not count), 1 when there are, 2 when the file cannot be read.
-"""
+"""`sync-rules check`: every problem of a rules file at once, in the order of the file."""
 
 from __future__ import annotations
 

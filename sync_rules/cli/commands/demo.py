@@ -2,8 +2,6 @@
 
 With EXAMPLE it plays that example instead: its tables, data and scenario, step by step, and checks its expectations.
 EXAMPLE is the name of a folder under ./examples, or the path of a folder with rules.yaml, data.yaml and scenario.yaml.
-
-Exit code 0 when every copy is right at the end and every expectation held, 1 otherwise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """`sync-rules explain`: where an item's values came from and whether they are right; what a stream record triggers;
 every item that holds a value of an item.
-
-Exit code 0 on success, 2 for a mistake in the input.
 """
 
 from __future__ import annotations

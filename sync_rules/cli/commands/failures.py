@@ -1,7 +1,4 @@
-"""`sync-rules failures`: recorded failures in groups: failure records, batches that were given up, messages.
-
-Exit code 0 when there are none or they were dropped, 1 when there are some, 2 for a mistake in the input.
-"""
+"""`sync-rules failures`: recorded failures in groups: failure records, batches that were given up, messages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`sync-rules graph`: the rules as a picture, or as the text that draws one.
-
-Exit code 0 when it was written; 2 when the rules file has errors, or Graphviz, which draws the SVG, is not installed.
-"""
+"""`sync-rules graph`: the rules as a picture, or as the text that draws one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """`sync-rules infra`: generate the blocks of template.yaml that depend on the rules; list each function's permissions.
 
-Exit code 0 on success; 1 when --check finds a block that differs; 2 for a mistake in the input. The template is
-replaced as a whole or not at all.
+The template is replaced as a whole or not at all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""`sync-rules plan`: the writes a backfill would make now, their cost and duration, and hot keys. Writes nothing.
-
-Exit code 0; with --detailed-exitcode 1 when there is something to write or a rule was deleted; 2 for a mistake in the
-input.
-"""
+"""`sync-rules plan`: the writes a backfill would make now, their cost and duration, and hot keys. Writes nothing."""
 
 from __future__ import annotations
 

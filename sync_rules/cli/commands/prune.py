@@ -1,8 +1,4 @@
-"""`sync-rules prune`: find copies that deleted or renamed rules left in the tables; remove them with --apply.
-
-Exit code 0 when nothing is left; 1 when something is, because --apply was not given or an item changed meanwhile; 2 for
-a mistake in the input; 130 when interrupted: the last line then says how many leftovers were removed.
-"""
+"""`sync-rules prune`: find copies that deleted or renamed rules left in the tables; remove them with --apply."""
 
 from __future__ import annotations
 

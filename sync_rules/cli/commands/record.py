@@ -1,7 +1,6 @@
 """`sync-rules record`: write the stream records of all tables to a file, for `sync-rules replay`.
 
-Exit code 0 when it was stopped or has finished; 2 when a table or stream is missing, or the file cannot be written. The
-file has every record read so far, one per line, however the command ends.
+The file has every record read so far, one per line, however the command ends.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 An entry that succeeds is removed from its place. An entry that fails again stays there with its reason; so does one
 that cannot be read, or whose rule no longer exists.
-
-Exit code 0 when nothing failed again, 1 when something did or could not be retried, 2 for a mistake in the input.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`sync-rules replay`: replay a recording in memory under every delivery order; reduce a failure to few records.
-
-Exit code 0 when every replay ends right, 1 when one does not, 2 when a file is invalid: then nothing is replayed.
-"""
+"""`sync-rules replay`: replay a recording in memory under every delivery order; reduce a failure to few records."""
 
 from __future__ import annotations
 

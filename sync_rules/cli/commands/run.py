@@ -1,8 +1,7 @@
 """`sync-rules run`: consume the streams of all tables from a terminal or a container until stopped, and resume later.
 
-Exit code 0 when stopped or, with --once, when everything was read; 2 when a table, index, stream or bucket is missing,
-or the checkpoint is of other tables or in use by another process. Ctrl-C or SIGTERM finishes the batches in flight and
-saves the checkpoint; a second one stops at once, and the next start processes the batches in flight again.
+Ctrl-C or SIGTERM finishes the batches in flight and saves the checkpoint; a second one stops at once, and the next
+start processes the batches in flight again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`sync-rules test`: play scenarios for your own rules in memory, under every order in which records may arrive.
-
-Exit code 0 when every expectation holds, 1 when one does not, 2 when a file is invalid: then nothing is played.
-"""
+"""`sync-rules test`: play scenarios for your own rules in memory, under every order in which records may arrive."""
 # ruff: noqa: PT028 - `test` is a verb here, not a case
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`sync-rules verify`: compare every copy with its source, twice before a difference is drift; repair on request.
 
-Exit code 0 when there is no drift, or none left after --repair; 1 when there is; 2 for a mistake in the input. With
---from only the drift that an earlier report lists is checked: then 0 means that none of it is left.
+With --from only the drift that an earlier report lists is checked: then exit code 0 means that none of it is left.
 """
 
 from __future__ import annotations

@@ -66,17 +66,22 @@ class Meter:
             self._first, self._began = totals, self._began - seconds_ago
 
     def figures(self, run: BackfillRun, totals: Totals) -> dict[str, Any]:
-        """The figures to show. `of_items` and `seconds_left` are estimates, or None."""
+        """The figures to show. `round_items` are those of this round, of about `of_items`, which stays the same for a
+        whole step. `of_items` and `seconds_left` are estimates, or None.
+        """
         first = self._first or Totals()
-        of_items = self._of_items(run, totals)
+        expected = [self._estimate(step.names) for step in run.steps[run.position.step :]]
+        round_items = totals.items - run.before.items
+        of_items = (expected[0] or None) if expected and round_items <= expected[0] else None  # else it has grown
         seconds = max(self.seconds, 1e-3)
         done = totals.items - first.items
-        left = None if of_items is None or done <= 0 else round((of_items - totals.items) / (done / seconds))
+        left = None if of_items is None or done <= 0 else round((sum(expected) - round_items) / (done / seconds))
         return {
             "step": min(run.position.step + 1, len(run.steps)),
             "steps": len(run.steps),
             "round": run.position.round + 1,
             "items": totals.items,
+            "round_items": round_items,
             "of_items": of_items,
             **counts(totals),
             "reads": round(totals.reads, 1),
@@ -87,12 +92,6 @@ class Meter:
             "seconds": round(seconds, 1),
             "seconds_left": left,
         }
-
-    def _of_items(self, run: BackfillRun, totals: Totals) -> int | None:
-        left = [self._estimate(step.names) for step in run.steps[run.position.step :]]
-        if left and totals.items - run.before.items > left[0]:
-            return None  # the table has grown since DynamoDB counted its items
-        return (run.before.items + sum(left)) or None
 
 
 @contextmanager
@@ -117,7 +116,7 @@ def display_on(
         task = progress.add_task("backfill", total=None, figures="")
 
         def as_bar(now: dict[str, Any]) -> None:
-            items, of_items = now["items"], now["of_items"]
+            items, of_items = now["round_items"], now["of_items"]
             progress.update(task, description=where(now), completed=items, total=of_items, figures=line(now))
 
         yield Display(write, as_bar)
@@ -155,7 +154,7 @@ def where(now: dict[str, Any]) -> str:
 def line(now: dict[str, Any]) -> str:
     of_items = "" if now["of_items"] is None else f" of about {now['of_items']:,}"
     parts = [
-        f"{now['items']:,}{of_items} items",
+        f"{now['round_items']:,}{of_items} items",
         f"{now['copied']:,} written",
         f"{now['right']:,} right",
         *(f"{now[name]:,} {name}" for name in ("refused", "parked", "failed") if now[name]),

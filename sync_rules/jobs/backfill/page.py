@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from sync_rules.audit.compare import ToCompare, add_item
-from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.jobs.backfill.progress import Count, Totals
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
@@ -166,6 +166,7 @@ class Pages:
     _bounds: Bounds
     _halted: Callable[[], bool]
     _sleep: Callable[[float], None]
+    parked: Counter[Count] = field(default_factory=Counter, init=False)  # on pages that could not be finished
     _set_aside: int = field(default=0, init=False)
     _lock: Lock = field(default_factory=Lock, init=False)
 
@@ -198,6 +199,8 @@ class Pages:
             result: PageResult = retrying(once)
         except StoreError as error:
             if not isinstance(error, UnfinishedError) or not self._sets_aside(error.result, world):
+                with self._lock:
+                    self.parked.update({each: n for each, n in page.outcomes.items() if each[1] is Outcome.PARKED})
                 page.outcomes = Counter({each: n for each, n in page.outcomes.items() if each[1] is Outcome.COPIED})
                 raise
             result = error.result

@@ -156,9 +156,11 @@ class BackfillRun:
 
     @property
     def totals(self) -> Totals:
-        """The totals so far."""
+        """The totals so far, with what was parked on pages that come again: its failure records are kept."""
         with self._lock:
-            return self._sum()
+            totals = self._sum()
+        totals.outcomes.update(self._pages.parked)
+        return totals
 
     # ------------------------------------------------------------ the position
     def begin(self) -> None:

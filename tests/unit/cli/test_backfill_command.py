@@ -365,12 +365,12 @@ def test_backfill_from_an_export_that_is_broken_says_where_and_can_go_on(command
 
 # ---------------------------------------------------------------- stopping and going on
 def test_backfill_stopped_says_how_to_go_on_and_does(command):
-    """Stopped, it exits with 1 and saves; --resume does the rest, and counts all of it."""
+    """Stopped, it exits with 130 and saves; --resume does the rest, and counts all of it."""
     command.patch.setattr("sync_rules.jobs.backfill.segments.PAGE_MAX_ITEMS", 4)
     command.books(20)
     command.stop_after(2)
     code, out, _ = command()
-    assert code == 1
+    assert code == 130
     assert "Not done: " in out
     assert out.endswith("Continue with the same command and --resume.\n")
     before = len(command.copied())
@@ -385,7 +385,7 @@ def test_backfill_stopped_says_how_to_go_on_and_does(command):
 def unfinished_one(command: Command, *options: str) -> None:
     command.books(6)
     command.stop_after(1)
-    assert command(*options)[0] == 1
+    assert command(*options)[0] == 130
     command.let_run()
 
 
@@ -553,6 +553,16 @@ def test_backfill_meter_says_how_long_it_will_take(command):
     assert (figures["step"], figures["steps"], figures["round"]) == (1, 1, 1)
     figures = meter.figures(run, totals_of(1_001, 250))
     assert (figures["of_items"], figures["seconds_left"]) == (None, None)
+
+
+def test_backfill_shows_a_total_that_does_not_move(command):
+    """The number of items that are expected is that of the step, in every round and whatever was scanned before."""
+    meter = Meter(lambda _names: 1_000, Now())
+    shown = set()
+    for before, items in ((0, 10), (0, 990), (990, 1_000), (1_980, 2_900)):
+        figures = meter.figures(run_like(command.scene, totals_of(before, 0)), totals_of(items, 0))
+        shown.add((figures["of_items"], figures["round_items"] == items - before))
+    assert shown == {(1_000, True)}
 
 
 def test_backfill_lines_come_every_few_seconds(command, capsys):

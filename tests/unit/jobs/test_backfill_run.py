@@ -30,7 +30,7 @@ from sync_rules.pipeline.requests import Apply, Scan
 from sync_rules.rules.ledger import VERSION
 from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
-from tests.support.builders import n, order_item, s, shop, user_item
+from tests.support.builders import mapping, n, order_item, s, shop, user_item
 from tests.support.worlds import Scene
 
 RULES = every_kind.rules_of(effects=False)
@@ -599,3 +599,22 @@ def test_backfill_run_resumed_counts_on_from_its_checkpoints():
     assert run_of(scene, state, total=1, on_page=lambda totals: seen.append(totals.items)).run()
     assert seen[0] == done
     assert 13 in seen
+
+
+def test_backfill_run_that_is_stopped_counts_what_it_parked():
+    """Stopped in the middle of a page that comes again: as many count as parked as failure records were kept, and the
+    next run counts each of its own once.
+    """
+    scene = Scene(shop(mapping=mapping(name="user__name")))
+    scene.there("shop", user_item("1", name=s("Ada")))
+    scene.there("shop", *(order_item("1", str(number), user=s("no map")) for number in range(40)))
+    state, bounds = JsonState(), Bounds(Limits(fan_out_round_max_items=5))
+    stopping = {"at": 12}
+    run = run_of(scene, state, bounds=bounds, total=1, stopping=lambda: len(scene.parked.failures) >= stopping["at"])
+    assert not run.run()
+    assert 12 <= run.totals.count(Outcome.PARKED) == len(scene.parked.failures) < 40
+    scene.parked.failures.clear()
+    stopping["at"] = 1_000
+    again = run_of(scene, state, bounds=bounds, total=1)
+    assert again.run()
+    assert again.totals.count(Outcome.PARKED) == len(scene.parked.failures) == 40

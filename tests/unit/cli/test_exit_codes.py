@@ -1,0 +1,67 @@
+"""Exit codes: one table says what each means, every command keeps it, and the documentation is made from it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib import import_module
+from inspect import getsource
+from pathlib import Path
+
+import pytest
+
+from sync_rules.cli import main
+from sync_rules.cli.exit_codes import VERB_CODES, ExitCode, in_words
+
+ROOT = Path(__file__).parent.parent.parent.parent
+SPOKEN = re.compile(r"[Ee]xit(?:s|ed)? (?:with|code) (\d+)|[Ee]xit codes? (?:is |of )?(\d+)")
+
+
+def test_exit_codes_of_every_verb_are_in_the_table():
+    """No verb without a row, and no row without a verb."""
+    assert list(VERB_CODES) == [*main.VERBS]
+
+
+def test_exit_codes_in_the_readme_are_those_of_the_table():
+    """The sentence of README is the table's."""
+    assert in_words() in " ".join((ROOT / "README.md").read_text().split())
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.stem)
+def test_exit_codes_that_a_page_names_are_those_of_the_table(page):
+    """A page names no code that no command ends with."""
+    named = {int(one or two) for one, two in SPOKEN.findall(page.read_text())}
+    assert named <= set(ExitCode)
+
+
+@pytest.mark.parametrize("verb", main.VERBS)
+def test_exit_code_of_a_command_that_is_interrupted(monkeypatch, capsys, verb):
+    """An interrupt that a command does not answer itself ends it with 130, whatever the verb."""
+    module = import_module(f"sync_rules.cli.commands.{verb}")
+
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, verb, interrupted)
+    assert main.main([verb]) == ExitCode.INTERRUPTED
+    assert "interrupted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", main.VERBS)
+def test_exit_code_1_is_returned_by_those_verbs_that_say_when(verb):
+    """A command whose row has no meaning of 1 returns nothing but 0; one that never returns 1 has no such meaning."""
+    function = next(
+        node
+        for node in ast.parse(getsource(import_module(f"sync_rules.cli.commands.{verb}"))).body
+        if isinstance(node, ast.FunctionDef) and node.name == verb
+    )
+    returned = {ast.unparse(one.value) for one in ast.walk(function) if isinstance(one, ast.Return) and one.value}
+    assert (returned - {"0", "ExitCode.INTERRUPTED"} != set()) == bool(VERB_CODES[verb].found), returned
+
+
+@pytest.mark.parametrize("code", [4, -1, 256])
+def test_exit_code_that_the_table_does_not_have_is_a_bug(monkeypatch, capsys, code):
+    """No command invents a code."""
+    monkeypatch.setattr(import_module("sync_rules.cli.commands.schema"), "schema", lambda: code)
+    assert main.main(["schema"]) == ExitCode.BUG
+    assert "a bug in sync-rules" in capsys.readouterr().err
