@@ -2,7 +2,7 @@
 
 import sys
 
-INTERRUPTED = 130  # as `cli.main` has it, which may not have been imported yet
+INTERRUPTED = 130  # as `cli.exit_codes` has it, which may not have been imported yet
 
 
 def main() -> int:

@@ -76,7 +76,8 @@ class Difference:
     truth: str = field(repr=False)
     reason: str = ""  # why it is stuck
     part: Part | None = None
-    repairable: bool = True  # not what no repair tries: what the rule calls blocked, and an orphan that it leaves
+    repairable: bool = True  # not what is stuck, nor an orphan that the rule leaves
+    tried: bool = False  # stuck, but for a reason that may be gone by the time of a repair, which tries it all the same
 
     @property
     def subject(self) -> Subject:
@@ -251,7 +252,7 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
         return
     desired = found if isinstance(found, Blocked) else rule.desired(found, target.image)
     paths: Desired = {}
-    reason, repairable = "", True
+    reason, repairable, tried = "", True, False
     lost = lost_source(rule, target, sources) is not None
     if lost and rule.orphans(target.image):
         drift, repairable = Drift.ORPHAN, False
@@ -264,6 +265,7 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     elif paths := differences(target.image, desired):
         reason = _refused(rule, target, paths)
         drift = Drift.STUCK if reason else _drift(rule, target, paths, sources)
+        repairable, tried = not reason, bool(reason)
     else:
         comparison.right[rule.name] += 1
         return
@@ -275,7 +277,16 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     truth, held_digest = digest(str(source), there, *map(ordered, says)), digest(*map(ordered, held))
     comparison.different.append(
         Difference(
-            rule.name, drift, target.key, source, rule.shown(paths), held_digest, truth, reason, repairable=repairable
+            rule.name,
+            drift,
+            target.key,
+            source,
+            rule.shown(paths),
+            held_digest,
+            truth,
+            reason,
+            repairable=repairable,
+            tried=tried,
         )
     )
 
@@ -313,12 +324,13 @@ def _differing_part(part: Part, write: Write | Blocked, target: Found, source: F
     else:
         drift = Drift.MISSING if target is None else Drift.WRONG
         held = at_stake(target, last, part.rule.copies)
-    repairable = drift is not Drift.STUCK or (isinstance(write, Blocked) and write.patient)
-    if reason := reason or _refused_part(part, last, target):
-        drift = Drift.STUCK
+    tried = isinstance(write, Blocked) and write.patient
+    if not reason and (reason := _refused_part(part, last, target)):
+        drift, tried = Drift.STUCK, True
+    repairable = drift is not Drift.STUCK
     truth = digest(whole(source))
     return Difference(
-        part.rule.name, drift, part.target, part.source, (), digest(held), truth, reason, part, repairable
+        part.rule.name, drift, part.target, part.source, (), digest(held), truth, reason, part, repairable, tried
     )
 
 

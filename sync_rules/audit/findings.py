@@ -129,7 +129,7 @@ class Tally:
         self.drift[one.rule] += 1
         self.repaired[one.rule] += repaired
         self.unmended[one.rule, one.drift] += not repaired
-        self.hopeless[one.rule, one.drift] += not repaired and (not one.repairable or one.drift is Drift.STUCK)
+        self.hopeless[one.rule, one.drift] += not repaired and not one.repairable
         return Finding(one, repaired)
 
     def came_right(self, one: Difference) -> Finding:

@@ -71,7 +71,7 @@ def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True)
     """Pull what drifted. A copy that is wrong in another way, while its source says something else, was repaired: that
     is lag. Parts that nothing else makes right are rebuilt if `rebuild` says so.
     """
-    repairable = [one for one in drifted if one.repairable]
+    repairable = [one for one in drifted if one.repairable or one.tried]
     asked: dict[ItemKey, set[str]] = {}
     for one in repairable:
         if one.part is None:
@@ -88,7 +88,7 @@ def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True)
     report.add((yield from reconcile_parts(looks, Bounds())))
     after = yield from look_again(repairable, rules)
     before = {one.subject: one for one in repairable}
-    left = {one.subject for one in drifted if not one.repairable}
+    left = {one.subject for one in drifted} - {one.subject for one in repairable}
     still = (one for one in after.different if one.target in report.failed or not _moved(before[one.subject], one))
     return Repair(frozenset(left | {one.subject for one in still}), frozenset(report.rebuilt))
 

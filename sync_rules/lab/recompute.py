@@ -177,9 +177,7 @@ def differences(store: MemoryStore, rules: Rules, names: frozenset[str]) -> Iter
 # ---------------------------------------------------------------- against the rules
 def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
     for one in found:
-        if one.drift is Drift.STUCK:
-            wrong = False
-        elif one.repairable:
+        if one.repairable:
             wrong = not _impossible(ending, one)
         else:
             wrong = one.drift is Drift.ORPHAN and _should_be_gone(ending, one)

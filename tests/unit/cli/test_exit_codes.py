@@ -65,3 +65,9 @@ def test_exit_code_that_the_table_does_not_have_is_a_bug(monkeypatch, capsys, co
     monkeypatch.setattr(import_module("sync_rules.cli.commands.schema"), "schema", lambda: code)
     assert main.main(["schema"]) == ExitCode.BUG
     assert "a bug in sync-rules" in capsys.readouterr().err
+
+
+def test_exit_code_before_anything_is_imported_is_the_same():
+    """The entry has the code of an interrupt as a number, as the table may not have been imported yet."""
+    entry = import_module("sync_rules.__main__")
+    assert entry.INTERRUPTED == ExitCode.INTERRUPTED
