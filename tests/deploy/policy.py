@@ -302,6 +302,11 @@ def alarm(template: Template, it: Resource) -> Lines:
     )
 
 
+def books(template: Template, it: Resource) -> Lines:
+    yield "is answered by a function of the stack", named(it["ServiceToken"]) in template.of("AWS::Lambda::Function")
+    yield "holds up no deployment for long", template.within(it.get("ServiceTimeout", 3_600), 60, 600)
+
+
 def nothing(_template: Template, _it: Resource) -> Lines:
     yield from ()
 
@@ -313,6 +318,7 @@ def tagged(it: Resource) -> bool:
 POLICY: Final[Mapping[str, Callable[[Template, Resource], Lines]]] = {
     "AWS::CloudWatch::Alarm": alarm,
     "AWS::CloudWatch::Dashboard": nothing,
+    "Custom::SyncRulesBooks": books,
     "AWS::DynamoDB::Table": table,
     "AWS::IAM::ManagedPolicy": managed_policy,
     "AWS::IAM::Role": role,

@@ -20,6 +20,7 @@ from botocore.exceptions import ClientError
 
 from handlers import backfill, fanout, redrive, stream, verify
 from sync_rules.adapters import aws
+from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.streams import as_event_record
 from sync_rules.deploy.deployment import deployment_of, logical
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY
@@ -34,9 +35,11 @@ from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Call, Change, Failure, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Put
+from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import CallMessage, Message, PullMessage, encode
 from sync_rules.pipeline.parts import message_of
+from sync_rules.pipeline.requests import World, run_work
 from sync_rules.pipeline.tasks import tasks_of
 from sync_rules.rules import fingerprints
 from sync_rules.rules.kinds.archive import ArchiveRule
@@ -248,6 +251,9 @@ class Account:
             (policy,) = resource["Properties"]["Policies"]
             policies[role] = pairs_of(policy["PolicyDocument"], given)
         self.guard = Guard(policies)
+        nobody: Any = None  # nothing fails, and nothing is left for later
+        ports = World(DynamoStore(stack.dynamodb, self.rules.tables), nobody, nobody)
+        run_work(finish_empty(self.rules), ports)  # as a stack does that makes the tables
 
     def named(self, pair: Pair) -> Pair:
         """A pair without what only this account has: its prefixes, the labels of its streams."""

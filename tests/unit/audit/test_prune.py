@@ -146,6 +146,13 @@ def test_prune_of_a_renamed_rule():
     assert scene.item(scene.at("shop", "USER#1", "PROFILE"))["least"] == n(5)
 
 
+def test_prune_of_a_counter_that_keeps_its_books_under_another_name():
+    """With `renamed_from` the books of the old name are those of the new one: nothing is left."""
+    scene = settled(kinds(r="count order into user.x"))
+    now = kinds(total="{count: order, into: user.x, renamed_from: r}")
+    assert left(scene, now) == []
+
+
 def test_prune_of_a_rule_that_writes_elsewhere_now():
     """A rule of the same name that writes another attribute left the old one behind."""
     scene = settled(kinds("names"))
