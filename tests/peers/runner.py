@@ -26,8 +26,9 @@ from typing import Any, Final
 
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.model.values import Path, same
+from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import Read, World
+from sync_rules.pipeline.requests import Read, World, run_work
 from sync_rules.rules.rule import Rule
 from tests.peers.bench import Bench, DiedError, DryMeter, Failures, MakeBench, Meter, Nowhere, Queue, Record, State
 from tests.peers.builder import helps
@@ -82,6 +83,7 @@ class Run:
         self.meter = Meter(bench.store, case.translation.helpers)
         self.queue, self.failures = Queue(), Failures()
         self.consumer = Consumer(self.rules, World(self.meter, self.queue, self.failures), THIS_PROCESS)
+        run_work(finish_empty(self.rules), World(bench.store, self.queue, self.failures))
         self.random = None if schedule.seed is None else random.Random(schedule.seed)
         self.waiting: deque[tuple[str, Record]] = deque()  # in order of arrival, of all tables
         self.seen: list[tuple[str, Record]] = []  # since the last step began

@@ -44,7 +44,7 @@ from sync_rules.jobs.backfill.scope import (
     require_same,
     rules_to_apply,
     titles_of,
-    waiting_titles,
+    waiting_in,
 )
 from sync_rules.jobs.backfill.segments import segments as segments_of
 from sync_rules.jobs.backfill.throttle import Brake, IteratorAge, slowing, until
@@ -56,7 +56,6 @@ from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.books import waits
 from sync_rules.pipeline.breaker import DeduplicatedFailures
-from sync_rules.pipeline.requests import Store
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.order import cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
@@ -157,8 +156,7 @@ def backfill(
         documents: State = MemoryState() if key else stack.enter_context(_opened(state, state_table, client, rules))
         if forget is not None:
             return _forget(forget, documents, rules, rules_file)
-        store = DynamoStore(client, rules.tables)
-        before = applied_so_far(documents, rules, waiting_titles(rules, store)) if changed else None
+        before = applied_so_far(documents, rules, waiting_in(client, rules)) if changed else None
         names, titles = rules_to_apply(rules, rule or [], before)
         if not names:
             return _nothing_new(documents, rules, titles)
@@ -177,7 +175,7 @@ def backfill(
         run, done, stopped = run_job(
             job, client, documents, workers=workers, rate=pace, brake=brake, failures=failures, as_json=as_json
         )
-        waiting = _noted(job, documents, run, titles, store) if done and key is None else frozenset()
+        waiting = _noted(job, documents, run, titles, client) if done and key is None else frozenset()
     return ExitCode.INTERRUPTED if stopped else max(_code_of(run, done=done), int(bool(waiting)))
 
 
@@ -213,11 +211,13 @@ def _nothing_new(documents: State, rules: Rules, titles: frozenset[str]) -> int:
     return 0
 
 
-def _noted(job: Job, documents: State, run: BackfillRun, titles: frozenset[str], store: Store) -> frozenset[str]:
+def _noted(
+    job: Job, documents: State, run: BackfillRun, titles: frozenset[str], client: DynamoDBClient
+) -> frozenset[str]:
     """Note the rules that were applied, and print which ones wait. Returns those that wait though all was processed."""
     rules, names, covered = job.selection.rules, job.selection.names, job.covered
     failed = titles_of(rules, run.totals.rules_with(Outcome.FAILED))
-    waiting = waiting_titles(rules.only(names), store)
+    waiting = waiting_in(client, rules.only(names))
     whole = job.scope.table is None and job.scope.where is None
     effects = titles - titles_of(rules, names) if whole else frozenset()
     note_applied(documents, rules, (covered | effects) - failed - waiting)
