@@ -7,7 +7,8 @@ a crash, --resume continues.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,7 +45,7 @@ from sync_rules.jobs.backfill.scope import (
     require_same,
     rules_to_apply,
     titles_of,
-    waiting_in,
+    waiting_titles,
 )
 from sync_rules.jobs.backfill.segments import segments as segments_of
 from sync_rules.jobs.backfill.throttle import Brake, IteratorAge, slowing, until
@@ -156,7 +157,7 @@ def backfill(
         documents: State = MemoryState() if key else stack.enter_context(_opened(state, state_table, client, rules))
         if forget is not None:
             return _forget(forget, documents, rules, rules_file)
-        before = applied_so_far(documents, rules, waiting_in(client, rules)) if changed else None
+        before = applied_so_far(documents, rules, waiting_titles(rules, _store(client, rules))) if changed else None
         names, titles = rules_to_apply(rules, rule or [], before)
         if not names:
             return _nothing_new(documents, rules, titles)
@@ -217,7 +218,7 @@ def _noted(
     """Note the rules that were applied, and print which ones wait. Returns those that wait though all was processed."""
     rules, names, covered = job.selection.rules, job.selection.names, job.covered
     failed = titles_of(rules, run.totals.rules_with(Outcome.FAILED))
-    waiting = waiting_in(client, rules.only(names))
+    waiting = waiting_titles(rules.only(names), _store(client, rules))
     whole = job.scope.table is None and job.scope.where is None
     effects = titles - titles_of(rules, names) if whole else frozenset()
     note_applied(documents, rules, (covered | effects) - failed - waiting)
@@ -238,6 +239,10 @@ def _forget(title: str, documents: State, rules: Rules, rules_file: Path) -> int
 
 
 # ---------------------------------------------------------------- a run on this machine
+def _store(client: DynamoDBClient, rules: Rules, sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
+    return DynamoStore(client, rules.tables, workers=WRITERS, sleep=sleep)
+
+
 def run_job(
     job: Job,
     client: DynamoDBClient,
@@ -267,7 +272,7 @@ def run_job(
 
         run = BackfillRun(
             job.selection,
-            DynamoStore(client, job.selection.rules.tables, workers=WRITERS, sleep=slowing(rate)),
+            _store(client, job.selection.rules, slowing(rate)),
             DeduplicatedFailures(FailureLog(failures, wall_clock_ms), Limits(), THIS_PROCESS),
             documents,
             job.scope.body(),

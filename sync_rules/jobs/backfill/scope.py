@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.state import Body, State, applied, save_applied
 from sync_rules.audit.findings import select_rules
 from sync_rules.jobs.backfill.progress import abandon, unfinished
@@ -161,11 +160,6 @@ def waiting_titles(rules: Rules, store: Store) -> frozenset[str]:
     """The names in the rules file of the rules whose books are not complete. Raises StoreError."""
     nobody: Any = None  # nothing fails for later
     return run_work(titles_waiting(rules), World(store, DroppingQueue(), nobody))
-
-
-def waiting_in(client: Any, rules: Rules) -> frozenset[str]:
-    """The same, in the tables that a client reaches. Raises StoreError."""
-    return waiting_titles(rules, DynamoStore(client, rules.tables))
 
 
 def note_applied(documents: State, rules: Rules, titles: Iterable[str]) -> None:
