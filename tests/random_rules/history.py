@@ -37,6 +37,7 @@ STORM_MAX_STEPS: Final = 400
 CALM_MAX_STEPS: Final = 6_000
 WORKERS_MAX: Final = 3
 TIME_MS: Final = 900_000
+SECONDS_PER_STEP: Final = 0.01
 FAULTS: Final = (
     "crash before", "crash after", "throttle", "answer lost", "in flight", "crash in flight", "again", "message twice",
     "out of time", "give up", "call fails",
@@ -136,7 +137,10 @@ class History:
         self.operations = [name for name in names for _ in range(OPERATIONS[name][0])]
         self.operations_left = 6 + pick(24)
         self.lag = pick(2) == 0
-        host = Host(lambda: float(self.world.clock), lambda: float(self.world.clock), nullcontext)
+        if pick(3) == 2:  # the items of one rule alone, so that the same ones meet again and again
+            of_rules = self.app.playground.of_rules
+            self.app.focus = of_rules[pick(len(of_rules))] or self.app.focus
+        host = Host(lambda: self.world.now, lambda: self.world.now, nullcontext)
         ports = Asking()
         outside = Ports(ports, ports, ports, ports, ports, ports)
         self.consumers = [Consumer(self.made.rules, outside, host, limits=limits) for _ in range(2)]
@@ -147,6 +151,7 @@ class History:
             *[self._catch_up] * (2, 1, 6)[pick(3)],
             *[self._land] * (1, 3)[pick(2)],
             *[self._again] * (1, 2)[pick(2)],
+            *[self._pass] * (0, 1)[pick(2)],
             *[self._operate] * (2, 1, 6)[pick(3)],
         ]
 
@@ -212,6 +217,7 @@ class History:
             else:
                 return True
             self.steps += 1
+            self.world.now += SECONDS_PER_STEP
         return False
 
     # ---------------------------------------------------------------- what can happen next
@@ -269,9 +275,9 @@ class History:
         if len(self.workers) >= WORKERS_MAX:
             return False
         notes = self.world.notes
-        ready = [one for one in notes if self._due(one)]
+        ready = [one for one in notes if self._due(one) and one.due <= self.world.now]
         if not ready:
-            return False
+            return self.calm and not self.workers and self._pass()
         note = ready[self.choices.schedule.pick(len(ready))]
         if not self.occurs("message twice"):
             notes.remove(note)
@@ -285,6 +291,14 @@ class History:
         if note.parked:
             return self.world.clock > note.since
         return self.world.store.caught_up(note.after)
+
+    def _pass(self) -> bool:
+        """Time passes, until the next message is due that can find anything."""
+        due = [one.due for one in self.world.notes if self._due(one) and one.due > self.world.now]
+        if not due:
+            return False
+        self.world.now = min(due)
+        return True
 
     def _catch_up(self) -> bool:
         behind = self.world.store.behind()
@@ -333,7 +347,7 @@ class History:
         self._resume(worker, lane.switch)
 
     def _remaining_ms(self) -> int:
-        return 0 if self.occurs("out of time") else TIME_MS
+        return 0 if self.choices.faults.pick(3) == 2 and self.occurs("out of time") else TIME_MS
 
     def _resume(self, worker: Worker, to_next: Callable[[], Any]) -> None:
         """Let a worker run to its next request, or its end."""

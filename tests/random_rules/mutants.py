@@ -8,21 +8,141 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from typing import Final
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any, Final
+from unittest.mock import patch
 
+from sync_rules.audit import ledger_balance
+from sync_rules.language import links
+from sync_rules.model import where as where_module
+from sync_rules.model.errors import ConditionError
+from sync_rules.model.where import Where
+from sync_rules.pipeline import reconcile
+from sync_rules.pipeline.requests import Read
+from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.ledger import VERSION
+from sync_rules.rules.ruleset import Rules
 from tests.random_rules.grammar import made
+from tests.random_rules.history import History
 from tests.random_rules.runs import Failed, failures
+from tests.random_rules.world import World, place_of
 from tests.simulation import mutants_backfill, mutants_errands
-from tests.simulation.breaking import Mutant
+from tests.simulation.breaking import Mutant, answered
 from tests.simulation.mutants import MUTANTS as OF_SIMULATOR
 
 # Mutants that random rules do not cover, and why.
 ELSEWHERE: Final[Mapping[str, str]] = {
+    "source cached across batches": "the mutant asks for items by key only",
     **dict.fromkeys(mutants_backfill.MUTANTS, "nobody dies in a backfill here, or works beside one"),
     **dict.fromkeys(mutants_errands.MUTANTS, "nobody dies in a verify or a redrive here, or works beside one"),
 }
-OWN: Final[Mapping[str, Mutant]] = {}
+
+
+# ---------------------------------------------------------------- mutants of what only random rules cover
+def condition_false() -> Any:
+    """Mutant: a condition that cannot be evaluated does not hold."""
+    original = Where.holds
+
+    def holds(where: Any, source: Any, target: Any) -> bool:
+        try:
+            return original(where, source, target)
+        except ConditionError:
+            return False
+
+    return patch.object(Where, "holds", holds)
+
+
+def comparison_fails() -> Any:
+    """Mutant: a comparison of a text with a number makes the whole condition false."""
+    original, plain_comparator = Where.holds, where_module._Interpreter.visit_comparator
+
+    def visit_comparator(interpreter: Any, node: Any, value: Any) -> Any:
+        left, right = (interpreter.visit(child, value) for child in node["children"])
+        if node["value"] not in ("eq", "ne") and isinstance(left, str) is not isinstance(right, str):
+            raise NeverHeldError
+        return plain_comparator(interpreter, node, value)
+
+    def holds(where: Any, source: Any, target: Any) -> bool:
+        try:
+            return original(where, source, target)
+        except NeverHeldError:
+            return False
+
+    stack = ExitStack()
+    stack.enter_context(patch.object(where_module._Interpreter, "visit_comparator", visit_comparator))
+    stack.enter_context(patch.object(Where, "holds", holds))
+    return stack
+
+
+class NeverHeldError(Exception):
+    """Raised by a mutant's comparison."""
+
+
+@contextmanager
+def own_records_ignored() -> Iterator[None]:
+    """Mutant: records of the pipeline's own writes are not looked at."""
+    original = World._passes
+    with patch.object(World, "_passes", lambda world, record: not world.by_pipeline and original(world, record)):
+        yield
+
+
+class EventuallyConsistentRead(Read):
+    """A read that may answer with what was there some time ago."""
+
+
+@contextmanager
+def eventual_read() -> Iterator[None]:
+    """Mutant: sources are read as they were a while ago."""
+    original, read_sources = History._read, reconcile.read_sources
+
+    def _read(history: History, request: Any, part: int) -> Any:
+        if not isinstance(request, EventuallyConsistentRead) or history.calm:
+            return original(history, request, part)
+        past: list[Any] = [None, *history.world.past.get(place_of(request.keys[part]), [])]
+        return past[-1 - history.choices.faults.pick(min(2, len(past)))]
+
+    def ask(request: Any) -> Any:
+        return (yield EventuallyConsistentRead(request.keys) if isinstance(request, Read) else request)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(History, "_read", _read))
+        stack.enter_context(patch.object(reconcile, "read_sources", lambda *args: answered(read_sources(*args), ask)))
+        yield
+
+
+def versions_not_read() -> Any:
+    """Mutant: a total whose version is no number is as it should be."""
+    original = ledger_balance._slots_of
+
+    def slots_of(rule: Any, total: Any) -> Any:
+        return {at: one for at, one in original(rule, total).items() if at != VERSION}
+
+    return patch.object(ledger_balance, "_slots_of", slots_of)
+
+
+@contextmanager
+def unsaid_index() -> Iterator[None]:
+    """Mutant: an index is listed by though it may leave out some of the items."""
+    original = links._complete
+
+    def complete(*args: Any) -> Any:
+        return replace(original(*args), missing=())
+
+    with patch.object(links, "_complete", complete):
+        yield
+
+
+OWN: Final[Mapping[str, Mutant]] = {
+    "own records ignored": own_records_ignored,
+    "eventually consistent source": eventual_read,
+    "where: what cannot be evaluated is false": condition_false,
+    "where: a text beside a number makes all false": comparison_fails,
+    "books: damage is not made anew": lambda: patch.object(TallyRule, "rebuilt", lambda *_args: None),
+    "books: versions not read": versions_not_read,
+    "index: items outside are not reported": lambda: patch.object(Rules, "unlisted", lambda *_args, **_more: ()),
+    "index: may leave out items": unsaid_index,
+}
 MUTANTS: Final[Mapping[str, Mutant]] = {
     **{name: one.mutant for name, one in OF_SIMULATOR.items() if name not in ELSEWHERE},
     **OWN,
@@ -43,7 +163,8 @@ def applied(name: str) -> Iterator[None]:
 def caught(name: str, first: int, count: int) -> Failed | None:
     """The first history that catches a mutant."""
     with applied(name):
-        return next(failures(first, count), None)
+        found = (failed for failed in failures(first, count) if "Traceback" not in failed.reason)
+        return next(found, None)  # an error of the mutant's own is no proof
 
 
 def report(first: int, count: int, names: Iterable[str] = (), workers: int | None = None) -> int:

@@ -169,7 +169,7 @@ def copy_of(spec: Spec, rule: Body) -> Copy:
     else:
         pairs = [(path, into + path[-1:]) for path in paths]
     link = spec.link(source, target, rule.get("link", {}))
-    way = spec.way(source, target, link, rule.get("via"), first=True)
+    way = spec.way(source, target, link, rule, first=True)
     assert way is not None, "a rule without a listing is refused"
     return Copy(source, target, tuple(pairs), link, way)
 
@@ -232,7 +232,7 @@ def children_of(spec: Spec, rule: Body) -> Entity:
 def members_of(spec: Spec, rule: Body) -> Members:
     child, (parent, _) = children_of(spec, rule), spec.ref(rule["into"])
     link = spec.link(parent, child, rule.get("link", {}))
-    return Members(child, parent, link, spec.way(parent, child, link, rule.get("via")))
+    return Members(child, parent, link, spec.way(parent, child, link, rule))
 
 
 def _grouped(view: View, members: Members) -> dict[Place, list[tuple[Place, Item]]]:
@@ -707,12 +707,14 @@ def mirror_values(spec: Spec, rule: Body, mirror: Mirror, source: Item, fields: 
 def _mirror(view: View, rule: Body) -> None:
     mirror = mirror_of(view.spec, rule)
     expected: dict[Place, list[tuple[Place, dict[str, Value]]]] = {}
+    unsure: set[tuple[Place, Place]] = set()  # sources of which nobody can tell if they have this mirror
     for at, source in view.of(mirror.source):
         try:
             if not lets_in(rule, mirror.source, source):
                 continue
         except RaisingError:
-            named = any(place is not None for place, _ in mirror.named(rule, source))
+            named = {place for place, _ in mirror.named(rule, source) if place is not None}
+            unsure |= {(at, place) for place in named}
             view.leave(rule, at, "raises" if named else RAISES_FOR_NONE)
             continue
         for place, fields in mirror.named(rule, source):
@@ -724,8 +726,7 @@ def _mirror(view: View, rule: Body) -> None:
         owner = view.spec.named(mirror.source, mirror.owner, item)
         if owner is None or owner == place:
             continue  # the application's own
-        unsure = view.verdict.open.get((rule["name"], owner)) in ("raises", RAISES_FOR_NONE)
-        if not unsure and owner not in {at for at, _ in expected.get(place, ())}:
+        if (owner, place) not in unsure and owner not in {at for at, _ in expected.get(place, ())}:
             view.wrong(rule, place, f"a mirror of {shown(owner)}, which has none of this key")
     for place, claims in expected.items():
         item = view.items.get(place)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -116,7 +115,7 @@ def play_given(text: str, lists: Lists, story: list[str] | None = None) -> str |
     return None if file is None else play(file, given(lists), story=story)
 
 
-def shorter(failed: Failed, mutant: Callable[[], AbstractContextManager[object]] = nullcontext) -> Failed:
+def shorter(failed: Failed, replays_max: int = SHRINK_MAX_REPLAYS) -> Failed:
     """The same failure with as few rules and choices as could be found."""
     words = kind_of(failed.reason)
 
@@ -124,16 +123,15 @@ def shorter(failed: Failed, mutant: Callable[[], AbstractContextManager[object]]
         again = play_given(text, lists)
         return bool(again) and kind_of(again or "") == words
 
-    with mutant():
-        text = failed.text
-        for line in [line for line in text.splitlines() if line.startswith("  rule")]:
-            fewer = text.replace(f"{line}\n", "")
-            if still(fewer, failed.choices):
-                text = fewer
-        file, _ = made_of(text)
-        assert file is not None, "a file that was played"
-        lists = shrunk(failed.choices, lambda lists: kind_of(play(file, given(lists))) == words, SHRINK_MAX_REPLAYS)
-        reason = play(file, given(lists))
+    text = failed.text
+    for line in [line for line in text.splitlines() if line.startswith("  rule")]:
+        fewer = text.replace(f"{line}\n", "")
+        if still(fewer, failed.choices):
+            text = fewer
+    file, _ = made_of(text)
+    assert file is not None, "a file that was played"
+    lists = shrunk(failed.choices, lambda lists: kind_of(play(file, given(lists))) == words, replays_max)
+    reason = play(file, given(lists))
     return replace(failed, text=text, choices=lists, reason=reason)
 
 

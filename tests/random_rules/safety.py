@@ -97,13 +97,13 @@ class Safety:
             if owner is None or owner == place:
                 continue
             source = self._items.get(owner)
+            if source is None or place not in [at for at, _ in mirror.named(rule, source)]:
+                return True
             try:
-                if source is None or not lets_in(rule, mirror.source, source):
+                if not lets_in(rule, mirror.source, source):
                     return True
             except RaisingError:
                 return False
-            if place not in [at for at, _ in mirror.named(rule, source)]:
-                return True
         return False
 
     def _is_mirror(self, rule: Body, place: Place, new: Item, changed: Sequence[Path] = ()) -> bool:

@@ -227,7 +227,8 @@ class Way:
     missing: frozenset[str]
 
     def lists(self, item: Item) -> bool:
-        return all(kind in item.get(name, {}) for name, kind in self.needs.items())
+        """True if an item is in the index, as the file says all are; where it does not, none may be left out."""
+        return bool(self.missing) or all(kind in item.get(name, {}) for name, kind in self.needs.items())
 
 
 @dataclass
@@ -285,11 +286,11 @@ class Spec:
             fields[name] = value
         return one.place(fields)
 
-    def way(self, one: Entity, many: Entity, link: Link, via: str | None, *, first: bool = False) -> Way | None:
+    def way(self, one: Entity, many: Entity, link: Link, rule: Body, *, first: bool = False) -> Way | None:
         """The Query that lists what points to an item: of the base table, or through an index. `first`: the first one
         that depends on the item is taken, else the one that holds most of what names it.
         """
-        known = {spot.field for spot in link.values()}
+        via, known = rule.get("via"), {spot.field for spot in link.values()}
         base = Index(dict([next(iter(many.table.key.items()))]), dict(list(many.table.key.items())[1:]))
         found: list[Way] = []
         for name, index in ((None, base), *many.table.indexes.items()):
@@ -304,7 +305,7 @@ class Spec:
                 held |= set(pattern.fields)
             there = {*many.table.key, *(spot.path[0] for spot in link.values() if len(spot.path) == 1)}
             needs = {} if name is None else {one: kind for one, kind in index.key.items() if one not in there}
-            missing = needs.keys() - many.patterns.keys() - self.said[many.name]
+            missing = set() if rule.get("sparse") else needs.keys() - many.patterns.keys() - self.said[many.name]
             found.append(Way(None if name is None else index, name, frozenset(held), needs, frozenset(missing)))
         found = [way for way in found if not way.missing] or found
         if via is not None:

@@ -35,8 +35,12 @@ SHARES = 8  # so that several processes play them
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
 GUARDS = ("copy", "link or where", "existence", "absence", "books", "check: source is gone", "check: source changed or came back")  # fmt: skip
 KINDS = ("copy", "embed", "collect", "derive", "path", "mirror", "count", "sum", "min", "max", "archive", "call")
-# Mutants of each sort that are caught soon, and by which history, tried first. The others: `--mutants`.
-QUICK = ("upsert", "copy = NULL", "right copies written again", "value from the image", "no pull on insert", "no pull on link change")  # fmt: skip
+# Mutants of each sort that are caught soon. All: `python -m tests.random_rules --mutants`.
+QUICK = (
+    "no link guard", "no existence guard", "value from the image", "no pull on link change", "no push",
+    "last record of an item only", "node not watched",
+    "where: what cannot be evaluated is false",
+)  # fmt: skip
 
 
 def explained(failed):
@@ -72,8 +76,10 @@ def test_random_rules_are_deterministic():
 
 def test_random_rules_are_accepted():
     """`check` accepts what the grammar writes; where it does not, the grammar is poor, or something else is."""
-    refused = {number: problems for number in range(60) if (problems := made_of(written(number).text())[1])}
-    assert len(refused) <= 6, refused
+    problems = [problem for number in range(100) for problem in made_of(written(number).text())[1]]
+    unsaid = [problem for problem in problems if problem.code == "SR217"]
+    assert unsaid, "an index that may leave out items is refused"
+    assert len(problems) - len(unsaid) <= 8, problems
 
 
 def test_random_rules_race_and_cover_what_they_claim():
@@ -120,7 +126,7 @@ def test_random_rules_failures_shrink_and_tell_their_story():
     """A failure is replayed from its rules and choices alone, gets shorter, and ends with what was wrong."""
     with applied("no pull on insert"):
         failed = next(failures(0, 1_000))
-        short = shorter(failed)
+        short = shorter(failed, replays_max=80)
         story = story_of(short)
     assert sum(map(len, short.choices.values())) < sum(map(len, failed.choices.values()))
     assert len(short.text) <= len(failed.text)

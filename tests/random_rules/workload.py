@@ -52,6 +52,7 @@ class Playground:
 
     spec: Spec
     kinds: list[Kind] = field(default_factory=list)
+    of_rules: list[list[Kind]] = field(default_factory=list)  # the entities of each rule
     pools: dict[str, tuple[Value, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -63,6 +64,17 @@ class Playground:
             values, links = found[name]
             plain = {path: some for path, some in values.items() if path not in owned}
             self.kinds.append(Kind(entity, plain, links, owned, name in mirrors))
+        for rule in self.spec.rules.values():
+            named = _named(rule)
+            self.of_rules.append([kind for kind in self.kinds if kind.entity.name in named])
+
+
+def _named(rule: Mapping[str, Any]) -> set[str]:
+    """The entities that a rule names."""
+    what = rule[rule["kind"]] if rule["kind"] != "call" else rule["on"]
+    texts = [what] if isinstance(what, str) else list(what)
+    texts += [rule["into"]] if rule["kind"] != "archive" and "into" in rule else []
+    return {text.partition(".")[0] for text in texts}
 
 
 def _pools(spec: Spec) -> dict[str, tuple[Value, ...]]:
@@ -207,7 +219,10 @@ class Application:
     past: Mapping[Place, list[Item]]
     pick: Pick
     counter: int = 0
-    read: list[Write] = field(default_factory=list)
+    focus: list[Kind] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.focus = self.playground.kinds
 
     # ---------------------------------------------------------------- values
     def one(self, some: Any) -> Any:
@@ -218,6 +233,8 @@ class Application:
         if odd and self.pick(12) == 11:
             return self.one((*ODD, None))  # type: ignore[no-any-return]
         known = kind.values.get(path, ())
+        if path in kind.links and self.pick(4):
+            return self.one(known[:2])  # so that items meet
         if known and (path in kind.links or self.pick(5) < 4):
             return self.one(known)  # type: ignore[no-any-return]
         self.counter += 1
@@ -249,7 +266,10 @@ class Application:
         for path in kind.links:
             pattern = kind.entity.patterns.get(path[0])
             if pattern is not None and path[0] not in kind.entity.table.key and not pattern.whole:
-                fields = {name: self.one(self.playground.pools.get(name, IDS["S"])[:3]) for name in pattern.fields}
+                fields = {
+                    name: self.one(self.playground.pools.get(name, IDS["S"])[: 2 + self.pick(2)])
+                    for name in pattern.fields
+                }
                 value = pattern.build(fields, "S")
                 if value is not None and self.pick(8) < 7:
                     made[path[0]] = value
@@ -268,16 +288,16 @@ class Application:
 
     # ---------------------------------------------------------------- operations
     def there(self, *, mirrors: bool = False) -> tuple[Kind, Place, Item] | None:
-        kinds = {one.entity.name: one for one in self.playground.kinds}
+        kinds = {one.entity.name: one for one in self.focus}
         found = []
         for place, item in self.items().items():
             entity = self.playground.spec.entity_of(place)
-            if entity is not None and (mirrors or not kinds[entity.name].mirrored):
+            if entity is not None and entity.name in kinds and (mirrors or not kinds[entity.name].mirrored):
                 found.append((kinds[entity.name], place, item))
         return self.one(found) if found else None
 
     def insert(self) -> Write | None:
-        kinds = [one for one in self.playground.kinds if not one.mirrored or self.pick(10) == 9]
+        kinds = [one for one in self.focus if not one.mirrored or self.pick(10) == 9]
         return self.new(self.one(kinds)) if kinds else None
 
     def change(self) -> Write | None:

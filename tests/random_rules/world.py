@@ -112,11 +112,12 @@ def position_of(record: Record) -> str:
 
 @dataclass
 class Note:
-    """A message as text. It is not delivered before the indexes have caught up with `after`; `since` is when the work
-    began that parked something.
+    """A message as text. It is delivered when it is `due`, and the indexes have caught up with `after`; `since` is the
+    clock at which the work began that parked something.
     """
 
     text: str
+    due: float
     after: int
     since: int
     parked: bool
@@ -144,7 +145,8 @@ class World:
         self.objects: dict[str, Keep] = {}
         self.calls: Counter[tuple[str, str]] = Counter()
         self.given_up: dict[str, str] = {}  # calls, each as a message
-        self.clock = 0
+        self.clock = 0  # counts changes
+        self.now = float(START)  # seconds
         self.by_pipeline = self.silent = self.expiring = False
         self._filters = _filters(made)
         self.store = LaggingStore(dict(made.rules.tables), self._changed)
@@ -174,7 +176,7 @@ class World:
         body: dict[str, Any] = {
             "Keys": _image(key.attributes()),
             "SequenceNumber": str(self.clock),
-            "ApproximateCreationDateTime": START + self.clock,
+            "ApproximateCreationDateTime": int(self.now),
             "StreamViewType": "NEW_AND_OLD_IMAGES",
         }
         if old is not None:
@@ -266,7 +268,7 @@ class World:
         text = encode(message)
         if parked and any(note.text == text and note.since == since for note in self.notes):
             return
-        self.notes.append(Note(text, after, since, parked, call))
+        self.notes.append(Note(text, self.now + delay_seconds, after, since, parked, call))
 
     def keep(self, keep: Keep) -> None:
         self.objects.setdefault(f"{keep.bucket}/{keep.name}", keep)
