@@ -85,9 +85,9 @@ def tables(deployment: Deployment) -> dict[str, Any]:
 
 
 def books(deployment: Deployment) -> dict[str, Any]:
-    """The resource that marks books over empty tables complete, whenever the rules that keep books change. It names the
-    streams of its tables, so that the tables are there before it; and the stream function has the new rules before it,
-    because the old ones would not book what comes next.
+    """The resource that begins books, and marks those over empty tables complete, whenever the rules that keep books
+    change. It names the streams of its tables, so that the tables are there before it; and the stream function has the
+    new rules before it, because the old ones would not book what comes next.
     """
     kept = books_of(deployment.rules)
     if not kept:

@@ -123,24 +123,20 @@ def books_of(rules: Rules) -> dict[PartRule, Books]:
 
 
 def finish_empty(rules: Rules) -> Work[tuple[PartRule, ...]]:
-    """Mark books complete that have nothing to hold: there is no child, and no entry of one. Returns the rules whose
-    books are not complete then. To be called once the place is known from which the records are read: a child that
-    comes later has a record. Raises StoreError.
+    """Begin all books, and mark those complete that have nothing to hold: there is no child, and no entry of one.
+    Returns the rules whose books are not complete then. To be called when these rules are deployed, once the place is
+    known from which the records are read: a child that comes later has a record. Raises StoreError.
+
+    Books begin here though nothing is entered yet. A child that a former version counts, and these rules do not, makes
+    no entry that would begin them; yet the former version has missed it if it comes back.
     """
+    found = yield from waiting(rules)
+    begun = yield from begin_all(rules, frozenset(rule.name for rule in found))
     left: list[PartRule] = []
-    for rule, books in (yield from waiting(rules)).items():
-        if not (yield from _finish_if_empty(rule, books, rules)):
+    for rule, books in found.items():
+        if not ((yield from _nothing_in(rule, rules)) and (yield from finish(books, begun[rule.name]))):
             left.append(rule)
     return tuple(left)
-
-
-def _finish_if_empty(rule: PartRule, books: Books, rules: Rules) -> Work[bool]:
-    if not (yield from _nothing_in(rule, rules)):  # looked at first: to begin the books ends those of another version
-        return False
-    begun = (yield from begin([books]))[books]
-    if isinstance(begun, StoreError):
-        raise begun
-    return (yield from _nothing_in(rule, rules)) and (yield from finish(books, begun))
 
 
 def _nothing_in(rule: PartRule, rules: Rules) -> Work[bool]:
