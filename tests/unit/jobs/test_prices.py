@@ -91,7 +91,7 @@ REGION = ("regions", "eu-west-1")
         ((*REGION, "on_demand", None), ["regions · eu-west-1 · on_demand", "required"]),
         ((*REGION, "on_demand", "read_units_million", "cheap"), ["read_units_million", "valid decimal"]),
         ((*REGION, "on_demand", "read_units_million", -1), ["read_units_million", "greater than or equal to 0"]),
-        ((*REGION, "on_demand", "read_units_million", float("nan")), ["read_units_million", "finite"]),
+        ((*REGION, "on_demand", "read_units_million", float("nan")), ["price file in JSON"]),
         ((*REGION, "provisioned", "write_units_hour", 1), ["write_units_hour", "not permitted"]),
     ],
     ids=lambda value: "-".join(map(str, value[-3:])) if isinstance(value, tuple) else "",
