@@ -210,7 +210,12 @@ def now_ms() -> int:
 
 def deployed_ms(endpoint_url: str | None = None) -> int:
     """When this Lambda function was deployed: a change may wait for long before the first process starts. Outside of
-    Lambda, and where Lambda does not say it, now.
+    Lambda, where the answer has no time, and of an emulator that does not know functions, now.
+
+    Raises:
+        StoreError: when Lambda does not answer. A beginning is noted for ever: one that is too late loses the changes
+            that started this very process.
+        UserError: when it may not be asked.
     """
     name = os.environ.get(FUNCTION_NAME)
     if not name:
@@ -219,5 +224,12 @@ def deployed_ms(endpoint_url: str | None = None) -> int:
         ask = aws.lambdas(endpoint_url).get_function_configuration
         answer = aws.ask(aws.retrying(), f"function {name}", ask, FunctionName=name)
         return int(datetime.fromisoformat(answer["LastModified"]).timestamp() * SECOND_MS)
-    except (StoreError, KeyError, ValueError):
+    except StoreError as error:
+        if endpoint_url:
+            return now_ms()
+        if error.reason != "AccessDeniedException":
+            raise
+        needed = "allow lambda:GetFunctionConfiguration on it"
+        raise UserError(f"function {name} asks since when its rules are deployed: {needed}") from error
+    except (KeyError, ValueError):
         return now_ms()

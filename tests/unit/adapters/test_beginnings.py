@@ -9,6 +9,7 @@ from dataclasses import replace
 import boto3
 import pytest
 from moto import mock_aws
+from tenacity import Retrying, stop_after_attempt
 
 from sync_rules.adapters import aws, beginnings
 from sync_rules.adapters.beginnings import CallsSince, RunBeginnings, deployed_ms, in_table, read_table, shown, since
@@ -156,6 +157,30 @@ def test_beginnings_are_the_deployment_on_lambda(monkeypatch):
     assert deployed_ms() == NOON_MS
     monkeypatch.setattr(Lambdas, "answer", "?")
     assert deployed_ms() == NOON_MS + 7
+
+
+@pytest.mark.parametrize(
+    ("code", "raises", "words"),
+    [
+        ("TooManyRequestsException", StoreError, "stack-StreamFunction"),
+        ("AccessDeniedException", UserError, "allow lambda:"),
+    ],
+)
+def test_beginnings_are_not_noted_before_lambda_has_said_when(client, monkeypatch, code, raises, words):
+    """A beginning is noted for ever: if it were now, the change that started this process would never call."""
+
+    class Refusing:
+        def get_function_configuration(self, **_parameters):
+            raise aws.ClientError({"Error": {"Code": code}}, "GetFunctionConfiguration")
+
+    monkeypatch.setenv(beginnings.FUNCTION_NAME, "stack-StreamFunction")
+    monkeypatch.setattr(aws, "lambdas", lambda _endpoint: Refusing())
+    monkeypatch.setattr(aws, "retrying", lambda *_args: Retrying(stop=stop_after_attempt(1), reraise=True))
+    with pytest.raises(raises, match=words):
+        in_table(client, rules_of(tell=""), "calls", deployed_ms)
+    assert read_table(client, rules_of(tell=""), "calls") == {"tell": beginnings.NOT_KNOWN_MS}
+    monkeypatch.setattr(beginnings, "now_ms", lambda: NOON_MS)
+    assert deployed_ms("http://127.0.0.1:8000") == NOON_MS  # an emulator of DynamoDB alone
 
 
 # ---------------------------------------------------------------- of a run
