@@ -240,7 +240,7 @@ def function_of(path: str) -> Function:
         raise UserError(f"{path!r} is not a function: expected module.function, such as mypkg.notify")
     try:
         module = import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends itself must not end this process
         raise UserError(
             f"{path} cannot be called, because importing {module_name} fails with {type(error).__name__}: {error}. "
             "Put the module beside the rules file or install it, and see that `python -c` can import it."

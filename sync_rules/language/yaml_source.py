@@ -139,7 +139,10 @@ def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
         cure = 'remove it; in text with double quotes it may be written as an escape such as "\\x07"'
         problems.add("SR001", location, f"not YAML: {what} must not stand in a file of text", cure)
         return None
-    except (YAMLError, RecursionError, ValueError) as error:
+    except RecursionError:
+        problems.add("SR001", Location(), "the document nests too many levels", "write it with fewer levels")
+        return None
+    except (YAMLError, ValueError) as error:
         problems.add("SR001", Location(), f"not YAML: {str(error).splitlines()[0]}")
         return None
     reader = _Reader(Document(), problems, tags)

@@ -14,6 +14,7 @@ from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.sizes import possible_key
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import AttributeValue
 from sync_rules.rules.ruleset import Rules
@@ -24,7 +25,7 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
 
     Raises:
         UserError: when it is not JSON, or its attributes are those of no table, or of several of which not exactly one
-            has an entity with such a key.
+            has an entity with such a key; or when no item can have it.
     """
     try:
         given = json_bytes.parsed(text, parse_float=Decimal)  # a float would lose digits
@@ -40,12 +41,18 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
         keys = "; ".join(f"{one.name}: {', '.join(a.name for a in one.key)}" for one in candidates)
         raise UserError(f"a key with {', '.join(given)} is of no table: the keys are {keys}")
     if len(fitting) == 1:
-        return typed(given, fitting[0])
+        return _possible(typed(given, fitting[0]))
     of_entity = [key for one in fitting if (key := _fitting(given, one)) is not None and rules.entity_of(key)]
     if len(of_entity) != 1:
         names = ", ".join(one.name for one in fitting)
         raise UserError(f"a key with {', '.join(given)} is of several tables ({names}): say which with --table")
-    return of_entity[0]
+    return _possible(of_entity[0])
+
+
+def _possible(key: ItemKey) -> ItemKey:
+    if not possible_key(key):
+        raise UserError(f"no item of table {key.table} can have this key: a value is empty, too long or out of range")
+    return key
 
 
 def _fitting(given: dict[str, Any], table: Table) -> ItemKey | None:

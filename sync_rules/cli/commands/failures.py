@@ -22,7 +22,7 @@ from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.jobs.consume.run import Files
-from sync_rules.jobs.redrive.work import DROP, is_gone, titles_of
+from sync_rules.jobs.redrive.work import DROP, is_gone, names_of, titles_of
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
@@ -133,7 +133,7 @@ def _dropped(given: Places, rules: Rules, only: frozenset[str] | None, *, as_jso
     try:
         for place in places:
             for entry, body in _wanted([place], only):
-                names = None if isinstance(body, RecordError) else titles_of(body)
+                names = None if isinstance(body, RecordError) else names_of(body)
                 if names is not None and is_gone(names, rules):
                     place.remove(entry)
                     dropped[", ".join(sorted(names))] += 1

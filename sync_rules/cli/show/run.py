@@ -123,7 +123,7 @@ def summary_lines(status: Status, files: Files) -> list[str]:
     done = (
         f"{status.records:,} records in {status.seconds:,.1f} s: {status.copied:,} copied, "
         f"{status.right:,} already right, {status.refused:,} refused by a guard, "
-        f"{status.failed:,} to be delivered again, {status.parked:,} parked."
+        f"{status.failed:,} failed, {status.parked:,} parked."
         + (f" {status.done:,} archived or called." if status.done else "")
         + (f" {status.again:,} to be retried." if status.again else "")
     )

@@ -233,28 +233,36 @@ def legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]
     return readable, unreadable
 
 
+def names_of(body: Failed) -> Sequence[str] | None:
+    """The names of the rules that an entry is about, as it has them; None for one that is about all of an item."""
+    match body:
+        case PushMessage() | ChunkMessage():
+            return body.rules
+        case PartMessage() | CallMessage():
+            return (body.rule,)
+        case FailureRecord():
+            return body.rule.split(", ")
+    return None
+
+
 def titles_of(body: Failed, rules: Rules | None = None) -> frozenset[str] | None:
     """The titles of the rules that an entry is about, by which `rules` know them now; None for one that is about all of
     an item.
     """
-    match body:
-        case PushMessage() | ChunkMessage():
-            names: Sequence[str] = body.rules
-        case PartMessage() | CallMessage():
-            names = (body.rule,)
-        case FailureRecord():
-            names = body.rule.split(", ")
-        case _:
-            return None
+    names = names_of(body)
+    if names is None:
+        return None
     now = ((rules and rules.named(name)) or None for name in names)
     return frozenset(rule.title if rule else name.partition(".")[0] for name, rule in zip(names, now, strict=True))
 
 
 def is_gone(names: Iterable[str], rules: Rules) -> bool:
-    """True if none of these rules exists any more, under another name or as a part of another rule either."""
+    """True if none of these rules exists any more, under another name either. A part such as NAME.parent is gone when
+    its rule no longer has it.
+    """
     known = {rule.title for rule in rules.rules.values()}
     names = tuple(name for name in names if name)
-    return bool(names) and not any(rules.named(name) or name.partition(".")[0] in known for name in names)
+    return bool(names) and not any(rules.named(name) or name in known for name in names)
 
 
 def described(body: Failed) -> str:

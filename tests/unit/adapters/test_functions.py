@@ -272,6 +272,9 @@ def test_caller_a_function_that_is_not_there_is_the_user_s_mistake(hooks, path, 
 def test_caller_a_module_that_fails_is_the_user_s_mistake(tmp_path, monkeypatch):
     """An exception while the user's module is imported is a UserError with its text."""
     (tmp_path / "broken_hooks_of_test.py").write_text("raise OSError('no such queue')\n")
+    (tmp_path / "script_of_test.py").write_text("raise SystemExit(0)\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UserError, match="fails with OSError: no such queue"):
         FunctionCaller(RememberedInMemory()).require({"r": "broken_hooks_of_test.notify"})
+    with pytest.raises(UserError, match="fails with SystemExit"):  # a script that ends itself must not end `run`
+        FunctionCaller(RememberedInMemory()).require({"r": "script_of_test.notify"})

@@ -136,7 +136,7 @@ def test_failures_says_which_rules_are_gone(failures, tmp_path):
     lines(tmp_path / "f", told(), told("gone"), told("gone, names"), told("names.part"))
     _, rows = failures("rules.yaml", "--file", str(tmp_path / "f"))
     assert {row["what"]: row["gone"] for row in rows} == {
-        "names": False, "gone": True, "gone, names": False, "names.part": False,
+        "names": False, "gone": True, "gone, names": False, "names.part": True,
     }  # fmt: skip
     _, out = failures("rules.yaml", "--file", str(tmp_path / "f"), as_json=False)
     assert "gone (gone)" in out
@@ -223,14 +223,19 @@ def test_failures_of_a_counter_show_the_item_that_is_not_counted(failures, tmp_p
 
 def test_failures_drops_those_of_rules_that_are_gone(failures, tmp_path):
     """--drop removes records and messages of rules that no longer exist, of one rule if it is named, and no others; the
-    advice says so, and does not offer to retry what cannot be.
+    advice says so, and does not offer to retry what cannot be. What a rule no longer has a part for is gone too.
     """
     (tmp_path / "rules.yaml").write_text(RULES.replace("{derive:", "{renamed_from: old, derive:"))
-    gone = [told("gone"), told("gone.parent"), told("away, gone"), encode(PartMessage("away", KEY, None, ""))]
+    gone = [
+        told("gone"),
+        told("gone.parent"),
+        told("away, gone"),
+        encode(PartMessage("away", KEY, None, "")),
+        told("names.parent"),
+    ]
     kept = [
         told(),
         told("gone, names"),
-        told("names.part"),
         told("old"),
         told(""),
         encode(PullMessage(KEY)),
@@ -247,7 +252,9 @@ def test_failures_drops_those_of_rules_that_are_gone(failures, tmp_path):
     assert failures("rules.yaml", "--file", "f", "--drop", "--rule", "away") == (
         0, [{"dropped": "away", "count": 1}, {"dropped": "away, gone", "count": 1}],
     )  # fmt: skip
-    assert failures("rules.yaml", "--file", "f", "--drop", as_json=False) == (0, "dropped: 2 of gone\n")
+    assert failures("rules.yaml", "--file", "f", "--drop", as_json=False) == (
+        0, "dropped: 1 of gone\ndropped: 1 of gone.parent\ndropped: 1 of names.parent\n",
+    )  # fmt: skip
     assert (tmp_path / "f").read_text().splitlines() == before[len(gone) :]
     code, text = failures("rules.yaml", "--file", "f", "--drop", as_json=False)
     assert (code, text) == (0, "no failures of rules that no longer exist\n")

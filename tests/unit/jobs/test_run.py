@@ -534,6 +534,11 @@ def test_run_counts_effects_and_what_is_tried_again_apart(tmp_path):
     assert "3 archived or called. 2 to be retried." in summary_lines(status, Files())[0]
 
 
+def test_run_does_not_say_of_a_call_that_was_given_up_that_it_comes_again():
+    """A failed call may come again or be kept for `redrive`, so the summary says neither."""
+    assert ", 1 failed, 1 parked." in summary_lines(Status(failed=1, parked=1), Files())[0]
+
+
 def test_run_shows_the_status_in_one_line():
     """The line has rate, outcomes, lag, messages and shards, and no warnings when all is well."""
     assert line(BUSY, 340.4) == (

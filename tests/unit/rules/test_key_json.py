@@ -32,3 +32,10 @@ def test_a_key_that_is_no_map_of_values_is_refused(text):
     """A key is a JSON object with at least one attribute."""
     with pytest.raises(UserError):
         parse_key(text, None, rules_of())
+
+
+@pytest.mark.parametrize("value", ["", "x" * 2049])
+def test_a_key_that_no_item_can_have_is_refused(value):
+    """DynamoDB would refuse a read of it, and the rules file is not to blame."""
+    with pytest.raises(UserError, match="no item of table shop can have this key"):
+        parse_key(f'{{"PK": "{value}", "SK": "ORDER#7"}}', "shop", rules_of())
