@@ -33,6 +33,7 @@ FIELD = re.compile(r'((?:"[^"]*"|[^":])*)')
 STEP = re.compile(r":([^:()\s]+)(?:\(([^()]*)\))?")
 DIGITS = re.compile(r"\d+", re.ASCII)
 ISO_DATE = re.compile(r"(\d{4}-\d\d-\d\d|\d{8}|\d{4}-W\d\d-\d|\d{4}W\d{3})([Tt ][\d:.,+-]+[Zz]?)?", re.ASCII)
+IN_NUMBERS: Final = frozenset("0123456789+-.eE")
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -85,6 +86,11 @@ class Formula:
         slots = [piece for piece in self.pieces if isinstance(piece, Slot)]
         sure = [slot.field in given and all(map(_takes_any, slot.formats)) for slot in slots]
         return all(sure) if self.separator is None else any(sure)
+
+    @property
+    def may_be_number(self) -> bool:
+        """False if it has text around its fields that no number has."""
+        return all(set(piece) <= IN_NUMBERS for piece in self.pieces if isinstance(piece, str))
 
     def body(self) -> Mapping[str, object]:
         """The formula as plain values: two formulas of equal bodies make the same texts."""

@@ -68,7 +68,8 @@ class DeriveRule(TargetRule):
         return (self.path[0],) if len(self.path) == 1 and asked and self.formula.is_total(sure) else ()
 
     def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
-        return "N" if self._asked is not None and self._asked[0] == "N" else "S"
+        asked = self._asked is not None and self._asked[0] == "N"
+        return "N" if asked and self.formula.may_be_number else "S"
 
     def fills(self, path: Path, item: Item) -> bool:
         return self.desired((), item).get(path) is not None
