@@ -19,6 +19,9 @@ REFUSED: Final = (
     "the credentials"
 )
 DOWN: Final = "the service or a proxy before it is not available. Try again later, or correct --endpoint-url"
+ELSEWHERE: Final = (
+    "the request was sent elsewhere, as by a proxy or for a bucket of another Region. Correct --endpoint-url or --region"
+)
 CURES: Final[Mapping[str, str]] = {  # by the reason of the error
     "UnrecognizedClientException": WRONG_KEYS,
     "InvalidClientTokenId": WRONG_KEYS,
@@ -33,6 +36,7 @@ CURES: Final[Mapping[str, str]] = {  # by the reason of the error
     "CredentialRetrievalError": "no credentials could be fetched. Correct the profile or the program that gives them",
     "AccessDenied": DENIED,
     "AccessDeniedException": DENIED,
+    **dict.fromkeys(("301", "302", "303", "307", "308", "PermanentRedirect"), ELSEWHERE),
     "401": REFUSED,
     "403": REFUSED,
     "407": REFUSED,

@@ -106,6 +106,7 @@ def refusal(code: str) -> ClientError:
         ("AccessDeniedException", "sync-rules infra iam --explain"),
         ("403", "Correct --endpoint-url, the proxy"),
         ("503", "Try again later"),
+        ("301", "Correct --endpoint-url or --region"),
     ],
 )
 def test_error_of_access_names_its_cure(code, cure):
