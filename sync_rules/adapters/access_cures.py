@@ -20,7 +20,8 @@ REFUSED: Final = (
 )
 DOWN: Final = "the service or a proxy before it is not available. Try again later, or correct --endpoint-url"
 ELSEWHERE: Final = (
-    "the request was sent elsewhere, as by a proxy or for a bucket of another Region. Correct --endpoint-url or --region"
+    "the request was sent elsewhere, as by a proxy or for a bucket of another Region. Correct --endpoint-url or "
+    "--region"
 )
 CURES: Final[Mapping[str, str]] = {  # by the reason of the error
     "UnrecognizedClientException": WRONG_KEYS,
