@@ -32,7 +32,7 @@ def test_backfill_engine_killed_and_gone_on_with_ends_as_if_left_in_peace(engine
 
 
 def test_backfill_engine_stopped_by_a_signal_saves_and_goes_on(engine, tmp_path):
-    """SIGTERM ends a backfill with exit code 1 and the way to resume; the resumed one repeats no write."""
+    """SIGTERM ends a backfill with exit code 130 and the way to resume; the resumed one repeats no write."""
     prefix = engines.unique_prefix()
     rules = rules_of(prefix)
     some = tuple(items(1_500, 2))
@@ -44,7 +44,7 @@ def test_backfill_engine_stopped_by_a_signal_saves_and_goes_on(engine, tmp_path)
     waiting(lambda: process.poll() is not None or killer.writes().total() > 50)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 1, err
+    assert process.returncode == 130, err
     summary = json.loads(out.splitlines()[-1])["summary"]
     assert not summary["done"]
     assert summary["left"] == []
