@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 from unittest.mock import patch
 
-from sync_rules.adapters.state import MemoryState
+from sync_rules.adapters.state import MemoryState, State
 from sync_rules.audit import verifier as verify
 from sync_rules.audit.findings import Finding
 from sync_rules.jobs.backfill import run as backfill_run
@@ -77,22 +77,27 @@ def began(made: Made, world: World) -> None:
     world.silent = False
 
 
+def backfill_run_of(made: Made, store: Any, failures: Any, state: State, name: str = "") -> backfill_run.BackfillRun:
+    """A backfill of all rules, as the command makes it."""
+    return backfill_run.BackfillRun(
+        Selection(made.rules, made.rules.kept),
+        store,
+        failures,
+        state,
+        {},
+        supplies=segments(made.rules, 1),
+        completes=made.rules.kept,
+        name=name,
+        sleep=lambda _seconds: None,
+    )
+
+
 def backfill(made: Made, store: Any) -> Kept:
     """A backfill of all rules. Raises DivergenceError when it does not finish. Returns what it could not do."""
     kept = Kept()
     if not made.rules.kept:
         return kept
-    run = backfill_run.BackfillRun(
-        Selection(made.rules, made.rules.kept),
-        store,
-        kept,
-        MemoryState(),
-        {},
-        supplies=segments(made.rules, 1),
-        completes=made.rules.kept,
-        name="one",
-        sleep=lambda _seconds: None,
-    )
+    run = backfill_run_of(made, store, kept, MemoryState(), name="one")
     if not run.run():
         raise DivergenceError(f"a backfill left {run.left}")
     return kept

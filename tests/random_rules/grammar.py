@@ -610,10 +610,10 @@ def made_of(text: str) -> tuple[Made | None, list[Problem]]:
     if rules is None:
         return None, errors(problems)
     loaded = compiled_file.read(compiled_file.written(rules, {}), "rules.compiled", {})
-    return Made(text, Spec(_plain(text)), loaded), []
+    return Made(text, Spec(plain_form(text)), loaded), []
 
 
-def _plain(text: str) -> Form:
+def plain_form(text: str) -> Form:
     from ruamel.yaml import YAML  # noqa: PLC0415
 
     body: Form = YAML(typ="safe", pure=False).load(text)

@@ -16,18 +16,20 @@ from typing import Any, Final
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
+from sync_rules.adapters.state import MemoryState
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Failure, Keep
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status, Transaction
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import CallMessage, Message, decode, encode
-from sync_rules.pipeline.requests import Apply, FetchCall, Host, KeepCall, Later, List, Page, Park, Read, Request
+from sync_rules.pipeline.requests import Apply, FetchCall, Host, KeepCall, Later, List, Page, Park, Read, Request, Scan
 from sync_rules.pipeline.requests import World as Ports
-from tests.random_rules.commands import DivergenceError, backfill, began
+from tests.random_rules.commands import DivergenceError, backfill, backfill_run_of, began
 from tests.random_rules.grammar import Made
 from tests.random_rules.oracle import Oracle, Verdict
 from tests.random_rules.spec import Place
+from tests.random_rules.versions import Numbers, other_version
 from tests.random_rules.workload import OPERATIONS, Application, Playground
 from tests.random_rules.world import Batch, Direct, Note, World
 from tests.simulation.choices import Choices
@@ -53,8 +55,8 @@ class Asking:
     def list(self, request: List) -> Page:
         return _ask(request)  # type: ignore[no-any-return]
 
-    def scan(self, _request: object) -> Page:
-        raise AssertionError("a handler scans nothing")
+    def scan(self, request: Scan) -> Page:
+        return _ask(request)  # type: ignore[no-any-return]
 
     def apply(self, request: Apply) -> Any:
         return _ask(request)
@@ -84,12 +86,20 @@ def _ask(request: Request) -> Any:
     return getcurrent().parent.switch(request)
 
 
+@dataclass(frozen=True)
+class Errand:
+    """A backfill that somebody runs beside the handlers."""
+
+    def described(self) -> str:
+        return "a backfill"
+
+
 @dataclass(eq=False)
 class Worker:
-    """A handler at one of its requests. `since` is when it began."""
+    """A handler, or a command, at one of its requests. `since` is when it began."""
 
     number: int
-    origin: Batch | Note
+    origin: Batch | Note | Errand
     lane: greenlet
     since: int
     request: Any = None
@@ -112,7 +122,11 @@ class History:
             playground = made.spec.known["playground", ""] = Playground(made.spec)
         self.app = Application(playground, lambda: self.world.items, self.world.past, choices.application.pick)
         self.workers: list[Worker] = []
-        self.meddled = False  # with books: only verify finds that
+        self.versions = [made]  # of the rules file; the first one is deployed in the end
+        self.numbers: list[Numbers] = []  # of each version, where they are judged
+        self.running = 0
+        self.states = MemoryState(), MemoryState()  # of the backfills of each: one that died goes on
+        self.switches = self.errands = self.touches = 0  # that are left
         self._configure()
 
     def _configure(self) -> None:
@@ -140,10 +154,8 @@ class History:
         if pick(3) == 2:  # the items of one rule alone, so that the same ones meet again and again
             of_rules = self.app.playground.of_rules
             self.app.focus = of_rules[pick(len(of_rules))] or self.app.focus
-        host = Host(lambda: self.world.now, lambda: self.world.now, nullcontext)
-        ports = Asking()
-        outside = Ports(ports, ports, ports, ports, ports, ports)
-        self.consumers = [Consumer(self.made.rules, outside, host, limits=limits) for _ in range(2)]
+        self.limits = limits
+        self._deploy()
         self.actions: list[Callable[[], bool]] = [
             *[self._work] * (8, 3, 16)[pick(3)],
             *[self._invoke] * (2, 1, 6)[pick(3)],
@@ -155,26 +167,53 @@ class History:
             *[self._operate] * (2, 1, 6)[pick(3)],
         ]
 
+    def _deploy(self) -> None:
+        """The handlers of the version that runs."""
+        host = Host(lambda: self.world.now, lambda: self.world.now, nullcontext)
+        ports = Asking()
+        outside = Ports(ports, ports, ports, ports, ports, ports)
+        rules = self.versions[self.running].rules
+        self.consumers = [Consumer(rules, outside, host, limits=self.limits) for _ in range(2)]
+
     # ---------------------------------------------------------------- the whole of it
     def begin(self) -> bool:
         """Items that are older than the rules: none, some that a backfill made right before anything happens, or some
         that one makes right only in the end, which is said.
         """
-        how = self.choices.configuration.pick(8)
+        pick = self.choices.configuration.pick
+        how = pick(12)
         if how < 4:
             began(self.made, self.world)
             return False
-        for _ in range(4 + self.app.pick(8)):
+        if how >= 8:
+            self._count(pick)
+        for _ in range((8 if self.numbers else 4) + self.app.pick(8)):
             write = self.app.insert()
             if write is not None:
                 with suppress(StoreError):
                     self.world.quietly(*write)
         self.world.unheard = list(self.world.items.items())
-        if how < 6:
+        if how < 6 or (self.numbers and pick(2)):
             self.tell(f"-- a backfill of {len(self.world.items)} items")
             self.backfilled()
-            return False
-        return bool(self.world.unheard)
+        return how >= 6 and bool(self.world.unheard)
+
+    def _count(self, pick: Callable[[int], int]) -> None:
+        """From now on nothing that counts changes, and every number is judged. Rules are deployed and rolled back."""
+        numbers = Numbers.of(self.made.spec, self.world.safety)
+        other = other_version(self.made) if numbers.shown else None
+        if other is None:
+            return
+        rule = list(self.made.spec.rules).index(numbers.shown[pick(len(numbers.shown))][0]["name"])
+        self.app.focus = self.app.playground.of_rules[rule]
+        self.versions.append(other)
+        self.numbers = [numbers, Numbers.of(other.spec, self.world.safety)]
+        self.world.safety.judge = numbers.check
+        self.operations_left = 0
+        self.possible -= {"in flight", "crash in flight"}  # a write of a version that is gone may be seen for a moment
+        self.switches, self.errands = pick(5), 1 + pick(3)
+        self.touches = 10 + pick(20)
+        self.actions += [*[self._touch] * 2, self._switch, *[self._backfill] * 2]
 
     def backfilled(self) -> None:
         """A backfill, whose failures are redriven later."""
@@ -185,6 +224,8 @@ class History:
         """Let anything happen, for a while."""
         self.world.store.lag = self.lag
         self._play(STORM_MAX_STEPS)
+        if self.running:
+            self._go_to(0)
 
     def rest(self) -> None:
         """End all faults, and let everything come to rest."""
@@ -330,11 +371,49 @@ class History:
         self._begin(Batch(old.records, old.places, first=False))
         return True
 
+    # ---------------------------------------------------------------- versions of the rules
+    def _touch(self) -> bool:
+        """The record of an item's insert is delivered."""
+        if self.calm or not self.touches or not self.world.unheard:
+            return False
+        self.touches -= 1
+        place, _ = self.world.unheard[self.app.pick(len(self.world.unheard))]
+        if place in self.world.items:
+            self.world.insert_again(place)
+        return True
+
+    def _switch(self) -> bool:
+        if self.calm or not self.switches or self.choices.schedule.pick(4):
+            return False
+        self.switches -= 1
+        self._go_to(1 - self.running)
+        return True
+
+    def _go_to(self, version: int) -> None:
+        """Another version is deployed; what works meanwhile dies."""
+        for worker in list(self.workers):
+            self._die(worker, "deployed")
+        self.running = version
+        self.tell(f"-- version {version} of the rules is deployed:\n{self.versions[version].text if version else ''}")
+        self.seen["version", "deployed"] += 1
+        self.world.safety.judge = self.numbers[version].check
+        self._deploy()
+
+    def _backfill(self) -> bool:
+        if self.calm or not self.errands or len(self.workers) >= WORKERS_MAX:
+            return False
+        self.errands -= 1
+        self._begin(Errand())
+        return True
+
     # ---------------------------------------------------------------- workers
-    def _begin(self, origin: Batch | Note) -> None:
+    def _begin(self, origin: Batch | Note | Errand) -> None:
         self.begun += 1
         consumer = self.consumers[self.begun % len(self.consumers)]
-        if isinstance(origin, Batch):
+        if isinstance(origin, Errand):
+            ports = Asking()
+            lane = greenlet(backfill_run_of(self.versions[self.running], ports, ports, self.states[self.running]).run)
+        elif isinstance(origin, Batch):
             event = {"Records": origin.records}
             lane = greenlet(lambda: consumer.handle_event(event, self._remaining_ms))
         else:
@@ -369,6 +448,9 @@ class History:
         self.workers.remove(worker)
         origin = worker.origin
         self.tell(f"worker {worker.number} is done: {answer}")
+        if isinstance(origin, Errand):
+            self.seen["errand", "done" if answer is True else "left"] += 1
+            return
         if isinstance(origin, Note):
             if answer is not None:
                 self.world.notes.append(origin)
@@ -386,7 +468,7 @@ class History:
         self._kill(worker)
         if isinstance(worker.origin, Note):
             self.world.notes.append(worker.origin)
-        else:
+        elif isinstance(worker.origin, Batch):
             self.world.streams.over(worker.origin, "", gives_up=False)
 
     def _step(self, worker: Worker) -> None:
@@ -461,6 +543,8 @@ class History:
                 replica = pick(REPLICAS) if store.lag and request.index else 0
                 store.left_out = 0 if self.calm else pick(3)
                 return store.list_from(replica, request)
+            case Scan():
+                return self.world.store.scan(request)
             case Later():
                 self.world.later(request.message, request.delay_seconds, worker.since)
             case Park():

@@ -20,6 +20,7 @@ from sync_rules.model.errors import ConditionError
 from sync_rules.model.where import Where
 from sync_rules.pipeline import reconcile
 from sync_rules.pipeline.requests import Read
+from sync_rules.rules.books import Books
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.ledger import VERSION
 from sync_rules.rules.ruleset import Rules
@@ -27,7 +28,7 @@ from tests.random_rules.grammar import made
 from tests.random_rules.history import History
 from tests.random_rules.runs import Failed, failures
 from tests.random_rules.world import World, place_of
-from tests.simulation import mutants_backfill, mutants_errands
+from tests.simulation import mutants_backfill, mutants_errands, test_two_versions
 from tests.simulation.breaking import Mutant, answered
 from tests.simulation.mutants import MUTANTS as OF_SIMULATOR
 
@@ -133,6 +134,17 @@ def unsaid_index() -> Iterator[None]:
         yield
 
 
+def mark_ignored() -> Any:
+    """Mutant: numbers are written from books that nobody has called complete."""
+    return patch.object(Books, "complete", lambda _books, mark: mark is not None)
+
+
+def mark_missing_ignored() -> Any:
+    """Mutant: books without any mark are complete."""
+    complete = Books.complete
+    return patch.object(Books, "complete", lambda books, mark: mark is None or complete(books, mark))
+
+
 OWN: Final[Mapping[str, Mutant]] = {
     "own records ignored": own_records_ignored,
     "eventually consistent source": eventual_read,
@@ -140,6 +152,14 @@ OWN: Final[Mapping[str, Mutant]] = {
     "where: a text beside a number makes all false": comparison_fails,
     "books: damage is not made anew": lambda: patch.object(TallyRule, "rebuilt", lambda *_args: None),
     "books: versions not read": versions_not_read,
+    "books: mark ignored": mark_ignored,
+    "books: no mark is a complete one": mark_missing_ignored,
+    "books: mark set too early": test_two_versions.set_too_early,
+    "books: mark read too late": test_two_versions.read_too_late,
+    "books: mark not read again": test_two_versions.not_read_again,
+    "books: mark of another fingerprint": test_two_versions.of_another_fingerprint,
+    "books: not begun before the first entry": test_two_versions.not_begun_before_the_first_entry,
+    "books: begun again meanwhile": test_two_versions.begun_again_meanwhile,
     "index: items outside are not reported": lambda: patch.object(Rules, "unlisted", lambda *_args, **_more: ()),
     "index: may leave out items": unsaid_index,
 }

@@ -197,8 +197,8 @@ def _copy(view: View, rule: Body) -> None:
             view.leave(rule, place, NOT_IN_INDEX)
             continue
         try:
-            orphaned = source is None and policy in ("delete", "restrict") and copy_holds(copy, rule, None, item)
-            if orphaned and named is not None:
+            reported = named is not None and source is None and policy in ("delete", "restrict")
+            if reported and copy_holds(copy, rule, None, item):
                 view.verdict.orphans.add((rule["name"], place))
             if rule.get("mode") == "snapshot" and any(get(item, to) is not None for _, to in copy.pairs):
                 view.leave(rule, place, HISTORY)
@@ -256,8 +256,10 @@ def _parents(view: View, rule: Body) -> None:
             if named is not None and not rule.get("sparse"):
                 view.leave(rule, place, NOT_IN_INDEX)
             continue
+        if named is None:
+            continue
         try:
-            if lets_in(rule, members.child, item) and named is not None and named not in view.items:
+            if lets_in(rule, members.child, item) and named not in view.items:
                 view.verdict.orphans.add((rule["name"], place))
         except RaisingError:
             view.leave(rule, place, "raises")
@@ -437,13 +439,6 @@ def _collect(view: View, rule: Body) -> None:
                 (wanted if fit else loose).add(element[0])
         if value is not None and kind not in value:
             view.leave(rule, place, "NotASet" if wanted else "not a set, of no edges")
-            continue
-        held = set() if value is None else set(map(_spelt, value[kind]) if kind == "NS" else value[kind])
-        if value is not None and kind not in value:
-            view.leave(rule, place, "NotASet" if wanted else "not a set, of no edges")
-        elif loose:
-            view.leave(rule, place, "ElementAmbiguous")
-        if (rule["name"], place) in view.verdict.open:
             continue
         held = set() if value is None else set(map(_spelt, value[kind]) if kind == "NS" else value[kind])
         if loose:

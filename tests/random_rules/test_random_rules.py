@@ -40,6 +40,7 @@ QUICK = (
     "no link guard", "no existence guard", "value from the image", "no pull on link change", "no push",
     "last record of an item only", "node not watched",
     "where: what cannot be evaluated is false",
+    "books: mark ignored", "books: mark set too early", "books: not begun before the first entry",
 )  # fmt: skip
 
 
@@ -99,6 +100,8 @@ def test_random_rules_race_and_cover_what_they_claim():
         ("message", "ChunkMessage"),
         ("message", "CallMessage"),
         ("message", "parked"),
+        ("version", "deployed"),
+        ("errand", "done"),
     }
     for first in range(0, 6_000, HISTORIES_PER_FILE):
         for number in (first, first + 1, first + 2):

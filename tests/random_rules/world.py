@@ -161,8 +161,16 @@ class World:
         else:
             self.items[place] = new
             self.past.setdefault(place, []).append(new)
-        if self.silent:
-            return
+        if not self.silent:
+            self._heard(key, old, new)
+
+    def insert_again(self, place: Place) -> None:
+        """The record of an insert that the stream still holds is delivered, perhaps not for the first time."""
+        self._heard(key_of(self.made, place), None, self.items[place])
+
+    def _heard(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
+        """A record of a change."""
+        place = place_of(key)
         self.clock += 1
         record = self._record(key, old, new)
         self.log.append((place, old, new, record))

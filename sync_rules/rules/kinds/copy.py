@@ -97,7 +97,7 @@ class CopyRule(LinkedRule):
         if self.snapshot and any(get(target, copy) is not None for copy in self.copies):
             return None
         source = sources[0] if sources else None
-        if source is None and self.on_delete in ("keep", "clear"):
+        if source is None and (not sources or self.on_delete in ("keep", "clear")):
             return self.without_source()
         speaks = self.where_holds(source or {}, target)
         if isinstance(speaks, Blocked):

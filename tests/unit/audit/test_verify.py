@@ -581,6 +581,26 @@ def test_verify_reports_what_is_stuck_and_leaves_it():
     assert scene.parked.failures == []
 
 
+GROUPS = """
+tables: {teams: {key: {team: S}}, tickets: {key: {ticket: S}, indexes: {by_team: {team: S}}}}
+entities: {team: {table: teams}, ticket: {table: tickets}}
+rules:
+"""
+
+
+@pytest.mark.parametrize("on_delete", ["delete", "restrict"])
+def test_verify_says_nothing_of_a_condition_on_what_names_no_parent(on_delete):
+    """Who has no parent cannot lose one, whether or not the condition can be evaluated."""
+    rule = (
+        f"{{embed: ticket, into: team.shown, limit: {{items: 9}}, where: 'length(tags) > `1`', on_delete: {on_delete}}}"
+    )
+    scene = Scene(parse_rules(f"{GROUPS}  shown: {rule}\n"))
+    scene.put("tickets", {"ticket": s("1")})
+    scene.rest()
+    assert rules_found(Run(scene)) == []
+    assert scene.parked.failures == []
+
+
 def test_verify_never_calls_parts_on_their_way_drift():
     """An edge and a child whose records are still under way are lag."""
     scene = every_kind_scene()
