@@ -27,14 +27,13 @@ from sync_rules.model.sizes import impossible
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.writes import (
     Delete,
-    Put,
     Transaction,
     Update,
     Write,
-    after,
     differences,
     misfit,
     update_of,
+    written,
 )
 from sync_rules.pipeline.decide import lost_source
 from sync_rules.pipeline.parts import read_parts
@@ -297,16 +296,7 @@ def _refused(rule: TargetRule, target: Target, paths: Desired) -> str:
     """
     if reason := misfit(target.image, paths):
         return reason
-    return impossible(rule.target.table, after(target.image, update_of(target.key, target.image, paths, ())))
-
-
-def _refused_part(part: Part, action: object, target: Found) -> str:
-    match action:
-        case Put():
-            return impossible(part.rule.target.table, action.item)
-        case Update() if isinstance(target, Mapping):
-            return impossible(part.rule.target.table, after(target, action))
-    return ""
+    return impossible(rule.target.table, written(target.image, update_of(target.key, target.image, paths, ())))
 
 
 def _differing_part(part: Part, write: Write | Blocked, target: Found, source: Found) -> Difference:
@@ -325,7 +315,8 @@ def _differing_part(part: Part, write: Write | Blocked, target: Found, source: F
         drift = Drift.MISSING if target is None else Drift.WRONG
         held = at_stake(target, last, part.rule.copies)
     tried = isinstance(write, Blocked) and write.patient
-    if not reason and (reason := _refused_part(part, last, target)):
+    image = None if isinstance(target, StoreError) else target
+    if not isinstance(write, Blocked) and (reason := impossible(part.rule.target.table, written(image, write))):
         drift, tried = Drift.STUCK, True
     repairable = drift is not Drift.STUCK
     truth = digest(whole(source))

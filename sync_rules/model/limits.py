@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -67,7 +68,7 @@ class Limits:
     """Time in which the same failure of the same rule and item is recorded once."""
 
     failures_remembered_max_items: int = 10_000
-    """Failures remembered for that, in one process."""
+    """Failures remembered for that, in one process; as many looks to come, and as many items without room."""
 
     call_max_tries: int = 8
     """Calls of a user's function for one change before a failure record is kept."""
@@ -96,10 +97,18 @@ class Limits:
 @dataclass(frozen=True)
 class Bounds:
     """The bounds of one piece of work. `may_write` is called before each write, with the target and the changes, and
-    `may_call` before the first call of a function for a change, with the item and the rule.
+    `may_call` before the first call of a function for a change, with the item and the rule. `full` are items that had
+    no room for a write: each is read as a whole before the next one.
     """
 
     limits: Limits = field(default_factory=Limits)
     out_of_time: Callable[[], bool] = lambda: False
     may_write: Callable[[ItemKey, object], bool] = lambda _key, _what: True
     may_call: Callable[[ItemKey, str], bool] = lambda _key, _rule: True
+    full: OrderedDict[ItemKey, None] = field(default_factory=OrderedDict)
+
+    def note_full(self, item: ItemKey) -> None:
+        """Note an item that has no room for a write, and forget the oldest of too many."""
+        self.full[item] = None
+        if len(self.full) > self.limits.failures_remembered_max_items:
+            self.full.popitem(last=False)

@@ -7,7 +7,8 @@ it likes ("approximately"), so an answer near the limit may be a byte or two off
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from sync_rules.model.entities import KEY_MAX_BYTES, KeyAttribute, KeyType, Table
 from sync_rules.model.items import ItemKey
@@ -17,6 +18,7 @@ from sync_rules.model.values import AttributeValue, Item
 ITEM_MAX_BYTES = 400 * 1024  # DynamoDB quota "Item size", names and values together
 ROOM_LEAST_BYTES = 16 * 1024  # a smaller item has room for any copy of up to 384 KB
 FULL_BYTES = ITEM_MAX_BYTES - ROOM_LEAST_BYTES  # a smaller one has room for any element of a set
+TOO_LARGE: Final = "ItemTooLarge"
 DOCUMENT_BYTES = 3
 ELEMENT_BYTES = 1
 
@@ -34,27 +36,40 @@ def shrank_from(old: Item | None, new: Item | None) -> int:
     return before if before >= ROOM_LEAST_BYTES and item_bytes(new) < before else 0
 
 
-def value_bytes(value: AttributeValue) -> int:
-    """The size of one value, without its name."""
+def too_large(item: Item | None) -> bool:
+    """True if DynamoDB certainly cannot hold an item: even with its numbers, whose sizes are approximations, counted
+    as small as they can be. False for None, an item of which nobody can tell.
+    """
+    return item is not None and (
+        sum(_text_bytes(name) + value_bytes(value, _digit_bytes) for name, value in item.items()) > ITEM_MAX_BYTES
+    )
+
+
+def value_bytes(value: AttributeValue, number_bytes: Callable[[str], int] | None = None) -> int:
+    """The size of one value, without its name. `number_bytes` counts numbers in another way."""
     ((kind, content),) = value.items()
+    number_bytes = number_bytes or _number_bytes
     match kind:
         case "S":
             return _text_bytes(content)
         case "N":
-            return _number_bytes(content)
+            return number_bytes(content)
         case "B":
             return len(content)
         case "M":
             return (
                 DOCUMENT_BYTES
-                + sum(ELEMENT_BYTES + _text_bytes(name) + value_bytes(inner) for name, inner in content.items())
+                + sum(
+                    ELEMENT_BYTES + _text_bytes(name) + value_bytes(inner, number_bytes)
+                    for name, inner in content.items()
+                )
             )  # fmt: skip
         case "L":
-            return DOCUMENT_BYTES + sum(ELEMENT_BYTES + value_bytes(inner) for inner in content)
+            return DOCUMENT_BYTES + sum(ELEMENT_BYTES + value_bytes(inner, number_bytes) for inner in content)
         case "SS":
             return sum(map(_text_bytes, content))
         case "NS":
-            return sum(map(_number_bytes, content))
+            return sum(map(number_bytes, content))
         case "BS":
             return sum(map(len, content))
     return 1  # BOOL and NULL
@@ -65,8 +80,12 @@ def _text_bytes(text: str) -> int:
 
 
 def _number_bytes(text: str) -> int:
+    return _digit_bytes(text) + 1 + text.startswith("-")
+
+
+def _digit_bytes(text: str) -> int:
     digits = text.lower().partition("e")[0].lstrip("+-").replace(".", "").strip("0")
-    return (len(digits) + 1) // 2 + 1 + text.startswith("-")
+    return (len(digits) + 1) // 2
 
 
 # ---------------------------------------------------------------- keys
@@ -76,11 +95,15 @@ def possible_key(key: ItemKey) -> bool:
     return all(possible({kind: value}, size) for (_, kind, value), size in sizes)
 
 
-def impossible(table: Table, item: Item) -> str:
-    """The reason why DynamoDB cannot hold this item in a table of this key and these indexes; "" if it can."""
+def impossible(table: Table, item: Item | None) -> str:
+    """The reason why DynamoDB cannot hold this item in a table of this key and these indexes; "" if it can, and for
+    None, an item of which nobody can tell.
+    """
+    if item is None:
+        return ""
     if not all(possible_row(item, index.partition, index.sort) for index in table.indexes):
         return "ValidationException"
-    return "ItemTooLarge" if item_bytes(item) > ITEM_MAX_BYTES else ""
+    return TOO_LARGE if item_bytes(item) > ITEM_MAX_BYTES else ""
 
 
 def possible_row(item: Item, partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> bool:

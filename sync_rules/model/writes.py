@@ -196,14 +196,25 @@ def update_of(
 
 
 def after(item: Item, update: Update) -> Item:
-    """The item after an update of which no path is a misfit. Elements added to a set come twice if they are there."""
+    """The item after an update of which no path is a misfit. Elements that it takes out of sets stay."""
     new = item
     for path, value in (*update.sets, *((path, None) for path in update.removes)):
         new = _with(new, path, value)
     for (name,), elements in update.adds:
         ((kind, more),) = elements.items()
-        new = {**new, name: {kind: [*new.get(name, {}).get(kind, ()), *more]}}
+        new = {**new, name: {kind: [*dict.fromkeys((*new.get(name, {}).get(kind, ()), *more))]}}
     return new
+
+
+def written(image: Item | None, write: Write | Action) -> Item | None:
+    """The target of a write after it, where `image` is the target as it was read; None where that does not tell."""
+    last = write.actions[-1] if isinstance(write, Transaction) else write
+    match last:
+        case Put():
+            return last.item
+        case Update() if image is not None:
+            return after(image, last)
+    return None
 
 
 def _with(item: Item, path: Path, value: AttributeValue | None) -> Item:

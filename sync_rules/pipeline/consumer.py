@@ -19,6 +19,7 @@ remembers items for one batch or message only.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -106,6 +107,7 @@ class Consumer:
             host.monotonic,
         )
         self._lock = host.lock()
+        self._full: OrderedDict[ItemKey, None] = OrderedDict()
 
     def handle_event(self, event: Mapping[str, Any], remaining_ms: Callable[[], int]) -> dict[str, Any]:
         """Process a stream event. Returns Lambda's partial batch response with the lowest failed sequence number.
@@ -143,7 +145,9 @@ class Consumer:
             self.world.store.forget()
 
     def _bounds(self, remaining_ms: Callable[[], int]) -> Bounds:
-        return Bounds(self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._may_write, self._may_call)
+        return Bounds(
+            self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._may_write, self._may_call, self._full
+        )
 
     def _park(self, unreadable: Sequence[Failure]) -> list[str]:
         """Keep a failure record of each unreadable record. Returns the positions of those that could not be kept."""

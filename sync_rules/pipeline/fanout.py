@@ -27,7 +27,7 @@ from sync_rules.pipeline.parts import PartLook, message_of, reconcile_parts
 from sync_rules.pipeline.reconcile import reconcile
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Later, Work
-from sync_rules.pipeline.sources import Target, read_all, slices
+from sync_rules.pipeline.sources import ALL, Target, read_all, slices
 from sync_rules.pipeline.tasks import Chunk, Pull, Push
 from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.rule import attributes_read
@@ -51,7 +51,8 @@ def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
             report.fail(Target(one.key, {}, one.rules), OUT_OF_TIME)
         return report
     unread = [one for one in pulls if one.image is None]
-    attributes = attributes_read((rule, rule.target) for one in unread for rule in one.rules)
+    looks = any(one.attempt for one in unread)  # a parked target is read as a whole: is there room in it now?
+    attributes = ALL if looks else attributes_read((rule, rule.target) for one in unread for rule in one.rules)
     images = yield from read_all((one.key for one in unread), attributes)
     targets = []
     for one in pulls:

@@ -17,8 +17,9 @@ from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.numbers import holdable, spelt, total_of
+from sync_rules.model.sizes import TOO_LARGE, too_large
 from sync_rules.model.values import AttributeValue, Item, Path
-from sync_rules.model.writes import Action, Check, Increment, Result, Status, Transaction, Update, Write
+from sync_rules.model.writes import Action, Check, Increment, Result, Status, Transaction, Update, Write, written
 from sync_rules.pipeline.bookings import TOTAL_BROKEN, addable, in_whole, increments, sayable
 from sync_rules.pipeline.books import begin
 from sync_rules.pipeline.messages import PartMessage
@@ -29,6 +30,7 @@ from sync_rules.rules.books import Books
 from sync_rules.rules.families import Part
 from sync_rules.rules.rule import Blocked
 
+NO_ROOM: Final = Blocked(TOO_LARGE)
 TRANSACTION_MAX_ACTIONS: Final = 100  # quota of TransactWriteItems
 
 
@@ -80,7 +82,8 @@ def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
         joints = joined(wanted) if attempt == 0 else [JointWrite((look,), write) for look, write in wanted]
         waiting, wrote = yield from _apply(joints, bounds, report)
         for look, blocked in stuck:
-            if blocked.patient and wrote:  # perhaps a write has unblocked it, as when two keys are swapped
+            # perhaps a write has unblocked it, as when two keys are swapped or something left a full item
+            if wrote and (blocked.patient or blocked is NO_ROOM):
                 waiting.append(look)
             else:
                 yield from _park(look, blocked, bounds, report)
@@ -108,7 +111,7 @@ def _decide(
             _fail(look, str(target if isinstance(target, StoreError) else source), report)
             continue
         meant = [
-            (replace(look, part=one), _write_for(replace(look, part=one), target, source, report))
+            (replace(look, part=one), _with_room(_write_for(replace(look, part=one), target, source, report), target))
             for one in part.rule.meant(part, target, source)
         ]
         if all(write is None for _, write in meant):
@@ -126,6 +129,12 @@ def _write_for(look: PartLook, target: Item | None, source: Item | None, report:
         report.rebuilt |= {part.rule.name} if anew is not None else set()
         write = anew or write
     return write
+
+
+def _with_room(write: Write | Blocked | None, target: Item | None) -> Write | Blocked | None:
+    """The write; blocked if it certainly makes its item too large: a refused write costs the whole item."""
+    no_room = write is not None and not isinstance(write, Blocked) and too_large(written(target, write))
+    return NO_ROOM if no_room else write
 
 
 def _sayable(

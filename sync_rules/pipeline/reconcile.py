@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Failure, Outcome
+from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
-from sync_rules.model.writes import Result, Status, differences, misfit
+from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, item_bytes, too_large
+from sync_rules.model.values import Item
+from sync_rules.model.writes import Result, Status, differences, misfit, written
 from sync_rules.pipeline.decide import (
     Changes,
     Intent,
@@ -28,9 +31,11 @@ from sync_rules.pipeline.decide import (
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, retry_parked
 from sync_rules.pipeline.requests import Park, Work, apply_writes
-from sync_rules.pipeline.sources import Sources, Target, read_sources, rounds_of, slices
+from sync_rules.pipeline.sources import Sources, Target, read_all, read_sources, rounds_of, slices
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
+
+NO_ROOM: Final = Result(Status.REJECTED, reason=TOO_LARGE)  # without a request: a refused write costs its whole item
 
 
 def reconcile(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
@@ -48,6 +53,7 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
     for _ in range(bounds.limits.source_reads_max_tries):
         if not waiting:
             return report
+        waiting = yield from _with_whole_images(waiting, bounds)
         sources = yield from read_sources(waiting, bounds)
         decisions = Decisions()
         for target in waiting:
@@ -65,6 +71,20 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
     for target in waiting:  # its source changes faster than it can be copied: let the record be delivered again
         report.fail(target, "SourceChanging")
     return report
+
+
+def _with_whole_images(targets: Sequence[Target], bounds: Bounds) -> Work[Sequence[Target]]:
+    """The targets, with whole images of those that had no room lately: of others a listing reads only a part."""
+    full = [target.key for target in targets if target.key in bounds.full and not target.attempt]
+    if not full:
+        return targets
+    images: dict[ItemKey, Item] = {}
+    for key, image in (yield from read_all(full)).items():
+        if image is not None and not isinstance(image, StoreError):
+            images[key] = image
+            if item_bytes(image) < FULL_BYTES:
+                bounds.full.pop(key, None)
+    return [replace(target, image=images.get(target.key, target.image)) for target in targets]
 
 
 # ------------------------------------------------------------------ what should happen
@@ -138,8 +158,11 @@ def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[li
     """Write. Returns the targets to decide anew, such as those whose source changed under a transaction."""
     again: list[Target] = []
     for some in slices(intents, bounds.limits.apply_max_writes):
-        results = yield from apply_writes([intent.write for intent in some], bounds)
-        for intent, result in zip(some, results, strict=True):
+        fitting = [intent for intent in some if not too_large(written(intent.target.image, intent.write))]
+        results = yield from apply_writes([intent.write for intent in fitting], bounds)
+        answers = dict(zip((intent.target.key for intent in fitting), results, strict=True))
+        for intent in some:
+            result = answers.get(intent.target.key, NO_ROOM)
             if result.status is Status.WRITTEN:
                 report.count(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
                 report.written.add(intent.target.key)
@@ -156,6 +179,8 @@ def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Wor
     if result.status is Status.FAILED:
         report.fail(target, result.reason)
     elif result.status is Status.REJECTED:
+        if result.reason == TOO_LARGE:
+            bounds.note_full(target.key)
         yield from _rejected(intent, result, bounds, report)
     elif source_changed(intent.write, result):
         return intent.target if intent.deletes else target

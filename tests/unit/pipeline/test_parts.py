@@ -13,6 +13,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.numbers import spelt, total_of
+from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
 from sync_rules.model.values import Item
 from sync_rules.model.writes import (
     Check,
@@ -272,6 +273,38 @@ def test_parts_of_a_rejected_joint_park_only_the_guilty():
     assert elements(scene, node) == {"good", "fine"}
     assert scene.parked.failures == [Failure("tags", node, "ItemTooLarge", member=bad)]
     assert scene.queue.messages == [(PartMessage("tags", node, bad, "bad", 1), 60)]
+
+
+def test_parts_without_room_cost_no_write():
+    """The element of each edge of a full node is parked without a write; one that another makes room for is put in."""
+    scene = scene_of("tags")
+    left = order("1", "left", 1)
+    scene.put("shop", ADA, left)
+    scene.rest()
+    node = scene.at("shop", "USER#1", "PROFILE")
+    room = ITEM_MAX_BYTES - item_bytes({**scene.item(node), "text": s("")})
+    scene.there("shop", {**scene.item(node), "text": s("x" * room)})
+    scene.tap.requests.clear()
+    for number in range(10):
+        scene.put("shop", order("1", f"edge{number}", 1))
+        scene.deliver()
+    assert scene.tap.writes == []
+    assert {failure.reason for failure in scene.parked.failures} == {"ItemTooLarge"}
+    scene.put("shop", {**left, "status": s("VOID")}, order("1", "new", 1))
+    scene.rest()
+    assert elements(scene, node) == {"new"}
+    assert len(scene.tap.writes) == 2
+    assert len(scene.parked.failures) == 10
+
+
+def test_a_mirror_that_is_too_large_costs_no_write():
+    """The copies of an item under a second key are parked without a write when they are too large for it."""
+    scene = scene_of("mails")
+    room = ITEM_MAX_BYTES - item_bytes(user("1", name=s(""), email=s("a@x")))
+    scene.put("shop", user("1", name=s("n" * room), email=s("a@x")))
+    scene.deliver()
+    assert scene.tap.writes == []
+    assert scene.parked.told == [("mails", "ItemTooLarge")]
 
 
 def test_parts_that_fail_are_reported_for_their_source():

@@ -10,6 +10,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Bounds, Limits
+from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Delete, Result, Status, Transaction, Update
 from sync_rules.pipeline.messages import PullMessage
@@ -465,6 +466,46 @@ def test_reconcile_a_stuck_target_has_one_chain_of_looks():
     scene.put("authors", {**ADA, "bio": s("b" * 2000)})
     scene.deliver()
     assert [message for message, _ in scene.queue.messages if isinstance(message, PullMessage)] == looks
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_reconcile_tries_a_write_without_room_once(strict):
+    """A refused write costs the whole item. However often its source changes and however often it is looked at, a full
+    item costs one write of each process, none if that only looks, and one failure record; then what has room is written.
+    """
+    (rule,) = library(strict=strict).rules.values()
+    scene = Scene(rules_of(rule))
+    full = scene.there("books", book_item("b1", "a1", text=s(FULL)))
+    for version in range(50):
+        scene.put("authors", {**ADA, "bio": s("b" * (1000 + version))})
+        scene.deliver()
+        scene.receive()
+    assert len(scene.tap.writes) == 1
+    assert scene.parked.failures == [Failure(RULE, full, "ItemTooLarge")]
+    scene.tap.requests.clear()
+    assert outcomes(scene.pull(full, attempt=1)) == {Outcome.PARKED: 1}  # in another process
+    assert scene.tap.writes == []
+    scene.put("books", book_item("b1", "a1", text=s(FULL[:-1100])))
+    scene.rest()
+    assert scene.item(full)["author_bio"] == s("b" * 1049)
+    scene.tap.requests.clear()
+    scene.put("books", book_item("b1", "a1", text=s("short")))
+    scene.rest()
+    assert scene.item(full)["author_bio"] == s("b" * 1049)
+    assert scene.consumer._full == {}
+
+
+def test_reconcile_writes_what_fits_to_the_byte():
+    """No write that fits is held back, also where numbers are smaller than the documented sum says."""
+    scene = Scene(library())
+    scene.there("authors", {**ADA, "bio": s("b")})
+    book = book_item("b1", "a1", score=n(-7))
+    room = ITEM_MAX_BYTES - item_bytes({**book, "author_name": s("Ada"), "author_bio": s("b"), "text": s("")})
+    for spare, refused in ((0, []), (1, [1]), (3, [])):  # fits; DynamoDB must tell, as -7 has 1 to 3 bytes; cannot fit
+        scene.there("books", {**book, "text": s("x" * (room + spare))})
+        scene.tap.requests.clear()
+        scene.pull(scene.at("books", "b1"), attempt=1)
+        assert [spare for _ in scene.tap.writes] == (refused or [spare] * (spare == 0))
 
 
 @pytest.mark.parametrize("strict", [False, True])
