@@ -100,6 +100,22 @@ def unbalanced(table: Table, rules: Sequence[TallyRule]) -> Work[dict[Slot, Bala
     return (yield from _added_up(table, rules, lambda slot: _bucket(slot) in uneven)) if uneven else {}
 
 
+def unsound(rules: Rules, names: frozenset[str]) -> Work[frozenset[str]]:
+    """The rules of these names with an entry that nobody can read, or a total that two looks find wrong in one way."""
+    found: set[str] = set()
+    for table, tallies in ledgers(rules, names):
+        cursor: Item | None = None
+        while True:
+            rows, cursor = yield from _page(table, tallies, cursor)
+            found |= {rule.name for rule, slot, _ in rows if slot is None}
+            if cursor is None:
+                break
+        wrong = yield from unbalanced(table, tallies)
+        off = (yield from still(table, tallies, wrong)) if wrong else {}
+        found |= {balance.rule.name for balance in off.values()}
+    return frozenset(found)
+
+
 def still(table: Table, rules: Sequence[TallyRule], found: Mapping[Slot, Balance]) -> Work[dict[Slot, Balance]]:
     """The slots that are exactly as they were: nobody is changing them."""
     again = yield from _added_up(table, rules, lambda slot: slot in found)

@@ -153,7 +153,7 @@ def waits(titles: Iterable[str], options: str = "") -> tuple[str, ...]:
     """A sentence for each rule that waits, with the command that ends it."""
     return tuple(
         f"rule {title} waits for a backfill: the numbers that it keeps are left as they are until this is done: "
-        f"sync-rules backfill --rule {title}{options}"
+        f"sync-rules backfill --rule {title}{options}, or verify --repair where that has not ended it"
         for title in sorted(frozenset(titles))
     )
 

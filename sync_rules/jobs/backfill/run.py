@@ -20,6 +20,7 @@ from uuid import uuid4
 from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.metered import MeteredStore
 from sync_rules.adapters.state import Body, State
+from sync_rules.audit.ledger_balance import unsound
 from sync_rules.jobs.backfill.page import Pages, Selection, Supply
 from sync_rules.jobs.backfill.progress import HEAD, UNREADABLE, Position, Totals, next_position, start_of, unfinished
 from sync_rules.jobs.backfill.segments import Supplies
@@ -204,11 +205,15 @@ class BackfillRun:
             self._begun = self._of_books(begin_all(self.selection.rules, names))
 
     def _finish_books(self) -> None:
-        """Complete the books of which every child was looked at in this round. Raises StoreError."""
+        """Complete the books of which every child was looked at in this round, unless somebody else wrote to them:
+        `verify --repair` then makes them right, and completes them. Raises StoreError.
+        """
         failed = self._round.rules_with(Outcome.FAILED)
         begun = {name: number for name, number in self._begun.items() if name not in failed}
         if begun:
-            self._of_books(finish_all(self.selection.rules, begun))
+            off = self._of_books(unsound(self.selection.rules, frozenset(begun)))
+            sound = {name: number for name, number in begun.items() if name not in off}
+            self._of_books(finish_all(self.selection.rules, sound))
 
     def _of_books(self, work: Work[T]) -> T:
         store = MeteredStore(self.store, self.selection.rules.tables, self.before_write, self.budget)

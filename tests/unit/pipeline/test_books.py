@@ -22,7 +22,7 @@ from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.books import TAKEN, begin, books_of, finish, finish_empty, waiting
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import Apply, Read, Scan
+from sync_rules.pipeline.requests import Apply, Read, Scan, run_work
 from sync_rules.rules import fingerprints
 from sync_rules.rules.books import Books
 from tests.support.builders import m, n, s
@@ -377,6 +377,29 @@ def test_a_backfill_that_dies_anywhere_and_goes_on_ends_with_the_right_number():
             return
         assert number_of(scene, user) == n(26), at
     pytest.fail("a backfill of 27 items makes fewer requests")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"PK": s("orders/L/07"), "SK": s("-"), "n": s("x")},  # an entry that nobody can read
+        {"PK": s("orders/T/u"), "SK": s("-"), "n": n(5), "v": n(1)},  # a total of no entry
+    ],
+    ids=["entry", "total"],
+)
+def test_books_that_somebody_else_wrote_to_are_not_completed_by_a_backfill(damage):
+    """A right number is not lowered or raised: the rule waits until a repair has made the books right."""
+    scene, user = shop(COUNT, stands=n(26))
+    scene.there("ledger", damage)
+    backfill(scene)
+    scene.rest()
+    assert number_of(scene, user) == n(26)
+    assert [rule.title for rule in run_work(waiting(scene.rules), scene.world)] == ["orders"]
+    scene.there("orders", order(27))
+    verified(scene, repair=True)
+    scene.rest()
+    assert number_of(scene, user) == n(27)
+    assert not run_work(waiting(scene.rules), scene.world)
 
 
 def verified(scene: Scene, **options) -> Verifier:
