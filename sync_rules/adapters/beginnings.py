@@ -225,11 +225,11 @@ def deployed_ms(endpoint_url: str | None = None) -> int:
         answer = aws.ask(aws.retrying(), f"function {name}", ask, FunctionName=name)
         return int(datetime.fromisoformat(answer["LastModified"]).timestamp() * SECOND_MS)
     except StoreError as error:
+        if error.reason == "AccessDeniedException":
+            needed = "allow lambda:GetFunctionConfiguration on it"
+            raise UserError(f"function {name} asks since when its rules are deployed: {needed}") from error
         if endpoint_url:
             return now_ms()
-        if error.reason != "AccessDeniedException":
-            raise
-        needed = "allow lambda:GetFunctionConfiguration on it"
-        raise UserError(f"function {name} asks since when its rules are deployed: {needed}") from error
+        raise
     except (KeyError, ValueError):
         return now_ms()

@@ -49,23 +49,12 @@ def utc_now() -> datetime:
 
 
 class _Queue:
-    """A queue by its URL, and calls to it that are retried. `on_small` is called once with a sentence, when a message
-    finds that the queue takes only smaller ones than SQS does.
-    """
+    """A queue by its URL, and calls to it that are retried."""
 
-    def __init__(
-        self,
-        client: SQSClient,
-        queue_url: str,
-        *,
-        retrying: Retrying | None = None,
-        on_small: Callable[[str], object] = lambda _words: None,
-    ) -> None:
+    def __init__(self, client: SQSClient, queue_url: str, *, retrying: Retrying | None = None) -> None:
         self._client = client
         self._queue_url = queue_url
         self._retrying = retrying or aws.retrying()
-        self._on_small = on_small
-        self._max_bytes: int | None = None
 
     @property
     def name(self) -> str:
@@ -78,6 +67,38 @@ class _Queue:
         if size > most:
             raise StoreError(TOO_LARGE, f"{size} bytes, and queue {self.name} takes {most}")
         self._call(self._client.send_message, MessageBody=body, DelaySeconds=delay_seconds)
+
+    def _takes(self) -> int:
+        """The size of the largest message that the queue takes. A queue of failure records, which have a few kilobytes,
+        is not asked.
+        """
+        return MESSAGE_MAX_BYTES
+
+    def _call(self, call: Callable[..., Any], **parameters: Any) -> Any:
+        return aws.ask(self._retrying, f"queue {self.name}", call, QueueUrl=self._queue_url, **parameters)
+
+
+class SqsQueue(_Queue):
+    """Messages for later on a standard queue. A delay longer than SQS allows is shortened: a look may come early.
+
+    `on_small` is called once with a sentence, when a message finds that the queue takes less than SQS does.
+    """
+
+    def __init__(
+        self,
+        client: SQSClient,
+        queue_url: str,
+        *,
+        retrying: Retrying | None = None,
+        on_small: Callable[[str], object] = lambda _words: None,
+    ) -> None:
+        super().__init__(client, queue_url, retrying=retrying)
+        self._on_small = on_small
+        self._max_bytes: int | None = None
+
+    def send(self, message: Message, delay_seconds: int) -> None:
+        """Returns once SQS has the message. Raises StoreError, MessageTooLarge among others."""
+        self._send(encode(message), min(delay_seconds, DELAY_MAX_SECONDS))
 
     def _takes(self) -> int:
         """The size of the largest message that the queue takes; that of SQS where the queue may not be asked."""
@@ -95,17 +116,6 @@ class _Queue:
                     f" {MESSAGE_MAX_BYTES:,}: raise its MaximumMessageSize, or large fan-outs may fail"
                 )
         return self._max_bytes
-
-    def _call(self, call: Callable[..., Any], **parameters: Any) -> Any:
-        return aws.ask(self._retrying, f"queue {self.name}", call, QueueUrl=self._queue_url, **parameters)
-
-
-class SqsQueue(_Queue):
-    """Messages for later on a standard queue. A delay longer than SQS allows is shortened: a look may come early."""
-
-    def send(self, message: Message, delay_seconds: int) -> None:
-        """Returns once SQS has the message. Raises StoreError, MessageTooLarge among others."""
-        self._send(encode(message), min(delay_seconds, DELAY_MAX_SECONDS))
 
 
 class SqsFailures(_Queue):

@@ -125,6 +125,7 @@ ABOUT: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "StreamArn": lambda p: str(p["StreamArn"]),
     "QueueUrl": lambda p: arn("sqs", p["QueueUrl"].rpartition("/")[2]),
     "Bucket": _object,
+    "FunctionName": lambda p: arn("lambda", f"function:{p['FunctionName']}"),
 }
 
 
@@ -135,7 +136,8 @@ def table_arn(name: str) -> str:
 
 def refusal(service: str, operation: str, role: str, pair: Pair) -> ClientError:
     """The error that a service answers with."""
-    code, status = ("AccessDeniedException", 400) if service == "dynamodb" else ("AccessDenied", 403)
+    status = 400 if service == "dynamodb" else 403
+    code = "AccessDeniedException" if service in ("dynamodb", "lambda") else "AccessDenied"
     message = f"User: {role} is not authorized to perform: {pair[0]} on resource: {pair[1]}"
     answer = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(answer, operation)  # type: ignore[arg-type]

@@ -20,7 +20,9 @@ from botocore.exceptions import ClientError
 
 from handlers import backfill, fanout, redrive, stream, verify
 from sync_rules.adapters import aws
+from sync_rules.adapters.beginnings import FUNCTION_NAME
 from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.kept_calls import CallsInBucket
 from sync_rules.adapters.streams import as_event_record
 from sync_rules.deploy.deployment import deployment_of, logical
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY
@@ -90,7 +92,7 @@ class StoppedError(Exception):
 class Story:
     """Some rules, the items first put, and then changes, with deleted items as keys in `gone`.
 
-    One item cannot take its copy, so that it is parked. `rules` is one rule, or a whole file as JSON.
+    One item cannot take its copy, so that it is parked, or cannot be told to a function. `rules` is one rule, or a whole file as JSON.
     """
 
     rules: str
@@ -110,7 +112,8 @@ def _key(item: Item, *names: str) -> Item:
 
 USERS_GONE = {"users": [_key(USER, "user_id")]}
 ORDER_GONE = {"orders": [_key(ORDERS[0], "user_id", "order_id")]}
-STUCK_ORDER = {"user_id": s("1"), "order_id": s("c"), "total": s("many"), "meta": s("no map")}
+# A message about this order is larger than what every queue takes: the queue is asked what it takes.
+STUCK_ORDER = {"user_id": s("1"), "order_id": s("c" * 1_024), "total": s("many"), "meta": s("no map")}
 STUCK_USER = {**OTHER, "meta": s("no map")}
 BASE = {"users": [USER, OTHER], "orders": [*ORDERS, STUCK_ORDER, {**ORDERS[0], "user_id": s("2")}]}
 STUCK = {"users": [USER, STUCK_USER], "orders": ORDERS}
@@ -168,9 +171,9 @@ STORIES = {
     ),
     "archive": Story("{archive: order, when: deleted, into: 's3://${PREFIX}kept/orders/'}", {"orders": ORDERS}, gone=ORDER_GONE),
     "call": Story(
-        f"{{call: {__name__}.told, on: order, when: [created]}}",
+        f"{{call: {__name__}.told, on: order, when: [created], where: 'abs(total) >= `0`', since: horizon}}",
         {"orders": [*ORDERS, {"user_id": s("1"), "order_id": s("d"), "total": n(0)}]},
-        {"orders": [{"user_id": s("1"), "order_id": s("e"), "total": n(1)}]},
+        {"orders": [{"user_id": s("1"), "order_id": s("e"), "total": n(1)}, STUCK_ORDER]},
     ),
 }  # fmt: skip
 
@@ -180,8 +183,8 @@ class Stack:
 
     def __init__(self, url: str) -> None:
         self.url, self.prefix = url, engines.unique_prefix()
-        self.dynamodb, self.streams, self.sqs, self.s3 = (
-            aws.dynamodb(url), aws.dynamodbstreams(url), aws.sqs(url), aws.s3(url),
+        self.dynamodb, self.streams, self.sqs, self.s3, self.lambdas = (
+            aws.dynamodb(url), aws.dynamodbstreams(url), aws.sqs(url), aws.s3(url), aws.lambdas(url),
         )  # fmt: skip
         self.bucket, self.state = self.prefix + "bucket", self.prefix + "state"
         self.s3.create_bucket(Bucket=self.bucket)
@@ -201,9 +204,14 @@ class Stack:
         queues = {f"{name}.Arn": arn("sqs", self.prefix + name) for name in QUEUES}
         return {
             "AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT,
-            "Bucket": self.bucket, "Bucket.Arn": f"arn:aws:s3:::{self.bucket}",
+            "AWS::StackName": "stack", "Bucket": self.bucket, "Bucket.Arn": f"arn:aws:s3:::{self.bucket}",
             "StateTable.Arn": arn("dynamodb", f"table/{self.state}"), **logs, **queues,
         }  # fmt: skip
+
+    def forget(self) -> None:
+        """Empty the state table: nothing was called yet, and no beginning is noted."""
+        for item in self.dynamodb.scan(TableName=self.state)["Items"]:
+            self.dynamodb.delete_item(TableName=self.state, Key=_key(item, "id"))
 
     def environment(self) -> dict[str, str]:
         """The functions' variables, without those of the rules."""
@@ -227,7 +235,8 @@ class Account:
     """One story: its tables, its functions, and what they may do."""
 
     def __init__(self, stack: Stack, story: Story, folder: Path, environ: Callable[[str, str], object]) -> None:
-        self.stack, self.story, self.prefix = stack, story, engines.unique_prefix()
+        self.stack, self.story, self.prefix, self.environ = stack, story, engines.unique_prefix(), environ
+        stack.forget()
         file = folder / "rules.yaml"
         file.write_text(story.text)
         deployment = deployment_of(file)
@@ -271,8 +280,9 @@ class Account:
     def run(self, function: str) -> str:
         """Do all that a function does in this story, in its role. Gives what it said; raises what it raises."""
         start_cold()
+        self.environ(FUNCTION_NAME, f"stack-{function}-AB12")
         said = io.StringIO()
-        clients = (self.stack.dynamodb, self.stack.streams, self.stack.sqs, self.stack.s3)
+        clients = (self.stack.dynamodb, self.stack.streams, self.stack.sqs, self.stack.s3, self.stack.lambdas)
         with redirect_stdout(said), self.guard.watching(*clients), self.guard.acting(role_of(function)):
             try:
                 self._logs(function)
@@ -302,6 +312,17 @@ class Account:
         for item in items:
             self.stack.dynamodb.put_item(TableName=self.prefix + table, Item=item)
         return [self._change(table, item, item) for item in items]
+
+    def messages_of(self, changes: list[Change]) -> Iterator[Message]:
+        """Messages that ask for all that these changes ask for, each by itself; the change of a call is also in the
+        bucket.
+        """
+        bucket = CallsInBucket(lambda: self.stack.s3, self.stack.bucket)
+        for message in messages_of(changes, self.rules):
+            yield message
+            if isinstance(message, CallMessage):
+                with self.guard.acting(""):
+                    yield message.kept_at(bucket.keep_call(message))
 
     def disorder(self) -> list[Change]:
         """Make work for verify and backfill: changes without records, deleted sources, whole items put without their
@@ -385,7 +406,7 @@ class Account:
         for first in (True, False):
             with self.guard.acting(""):
                 changes = self.changes(first=first)
-            messages = [encode(message) for message in messages_of(changes, self.rules)]
+            messages = [encode(message) for message in self.messages_of(changes)]
             self._done(fanout.handler(_received(messages), context()))
         url = self.stack.queues["FanoutQueue"]
         with self.guard.acting(""):
@@ -428,9 +449,10 @@ class Account:
         for found in stack.s3.list_objects_v2(Bucket=stack.bucket, Prefix="aws/lambda/").get("Contents", ()):
             stack.s3.delete_object(Bucket=stack.bucket, Key=found["Key"])
         changes = self.disorder()
+        stack.forget()  # as a new rule finds it, whose first function is the redrive
         bodies: list[dict[str, Any]] = [{"payload": json.dumps({"Records": self.poll()})}]
         for one in changes:
-            for message in messages_of([one], self.rules):
+            for message in self.messages_of([one]):
                 stack.sqs.send_message(QueueUrl=letters, MessageBody=encode(message))
         bodies += [{"DDBStreamBatchInfo": span} for span in self.spans()]
         for number, body in enumerate(bodies):

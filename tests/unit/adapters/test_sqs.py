@@ -137,6 +137,14 @@ def test_queue_that_takes_less_than_sqs_is_told(client, allowed, monkeypatch):
     assert [words.split(" bytes")[0] for words in told] == ["queue small takes messages of up to 4,096"] * allowed
 
 
+def test_queue_of_failures_is_not_asked_what_it_takes(client, queue_url, monkeypatch):
+    """A failure record of long keys is sent with the permission to send alone."""
+    monkeypatch.setattr(client, "get_queue_attributes", Mock(side_effect=AssertionError))
+    values = (("PK", "S", "p" * 2_048), ("SK", "S", "s" * 1_024))
+    SqsFailures(client, queue_url).park(Failure("rule", ItemKey("shop", values), "Failed"))
+    assert len(received(client, queue_url)) == 1
+
+
 # ---------------------------------------------------------------- as a place
 @pytest.fixture
 def place(client, queue_url, monkeypatch):
