@@ -32,7 +32,7 @@ def within(seconds: float, function: Callable[[], object]) -> None:
 
 
 def _interrupted(seconds: float, function: Callable[[], object]) -> None:
-    armed = True
+    armed = False
     ended = False
 
     def interrupt(_number: int, _frame: object) -> None:
@@ -40,15 +40,19 @@ def _interrupted(seconds: float, function: Callable[[], object]) -> None:
             raise _InterruptError
 
     began = time.monotonic()
+    left, interval = signal.getitimer(signal.ITIMER_REAL)
     handler = signal.signal(signal.SIGALRM, interrupt)
-    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
     try:
-        function()
-        ended = True
+        try:  # the alarm may also ring on the way in or out: all that runs while it is armed is inside
+            armed = True
+            signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
+            function()
+            ended = True
+        finally:
+            armed = False
     except _InterruptError:
-        pass
-    finally:
         armed = False
+    finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
         if left:  # somebody else's timer goes on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -80,3 +81,47 @@ def test_time_limit_leaves_timers_and_handlers_as_they_were():
     finally:
         signal.setitimer(signal.ITIMER_REAL, *old)
         signal.signal(signal.SIGALRM, before)
+
+
+def rings_at(place: int) -> tuple[str, bool]:
+    """Let the alarm ring before one line of the limit; the outcome, and if it rang."""
+    lines, rang, traced = 0, False, sys.gettrace()
+
+    def trace(frame, event, _):
+        nonlocal lines, rang
+        if frame.f_code.co_name != "_interrupted":
+            return None
+        if event == "line" and signal.getsignal(signal.SIGALRM) is not nobody:
+            lines += 1
+            if lines == place:
+                rang = True
+                signal.raise_signal(signal.SIGALRM)
+        return trace
+
+    sys.settrace(trace)
+    try:
+        within(LONG_SECONDS, lambda: None)
+    except TimeLimitError:
+        return "late", rang
+    finally:
+        sys.settrace(traced)
+    return "ended", rang
+
+
+def nobody(*_):
+    """The handler of somebody else."""
+
+
+def test_time_limit_may_be_over_at_any_line():
+    """Whenever the alarm rings, the function ended or was late; no timer is left, and the handler is as before."""
+    before, seen = signal.signal(signal.SIGALRM, nobody), []
+    others = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        while not seen or seen[-1][1]:
+            seen.append(rings_at(len(seen) + 1))
+            assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+            assert signal.getsignal(signal.SIGALRM) is nobody
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *others)
+        signal.signal(signal.SIGALRM, before)
+    assert {outcome for outcome, _ in seen} == {"ended", "late"}
