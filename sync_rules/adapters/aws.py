@@ -29,7 +29,7 @@ from botocore.exceptions import (
     NoCredentialsError,
 )
 from botocore.exceptions import ConnectionError as BotoConnectionError
-from botocore.parsers import ResponseParserError
+from botocore.parsers import ResponseParserError, ResponseParserFactory
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -72,7 +72,6 @@ NO_CREDENTIALS: Final = "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCES
 LOCAL_REGION: Final = "us-east-1"
 LOCAL_CREDENTIALS: Final = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 
-_session = cache(boto3.session.Session)  # reads configuration and credentials once for all clients
 _session_lock = Lock()  # a session is not thread-safe
 
 
@@ -151,14 +150,43 @@ _embedded: set[str] = set()
 
 
 @cache
+def _session() -> boto3.session.Session:
+    """The session of all clients of AWS: it reads configuration and credentials once."""
+    return boto3.session.Session(botocore_session=_core())
+
+
+@cache
 def _local_session() -> boto3.session.Session:
     """A session for emulators on this machine: it finds what the user gave by variables or files. A role of the machine
     is not given by the user, is looked for in the network, and has no business in an emulator.
     """
-    core = botocore.session.Session()
+    core = _core()
     for role in ("container-role", "iam-role"):
         core.get_component("credential_provider").remove(role)
     return boto3.session.Session(botocore_session=core)
+
+
+def _core() -> botocore.session.Session:
+    core = botocore.session.Session()
+    core.register_component("response_parser_factory", _Parsers())
+    return core
+
+
+class _Parsers(ResponseParserFactory):
+    """Parsers of botocore that take an answer of another form for no answer: they fail in many ways."""
+
+    def create_parser(self, protocol_name: str) -> Any:
+        parser = super().create_parser(protocol_name)
+        parse = parser.parse
+
+        def parse_or_refuse(response: Any, shape: Any) -> Any:
+            try:
+                return parse(response, shape)
+            except (TypeError, AttributeError, ValueError, LookupError, RecursionError) as error:
+                raise ResponseParserError(f"the answer has another form ({type(error).__name__})") from error
+
+        parser.parse = parse_or_refuse  # type: ignore[method-assign]
+        return parser
 
 
 def _local_defaults(session: boto3.session.Session, region: str | None, *, embedded: bool) -> dict[str, str | None]:
@@ -207,14 +235,16 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     return client
 
 
-# What every answer to an operation has. A proxy, a portal or another program may answer 200 to anything.
+# What every answer to an operation has: paths of names, separated by blanks. A proxy, a portal or another program may
+# answer 200 to anything.
 REQUIRED: Final[Mapping[str, Mapping[str, str]]] = {
     "dynamodb": {
-        "DescribeTable": "Table", "ListTables": "TableNames", "Query": "Items", "Scan": "Items",
+        "DescribeTable": "Table.TableName Table.KeySchema Table.AttributeDefinitions",
+        "ListTables": "TableNames", "Query": "Items", "Scan": "Items",
         "BatchGetItem": "Responses", "BatchExecuteStatement": "Responses",
     },
     "dynamodbstreams": {
-        "DescribeStream": "StreamDescription", "GetRecords": "Records", "GetShardIterator": "ShardIterator",
+        "DescribeStream": "StreamDescription.Shards", "GetRecords": "Records", "GetShardIterator": "ShardIterator",
         "ListStreams": "Streams",
     },
     "sqs": {"SendMessage": "MessageId", "GetQueueAttributes": "Attributes"},
@@ -233,12 +263,48 @@ def _require_answers(client: Any, service: str) -> None:
             raise ResponseParserError("the answer is no JSON object")
 
     def require_member(http_response: Any, parsed: dict[str, Any], model: Any, **_: Any) -> None:
-        name = REQUIRED[service].get(model.name)
-        if http_response.status_code == HTTP_OK and name is not None and name not in parsed:
-            raise ResponseParserError(f"the answer to {model.name} has no {name}")
+        if http_response.status_code != HTTP_OK or model.output_shape is None:
+            return
+        if not _has_form(parsed, model.output_shape):
+            raise ResponseParserError(f"the answer to {model.name} has another form")
+        for path in REQUIRED[service].get(model.name, "").split():
+            found: Any = parsed
+            for name in path.split("."):
+                found = (found or {}).get(name)
+            if found is None:
+                raise ResponseParserError(f"the answer to {model.name} has no {path}")
 
     client.meta.events.register_first(f"before-parse.{service}", require_json)
     client.meta.events.register_last(f"after-call.{service}", require_member)
+
+
+FORMS: Final[Mapping[str, type[Any]]] = {
+    "structure": dict,
+    "map": dict,
+    "list": list,
+    "string": str,
+    "integer": int,
+    "long": int,
+}
+ITEM: Final = "AttributeMap"  # an item, whose values are not looked at: there are too many
+
+
+def _has_form(value: Any, shape: Any) -> bool:
+    """True if a part of an answer has the form that the service's model gives it; what is missing has it."""
+    if value is None:
+        return True
+    form = FORMS.get(shape.type_name)
+    if form is not None and not isinstance(value, form):
+        return False
+    match shape.type_name:
+        case "structure":
+            members = shape.members
+            return all(_has_form(one, members[name]) for name, one in value.items() if name in members)
+        case "list":
+            return all(_has_form(one, shape.member) for one in value)
+        case "map" if shape.name != ITEM:
+            return all(_has_form(one, shape.value) for one in value.values())
+    return True
 
 
 # ---------------------------------------------------------------- errors
