@@ -66,7 +66,7 @@ def blind() -> Iterator[None]:
     original = verifier.repair
     with remembered() as found:
 
-        def repair(drifted: Any, rules: Any) -> Work:
+        def repair(drifted: Any, rules: Any, **more: Any) -> Work:
             mine = [one for one in drifted if (one.rule, one.target) in found]
             for one in mine:
                 update = update_of(one.target, *found[one.rule, one.target], ())
@@ -105,12 +105,12 @@ def creating() -> Iterator[None]:
                     comparison.different.append(one)
             return comparison
 
-        def repair(drifted: Any, rules: Any) -> Work:
+        def repair(drifted: Any, rules: Any, **more: Any) -> Work:
             for one in drifted:
                 if (one.rule, one.target) in found and (yield Read((one.target,))) == (None,):
                     update = update_of(one.target, *found[one.rule, one.target], ())
                     yield Apply((replace(update, guard=ALWAYS),))
-            return (yield from original(drifted, rules))
+            return (yield from original(drifted, rules, **more))
 
         with patch.object(verifier, "look_again", gone_too), patch.object(verifier, "repair", repair):
             yield
@@ -146,11 +146,11 @@ def orphans_deleted() -> Iterator[None]:
     """A repair deletes what has lost its source."""
     original = verifier.repair
 
-    def repair(drifted: Any, rules: Any) -> Work:
+    def repair(drifted: Any, rules: Any, **more: Any) -> Work:
         for one in drifted:
             if one.drift is Drift.ORPHAN and not one.repairable:
                 yield Apply((Transaction((Delete(one.target, (target_exists(one.target),)),)),))
-        return (yield from original(drifted, rules))
+        return (yield from original(drifted, rules, **more))
 
     with patch.object(verifier, "repair", repair):
         yield
@@ -168,9 +168,9 @@ def never_added_up(_table: Any, _rules: Any) -> Work:
     yield
 
 
-def nothing_mended(drifted: Any, _rules: Any) -> Work:
+def nothing_mended(drifted: Any, _rules: Any, **_more: Any) -> Work:
     """A repair says that it is done."""
-    return frozenset()
+    return verifier.Repair(frozenset(), frozenset())
     yield
 
 
