@@ -7,7 +7,7 @@ can be read by their owner only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -93,7 +93,8 @@ class CallsInFolder:
         name = name_of(message)
         path = self._folder / name
         try:
-            path.parent.mkdir(mode=OWNER_ONLY | 0o100, parents=True, exist_ok=True)
+            for folder in (self._folder, path.parent):  # the mode is for the last folder of a path only
+                folder.mkdir(mode=OWNER_ONLY | 0o100, parents=True, exist_ok=True)
             with replacing(path) as file:
                 file.write(text_of(message).encode())
         except OSError as error:
@@ -101,14 +102,28 @@ class CallsInFolder:
         return name
 
     def fetch_call(self, place: str) -> CallMessage:
+        for path in self._files(place):
+            try:
+                return read(path.read_text(encoding="utf-8"), place)
+            except OSError as error:
+                raise StoreError("FileNotRead", f"{path}: {error.strerror}") from error
+        raise StoreError(GONE, f"there is no file {place} in {', '.join(map(str, self._folders))}")
+
+    def remove(self, places: Iterable[str]) -> None:
+        """Remove the files of calls that nobody needs any more. Raises StoreError. Places of a bucket are left."""
+        for place in places:
+            for path in self._files(place):
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    raise StoreError("FileNotRemoved", f"{path}: {error.strerror}") from error
+
+    def _files(self, place: str) -> Iterator[Path]:
+        """The files of a place that there are. None is outside the folders, whatever the place says."""
         for folder in self._folders:
             path = (folder / place).resolve()
             if path.is_relative_to(folder.resolve()) and path.is_file():
-                try:
-                    return read(path.read_text(encoding="utf-8"), place)
-                except OSError as error:
-                    raise StoreError("FileNotRead", f"{path}: {error.strerror}") from error
-        raise StoreError(GONE, f"there is no file {place} in {', '.join(map(str, self._folders))}")
+                yield path
 
 
 class CallsAnywhere:

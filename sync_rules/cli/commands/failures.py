@@ -17,6 +17,7 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.failure_log import FailedLines
+from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.adapters.s3 import OnFailureObjects, parse_place
 from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require_queue_url
 from sync_rules.cli import options as opt
@@ -28,7 +29,7 @@ from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, Group, grouped, read_entry
-from sync_rules.pipeline.failure_records import time_text, visible
+from sync_rules.pipeline.failure_records import FailureRecord, time_text, visible
 from sync_rules.rules.ruleset import Rules
 
 
@@ -41,6 +42,10 @@ class Places:
     buckets: list[str] = field(default_factory=list)
     endpoint_url: str | None = None
     region: str | None = None
+
+    def kept_calls(self) -> CallsInFolder:
+        """The calls that are kept beside the files."""
+        return CallsInFolder(Files.calls_of(Files.failures), [Files.calls_of(path) for path in self.files])
 
     def places(self, *, peek: bool = False) -> list[FailureStore]:
         """Open the places. Raises UserError for one that is no such place."""
@@ -130,16 +135,19 @@ def _dropped(given: Places, rules: Rules, only: frozenset[str] | None, *, as_jso
     """Remove the failure records and messages of rules that no longer exist, and print how many of which."""
     places = given.places()
     dropped: Counter[str] = Counter()
+    calls: set[str] = set()
     try:
         for place in places:
             for entry, body in _wanted([place], only):
                 names = None if isinstance(body, RecordError) else names_of(body)
                 if names is not None and is_gone(names, rules):
                     place.remove(entry)
+                    calls |= {body.call} if isinstance(body, FailureRecord) and body.call else set()
                     dropped[", ".join(sorted(names))] += 1
     finally:
         for place in places:
             place.close()
+    given.kept_calls().remove(calls)
     for name, count in sorted(dropped.items()):
         print(json.dumps({"dropped": name, "count": count}) if as_json else visible(f"dropped: {count:,} of {name}"))
     if not dropped and not as_json:

@@ -110,10 +110,8 @@ def redrive(
         client = aws.dynamodb(endpoint_url, region)
         store = within_budget(DynamoStore(client, rules.tables), rules.tables)
         recorded = FailureLog(failures, wall_clock_ms)
-        kept = CallsAnywhere(
-            CallsInBucket(lambda: aws.s3(endpoint_url, region)),
-            CallsInFolder(Files.calls_of(failures), [Files.calls_of(path) for path in file or ()]),
-        )
+        folder = CallsInFolder(Files.calls_of(failures), [Files.calls_of(path) for path in file or ()])
+        kept = CallsAnywhere(CallsInBucket(lambda: aws.s3(endpoint_url, region)), folder)
         world = World(store, DroppingQueue(), recorded, kept=kept)
         if not dry_run:
             chosen = rules.titled(only)
@@ -146,6 +144,7 @@ def redrive(
             else:
                 redriver.take(place)
         redriver.rest()
+    folder.remove(redriver.called())  # now that no failure record names them
     tally = redriver.tally
     print(json.dumps(asdict(tally)) if as_json else summary(tally, failures, dry_run=dry_run))
     return 1 if tally.again or tally.unreadable else 0

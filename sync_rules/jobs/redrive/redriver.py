@@ -148,6 +148,8 @@ class Redriver:
 
     def __post_init__(self) -> None:
         self.tally = RedriveCounts()
+        self._called: set[str] = set()
+        self._uncalled: set[str] = set()
         self._rules = self.rules.titled(self.only)  # to retry by
         failures = RecordsNew(self.world.failures, self.rules, self.tally)
         alone = KeptAlready(self.world.kept)
@@ -313,13 +315,21 @@ class Redriver:
                 self._leave(opened, opened.reason, unreadable=opened.unreadable)
             elif opened.whole:
                 opened.place.remove(opened.entry)
+                if isinstance(opened.body, FailureRecord) and opened.body.call:
+                    self._called.add(opened.body.call)
                 self.tally.done += 1
             else:
                 self.tally.kept += 1
         except StoreError as error:
             self._leave(opened, f"done, but not removed: {error}")
 
+    def called(self) -> set[str]:
+        """The places of kept calls that no failure record needs any more, once the places of the entries are closed."""
+        return self._called - self._uncalled
+
     def _leave(self, opened: OpenEntry, reason: str, *, unreadable: bool = False) -> None:
+        if isinstance(opened.body, FailureRecord):
+            self._uncalled.add(opened.body.call)
         self.on_left(LeftEntry(opened.entry.where, described(opened.body), reason, unreadable))
         if unreadable:
             self.tally.unreadable += 1

@@ -57,14 +57,15 @@ def test_kept_calls_that_are_gone_are_named(kept):
 def test_kept_calls_in_a_folder_are_for_their_owner(tmp_path):
     """Nobody else may read what holds values, and a place leads to no other file of the machine."""
     place = CallsInFolder(tmp_path / "calls").keep_call(CALL)
-    modes = [
-        stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "calls" / place, (tmp_path / "calls" / place).parent)
-    ]
-    assert modes == [0o600, 0o700]
+    file = tmp_path / "calls" / place
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent, tmp_path / "calls")]
+    assert modes == [0o600, 0o700, 0o700]
     secret = tmp_path / "secret.json"
     (tmp_path / "calls" / place).rename(secret)
     with pytest.raises(StoreError, match="CallNotKept"):
         CallsInFolder(tmp_path / "calls").fetch_call("../secret.json")
+    CallsInFolder(tmp_path / "calls").remove(["../secret.json", "s3://kept/calls/x.json"])
+    assert secret.exists()
 
 
 def test_kept_calls_are_read_wherever_they_are(client, tmp_path):

@@ -10,14 +10,15 @@ import pytest
 from moto import mock_aws
 
 from sync_rules.adapters import aws, sqs
+from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.cli import main
 from sync_rules.cli.commands.failures import lines as table_lines
 from sync_rules.cli.commands.failures import show
 from sync_rules.jobs.redrive.work import described
-from sync_rules.model.items import Failure, ItemKey
+from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.pipeline.failed_entries import Group, read_entry
 from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import PartMessage, PullMessage, encode
+from sync_rules.pipeline.messages import CallMessage, PartMessage, PullMessage, encode
 from tests.unit.pipeline.test_failed_entries import batch
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -293,3 +294,15 @@ def test_failures_drops_from_queues(failures, cloud, tmp_path):
     assert failures("rules.yaml", "--queue", url, "--drop") == (0, [{"dropped": "gone", "count": 2}])
     _, rows = failures("rules.yaml", "--queue", url)
     assert [(row["what"], row["count"]) for row in rows] == [("names", 1)]
+
+
+def test_failures_drops_the_kept_changes_of_calls(failures, tmp_path):
+    """With the failure record of a call goes the file with the values of its change; other files stay."""
+    (tmp_path / "rules.yaml").write_text(RULES)
+    folder = CallsInFolder(tmp_path / "f.calls")
+    change = Change(KEY, None, {"PK": {"S": SECRET}}, "1")
+    places = [folder.keep_call(CallMessage(rule, "a.b", change, 8)) for rule in ("gone", "names")]
+    bodies = [failure_record(Failure(at.split("/")[0], KEY, "CallFailed", "1", call=at), AT) for at in places]
+    lines(tmp_path / "f.jsonl", *bodies)
+    assert failures("rules.yaml", "--file", "f.jsonl", "--drop") == (0, [{"dropped": "gone", "count": 1}])
+    assert [(tmp_path / "f.calls" / place).exists() for place in places] == [False, True]

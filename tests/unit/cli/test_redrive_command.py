@@ -11,15 +11,16 @@ import pytest
 from moto import mock_aws
 
 from sync_rules.adapters import aws, sqs
+from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.adapters.streams import RecordsPage, RecordsTrimmedError
 from sync_rules.cli import main
 from sync_rules.cli.commands import redrive
 from sync_rules.jobs.redrive import redriver
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Failure
+from sync_rules.model.items import Change, Failure
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import PullMessage, decode, encode
+from sync_rules.pipeline.messages import CallMessage, PullMessage, decode, encode
 from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.every_kind import ENTITIES, RULES, TABLES, order, user
@@ -301,6 +302,23 @@ def test_redrive_needs_to_know_which_calls_were_made(command):
     assert len(held(file)) == 1
     assert command("--file", str(file), "--rule", "names")[0] == 0
     assert held(file) == []
+
+
+def test_redrive_removes_the_kept_change_of_a_call_that_succeeded(command, monkeypatch):
+    """The file with both images goes with the last failure record that names it, and not before."""
+    command.become(TEXT + f"  called: {CALLS}\n")
+    monkeypatch.setattr(redrive, "caller_of", lambda *_args, **_options: command.scene.caller)
+    monkeypatch.setattr(redrive, "read_table", lambda *_: {"called": 0})
+    folder = CallsInFolder(command.path / "f.calls")
+    place = folder.keep_call(CallMessage("called", "a.b", Change(command.at("a"), None, order("1", "a", 5), "1"), 8))
+    file = command.path / "f.jsonl"
+    lines(file, *[failure_record(Failure("called", command.at("a"), "CallFailed", "1", call=place), AT)] * 2)
+    command.scene.caller.broken = "CallFailed"
+    for code, left in ((1, 2), (0, 0)):
+        assert command("--file", str(file), "--calls-table", "calls")[0] == code
+        assert len(held(file)) == left
+        assert (command.path / "f.calls" / place).exists() is bool(left)
+        command.scene.caller.broken = ""
 
 
 @pytest.mark.parametrize(
