@@ -195,6 +195,7 @@ HEADINGS = {
 
 
 NEXT = "to retry them: `sync-rules redrive`, with the same files, queues and buckets"
+RENAMED = "if such a rule was renamed, say `renamed_from: OLD` in the new one, and `sync-rules redrive` retries them"
 
 
 def show(groups: list[Group], gone: frozenset[str], queues: list[FailedMessages]) -> None:
@@ -212,6 +213,7 @@ def show(groups: list[Group], gone: frozenset[str], queues: list[FailedMessages]
         sample = "the first " if queue.count >= PEEKED_MAX_MESSAGES else ""
         print(f"queue {queue.name}: {sample}{counted(queue.count, 'message')} received; the queue may hold more")
     if any(group.what in gone for group in groups):
+        print(RENAMED)
         print(f"to remove those of rules that no longer exist: `{DROP}`, with the same files, queues and buckets")
     if any(group.what not in gone for group in groups):
         print(NEXT)

@@ -245,7 +245,8 @@ def test_failures_drops_those_of_rules_that_are_gone(failures, tmp_path):
     ]
     lines(tmp_path / "f", *gone, *kept)
     _, text = failures("rules.yaml", "--file", "f", as_json=False)
-    assert text.splitlines()[-2:] == [
+    assert text.splitlines()[-3:] == [
+        "if such a rule was renamed, say `renamed_from: OLD` in the new one, and `sync-rules redrive` retries them",
         "to remove those of rules that no longer exist: `sync-rules failures RULES --drop`, with the same files, queues and buckets",
         "to retry them: `sync-rules redrive`, with the same files, queues and buckets",
     ]
@@ -262,12 +263,14 @@ def test_failures_drops_those_of_rules_that_are_gone(failures, tmp_path):
 
 
 def test_failures_of_gone_rules_alone_are_not_offered_for_redrive(failures, tmp_path):
-    """Only the removal is advised, if nothing can be retried."""
+    """A rule that was renamed comes first, as its failures can be retried; without that, only the removal is advised."""
     (tmp_path / "rules.yaml").write_text(RULES)
     lines(tmp_path / "f", told("gone"))
     _, text = failures("rules.yaml", "--file", "f", as_json=False)
-    assert "--drop" in text
-    assert "redrive" not in text
+    *_, renamed, removal = text.splitlines()
+    assert "renamed_from: OLD" in renamed
+    assert "--drop" in removal
+    assert "redrive`, with" not in text
 
 
 @pytest.mark.parametrize(
