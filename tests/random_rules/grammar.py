@@ -9,6 +9,7 @@ is not is counted, so that the grammar cannot quietly become poor.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,6 +26,7 @@ TRIES_MAX: Final = 20
 NAMES: Final = ("user", "order", "team", "note", "part")
 STATES: Final = ("OPEN", "SENT", "VOID")
 SETTLES: Final = (1, 30, 900)
+MADE: Final = re.compile(r"r\d+")  # attributes that rules write
 TEXTS: Final = ("name", "title", '"full.name"', "größe", "info.city")
 NUMBERS: Final = ("amount", "rank")
 UNSAID: Final = "unsaid"  # nobody says that all items are in an index: `check` must refuse a rule that lists by it
@@ -55,6 +57,7 @@ class File:
     relations: list[Relation] = field(default_factory=list)
     readable: dict[str, list[str]] = field(default_factory=dict)  # by entity, texts of any type
     mirrors: set[str] = field(default_factory=set)
+    before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # `readable` before this rule: no cycles
     fresh: int = 0
 
     @property
@@ -231,7 +234,16 @@ def condition(file: File, name: str, source: str | None = None) -> str:
     def sourced() -> str:
         return file.one(f"{source}.flag", f"{source}.state == 'OPEN'", f"{source}.amount > amount")
 
+    made = [text for text in file.before.get(name, ()) if MADE.fullmatch(text)]
+
+    def of_rule() -> str:
+        """An attribute that another rule writes: whoever goes by it waits."""
+        text = file.one(*made)
+        return file.one(text, text, f"!{text}", f"{text} == 'OPEN'", f"{text} != 'VOID'")
+
     def term() -> str:
+        if made and file.chance(0.35):
+            return of_rule()
         return sourced() if source is not None and file.chance(0.4) else atom()
 
     text = term()
@@ -587,6 +599,7 @@ def written(number: int, attempt: int = 0) -> File:
     file = File(Random(f"rules {number} {attempt}"))
     tables_and_entities(file)
     for _ in range(file.one(2, 3, 4, 5, 6)):
+        file.before = {name: tuple(texts) for name, texts in file.readable.items()}
         form = file.one(*KINDS)(file)
         if form is not None:
             file.rules[f"rule{len(file.rules)}"] = form

@@ -4,7 +4,7 @@ Invariant: the handlers run as they do in production, `Consumer.handle_event` an
 between any two of their requests anything else may happen. Faults come from a finite budget; then all must come to rest.
 """
 
-# ruff: noqa: C901 -- a choice is a branch
+# ruff: noqa: C901, PLR0912 -- a choice is a branch
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.random_rules.oracle import Oracle, Verdict
 from tests.random_rules.spec import Place
 from tests.random_rules.versions import Numbers, other_version
 from tests.random_rules.workload import OPERATIONS, Application, Playground
-from tests.random_rules.world import Batch, Direct, Note, World
+from tests.random_rules.world import Batch, Direct, Note, World, place_of
 from tests.simulation.choices import Choices
 from tests.simulation.world import REPLICAS
 
@@ -105,6 +105,8 @@ class Worker:
     request: Any = None
     answers: dict[int, Any] = field(default_factory=dict)
     left: list[int] = field(default_factory=list)
+    read: list[Place] = field(default_factory=list)  # last
+    asleep: int = 0  # until this step
 
 
 class History:
@@ -150,6 +152,7 @@ class History:
         names = [name for name in OPERATIONS if pick(5) < 4] or list(OPERATIONS)
         self.operations = [name for name in names for _ in range(OPERATIONS[name][0])]
         self.operations_left = 6 + pick(24)
+        self.overtaking = (0, 8, 3)[pick(3)]  # one of so many writes
         self.lag = pick(2) == 0
         if pick(3) == 2:  # the items of one rule alone, so that the same ones meet again and again
             of_rules = self.app.playground.of_rules
@@ -292,7 +295,8 @@ class History:
     def _work(self) -> bool:
         if not self.workers:
             return False
-        self._step(self.workers[self.choices.schedule.pick(len(self.workers))])
+        awake = [one for one in self.workers if one.asleep <= self.steps] or self.workers
+        self._step(awake[self.choices.schedule.pick(len(awake))])
         return True
 
     def _invoke(self) -> bool:
@@ -477,6 +481,12 @@ class History:
         if self.occurs("crash before"):
             self._die(worker, "before")
             return
+        if isinstance(request, Read):
+            self._note_read(worker, request)
+        if isinstance(request, Apply) and self._overtakes():
+            worker.asleep = self.steps + 10 + 10 * pick(3)
+            self._operate_on(worker.read)
+            return
         if isinstance(request, Read | Apply):
             apart = len(worker.left) > 1 and pick(3) == 2
             parts = [worker.left[pick(len(worker.left))]] if apart else list(worker.left)
@@ -508,6 +518,26 @@ class History:
             self._die(worker, "after")
             return
         self._resume(worker, lambda: worker.lane.switch(whole))
+
+    def _overtakes(self) -> bool:
+        """True if an application changes now what a worker has read, before the worker writes."""
+        if self.calm or not self.operations_left or not self.overtaking:
+            return False
+        if self.choices.schedule.pick(self.overtaking) != self.overtaking - 1:
+            return False
+        self.operations_left -= 1
+        self.seen["overtaken", "overtaken"] += 1
+        return True
+
+    def _note_read(self, worker: Worker, request: Read) -> None:
+        worker.read = [place_of(key) for key in request.keys]
+
+    def _operate_on(self, places: list[Place]) -> None:
+        """An application changes something that a worker has read and goes by."""
+        write = self.app.change_of(places)
+        if write is not None:
+            self.tell(f"application: change {_key(write[0])} -> {_words(write[1])}")
+            self.world.operate(*write)
 
     def _read(self, request: Read, part: int) -> Any:
         if self.occurs("throttle"):

@@ -753,6 +753,12 @@ def _numbers(view: View, rule: Body) -> None:
                 if not lets_in(rule, members.child, child):
                     continue
             except RaisingError:
+                if (
+                    not recount
+                    and rule["kind"] in ("min", "max")
+                    and _amount(rule, view.spec, members.child, child) is None
+                ):
+                    continue  # it has no place, whatever the condition says
                 view.leave(rule, at, "perhaps" if recount else "raises")
                 blocked = blocked or ("raises" if recount else "")
                 continue

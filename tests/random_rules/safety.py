@@ -157,8 +157,25 @@ class Safety:
             images = [] if named is None else self._past.get(named, [])
             if rule.get("strict"):
                 images = [self._items[named]] if named in self._items else []
+            self._check_order(rule, copy, (path, to), place, (old, new))
             if not any(same(copy.source.read(image, path), value) for image in images):
                 raise UnsafeError(f"rule {rule['name']} writes {to} of {place} = {value}, which {named} never had")
+
+    def _check_order(
+        self, rule: Body, copy: Copy, pair: tuple[Path, Path], place: Place, images: tuple[Item, Item]
+    ) -> None:
+        """A copy does not go back to what its source was before: whoever saw the newer value read the source later."""
+        (path, to), (old, new) = pair, images
+        held, value = get(old, to), get(new, to)
+        named = self._spec.named(copy.source, copy.link, new)
+        fresh = held is not None and " #" in held.get("S", "")  # a value that an application writes into one item once
+        if not fresh or named is None or self._spec.named(copy.source, copy.link, old) != named or named == place:
+            return
+        if self.owned(named, path):
+            return
+        past = [copy.source.read(image, path) for image in self._past.get(named, [])]
+        if held in past and value in past[: past.index(held)] and value not in past[past.index(held) :]:
+            raise UnsafeError(f"rule {rule['name']} takes {to} of {place} back from {held} to {value}")
 
 
 def _overlap(one: Path, other: Path) -> bool:

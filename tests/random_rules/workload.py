@@ -308,6 +308,17 @@ class Application:
         path = self.one(list(kind.values))
         return place, _put(item, path, self.value(kind, path))
 
+    def change_of(self, places: list[Place]) -> Write | None:
+        """A change of one of these items, as far as they are there."""
+        kinds = {one.entity.name: one for one in self.playground.kinds}
+        entities = [(self.playground.spec.entity_of(place), place) for place in places if place in self.items()]
+        found = [(kinds[entity.name], place) for entity, place in entities if entity is not None]
+        if not found:
+            return None
+        kind, place = self.one(found)
+        path = self.one(list(kind.values))
+        return place, _put(self.items()[place], path, self.value(kind, path, odd=False))
+
     def relink(self) -> Write | None:
         found = self.there()
         if found is None or not found[0].links:
