@@ -1,3 +1,4 @@
 """sync-rules keeps copied data in DynamoDB true: rules say what a copy must equal, stream records say where to look."""
 
 __version__ = "0.1.0"
+RULES_FORMAT = 1  # of rules files; a change that older files do not survive makes it 2

@@ -1,4 +1,6 @@
-"""The report of a verify, as JSON lines: a header, a row for each drift, the totals. Written, and read for a repair.
+"""The report of a verify: a header, a row for each drift, the totals. Written as JSON lines, and read for a repair.
+
+The list that `--json` makes of the lines is read too.
 
 Invariant: a row says where to look and never what to write: rule, keys, element, paths, no value of an attribute. Rows
 that read the same are one. A report is read to its end before it is used: one of other rules or tables, or one that was
@@ -30,7 +32,8 @@ from sync_rules.rules.ruleset import Rules
 
 NAME: Final = "sync-rules verify"
 VERSION: Final = 1
-CURE: Final = "Run verify --json again"
+CURE: Final = "Run verify --jsonl again"
+BRACKETS: Final = (b"[", b"]")
 LEFT_ALONE: Final = ("repaired", "came_right")  # rows with nothing left to do
 
 
@@ -165,16 +168,17 @@ def finding_of(body: Mapping[str, Any], where: str, rules: Rules) -> Finding:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each line of a file, from 1, as a JSON object."""
+    """Each line of a file, from 1, as a JSON object. A list has one on each line too, between its brackets."""
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+            rows = (line.rstrip(b",\r\n") for line in file)
+            for number, line in enumerate((row for row in rows if row not in BRACKETS), start=1):
                 try:
                     body = json_bytes.parsed(line)
                 except ValueError:
                     body = None
                 if not isinstance(body, dict):
-                    expected = f"a report of {NAME} --json" if number == 1 else "a line of a report"
+                    expected = f"a report of {NAME} --jsonl" if number == 1 else "a line of a report"
                     raise UserError(f"{path}:{number}: expected {expected}, found something else. {CURE}")
                 yield number, body
     except OSError as error:
@@ -185,7 +189,7 @@ def _check_header(body: Mapping[str, Any], where: str, rules: Rules) -> Mapping[
     """The fingerprints of the rules of a report. Raises UserError if the rules or the tables are others."""
     titles, tables = body.get("rules"), body.get("tables")
     if body.get("report") != NAME or not isinstance(titles, dict) or not isinstance(tables, dict):
-        raise UserError(f"{where}: expected a report of {NAME} --json, found something else")
+        raise UserError(f"{where}: expected a report of {NAME} --jsonl, found something else")
     if body.get("version") != VERSION:
         raise UserError(f"{where}: expected a report of version {VERSION}, found another. {CURE}")
     known = of_each(rules)

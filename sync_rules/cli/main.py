@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
@@ -18,8 +18,9 @@ from typing import Annotated, Any
 
 import typer
 
-from sync_rules import __version__
+from sync_rules import RULES_FORMAT, __version__
 from sync_rules.cli.exit_codes import ExitCode
+from sync_rules.cli.habits import completed_words, with_habits
 from sync_rules.model.errors import SyncRulesError
 
 # `commands/<verb>.py` has a function of the verb's name, which takes its options and gives the exit code.
@@ -44,6 +45,7 @@ VERBS: dict[str, str] = {
 
 ISSUES = "https://github.com/sync-rules/sync-rules/issues"
 DEBUG = "SYNC_RULES_DEBUG"
+COMPLETING = "_SYNC_RULES_COMPLETE"  # set by the shell's completion, which typer installs
 ONLY_READS = frozenset({"plan", "replay"})  # when interrupted, these report that nothing was written
 OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})  # output cannot be written
 
@@ -70,8 +72,7 @@ def _called(given: list[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.WELL
     except SyncRulesError as error:
-        if os.environ.get(DEBUG):
-            traceback.print_exc()
+        _debug()
         print(f"sync-rules: {error.sentence}", file=sys.stderr)
         return ExitCode.MISTAKE
     except KeyboardInterrupt:
@@ -103,10 +104,17 @@ def _output_failed(error: OSError) -> int:
     return ExitCode.MISTAKE
 
 
+def _debug() -> None:
+    """Print the traceback of the exception being handled, where it is asked for."""
+    if os.environ.get(DEBUG):
+        import traceback  # noqa: PLC0415 - half of the time that this module takes to import
+
+        traceback.print_exc()
+
+
 def _our_bug(error: Exception) -> int:
     # The message of an unexpected exception may hold values of items, so only its type is shown.
-    if os.environ.get(DEBUG):
-        traceback.print_exc()
+    _debug()
     print(
         f"sync-rules: a bug in sync-rules ({type(error).__name__}, version {__version__}). Run it again with {DEBUG}=1 "
         f"and report the output: {ISSUES}",
@@ -120,12 +128,13 @@ def _application(given: list[str]) -> Callable[..., Any]:
     app = typer.Typer(
         help="Keep copied and derived data in DynamoDB correct. Rules say what each copy must equal.",
         no_args_is_help=True,
-        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # the same plain text on a terminal, in a log and in the documentation
     )
     app.callback()(_common)
-    called = next((word for word in given if not word.startswith("-")), None)
+    words = completed_words(os.environ) if COMPLETING in os.environ else given
+    called = next((word for word in words if not word.startswith("-")), None)
     for verb, line in VERBS.items():
         app.command(verb, help=None if verb == called else line)(_load(verb) if verb == called else _not_called)
     command = typer.main.get_command(app)
@@ -140,7 +149,7 @@ def _application(given: list[str]) -> Callable[..., Any]:
 
 def _load(verb: str) -> Callable[..., None]:
     """The verb's function, wrapped so that the process exits with the code it returns."""
-    function: Callable[..., int] = getattr(import_module(f"sync_rules.cli.commands.{verb}"), verb)
+    function = with_habits(getattr(import_module(f"sync_rules.cli.commands.{verb}"), verb))
 
     @wraps(function)
     def run(*arguments: Any, **options: Any) -> None:
@@ -165,7 +174,10 @@ def _not_called() -> None:
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
     if asked:
-        print(f"sync-rules {__version__}")
+        from importlib import metadata  # noqa: PLC0415 - slow to import, and only needed here
+
+        boto3, python = metadata.version("boto3"), platform.python_version()
+        print(f"sync-rules {__version__} (Python {python}, boto3 {boto3}, rules format {RULES_FORMAT})")
         raise typer.Exit
 
 

@@ -23,7 +23,7 @@ Endpoint = Annotated[
 ]
 Region = Annotated[str | None, typer.Option("--region", metavar="NAME", help="The AWS Region.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-JsonLines = Annotated[bool, typer.Option("--json", help="Print JSON lines instead of text.")]
+JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print JSON lines instead of text.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="File to write, instead of standard output.")]
 KeyTable = Annotated[
     str | None,

@@ -28,7 +28,7 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
-from sync_rules.cli.show.text import make_console
+from sync_rules.cli.show.console import make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.account.backfill import ASKED, STOP, asked_before, asked_of, watched
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from sync_rules.cli import options as opt
+from sync_rules.cli.show.problems import github, sarif
 from sync_rules.cli.show.text import counted
 from sync_rules.language import lint
 from sync_rules.language.codes import CODES
@@ -19,10 +20,23 @@ from sync_rules.model.suggest import unknown
 from sync_rules.rules.ruleset import Rules
 
 
+class Form(StrEnum):
+    """The forms that the problems are printed in."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    GITHUB = "github"
+
+
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The rules file.")] = opt.RULES_FILE,
+    rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the problems as a JSON array.")] = False,
+    form: Annotated[
+        Form,
+        typer.Option("--format", help="text: for people. json: a list. sarif: for code scanning. github: annotations."),
+    ] = Form.TEXT,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     strict_warnings: Annotated[
         bool, typer.Option("--strict-warnings", help="Exit with 1 if there are warnings.")
     ] = False,
@@ -34,28 +48,39 @@ def check(
     if explain is not None:
         print(explained(explain))
         return 0
-    rules, problems = check_rules(read_text(file))
-    if as_json:
-        print(json.dumps([problem.as_json(str(file)) for problem in problems], indent=2, ensure_ascii=False))
-    else:
-        print(report(str(file), rules, problems))
+    if as_json and form not in (Form.TEXT, Form.JSON):
+        raise UserError(f"--json and --format {form} exclude each other: give one of them")
+    rules, problems = check_rules(read_text(rules_file))
+    file = str(rules_file)
+    match Form.JSON if as_json else form:
+        case Form.JSON:
+            print(json.dumps([problem.as_json(file) for problem in problems], indent=2, ensure_ascii=False))
+        case Form.SARIF:
+            print(json.dumps(sarif(file, problems), indent=2, ensure_ascii=False))
+        case Form.GITHUB:
+            print("\n".join([*github(file, problems), f"{file}: {verdict(rules, problems)}"]))
+        case Form.TEXT:
+            print(report(file, rules, problems))
     return int(rules is None or (strict_warnings and bool(problems)))
 
 
 def report(file: str, rules: Rules | None, problems: list[Problem]) -> str:
     """The problems for people, and a last line with the result."""
+    return "\n\n".join([*(problem.render(file) for problem in problems), f"{file}: {verdict(rules, problems)}"])
+
+
+def verdict(rules: Rules | None, problems: list[Problem]) -> str:
+    """The result in a few words: what there is and that it is well, or how much is wrong."""
     wrong = len(errors(problems))
     warnings = counted(len(problems) - wrong, "warning") if len(problems) > wrong else ""
     if rules is None:
-        verdict = ", ".join(filter(None, [counted(wrong, "error"), warnings]))
-    else:
-        parts = (
-            counted(len({rule.title for rule in rules.rules.values()}), "rule"),
-            counted(len(lint.declared(rules)), "entity", "entities"),
-            counted(len(rules.tables), "table"),
-        )
-        verdict = f"{', '.join(parts)}: " + (f"OK, {warnings}" if warnings else "OK")
-    return "\n\n".join([*(problem.render(file) for problem in problems), f"{file}: {verdict}"])
+        return ", ".join(filter(None, [counted(wrong, "error"), warnings]))
+    parts = (
+        counted(len({rule.title for rule in rules.rules.values()}), "rule"),
+        counted(len(lint.declared(rules)), "entity", "entities"),
+        counted(len(rules.tables), "table"),
+    )
+    return f"{', '.join(parts)}: " + (f"OK, {warnings}" if warnings else "OK")
 
 
 def explained(code: str) -> str:

@@ -20,10 +20,11 @@ from rich.live import Live
 from sync_rules.adapters import aws
 from sync_rules.audit.findings import select_rules
 from sync_rules.audit.verifier import Verifier
+from sync_rules.cli.show.console import grid as figures
+from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.drift import as_line, grid
 from sync_rules.cli.show.rule_graph import graph_of
-from sync_rules.cli.show.text import counted, make_console
-from sync_rules.cli.show.text import grid as figures
+from sync_rules.cli.show.text import counted
 from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import RULES, EngineStage, answers, folder_of
 from sync_rules.lab.demo.pipeline import hastened

@@ -17,8 +17,8 @@ from sync_rules.adapters.files import as_mistake, require_own, require_place, wr
 from sync_rules.adapters.state import FileState, TableState
 from sync_rules.audit.findings import select_rules, share_of
 from sync_rules.cli import options as opt
+from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.plan import Shown, as_row
-from sync_rules.cli.show.text import make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.backfill.job import BackfillRequest, job_of
 from sync_rules.jobs.backfill.page import everything

@@ -16,7 +16,8 @@ from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require_answer
 from sync_rules.audit.prune import Leftover, Past, prune_page, remove
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.text import FirstPerRule, counted, make_console
+from sync_rules.cli.show.console import make_console
+from sync_rules.cli.show.text import FirstPerRule, counted
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules

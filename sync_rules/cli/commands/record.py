@@ -24,7 +24,8 @@ from sync_rules.adapters.host import steady_clock
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams, StreamReader
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.text import counted, make_console
+from sync_rules.cli.show.console import make_console
+from sync_rules.cli.show.text import counted
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping

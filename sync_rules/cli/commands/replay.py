@@ -13,7 +13,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.text import counted, make_console
+from sync_rules.cli.show.console import make_console
+from sync_rules.cli.show.text import counted
 from sync_rules.cli.signals import stop_signals
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.recording import Recorded, Recording, read_all, writing
@@ -61,7 +62,7 @@ def replay(
         typer.Argument(metavar="FILES", help="Recordings, Lambda events, or objects of an on-failure destination."),
     ],
     *,
-    rules: Annotated[Path, typer.Option(metavar="FILE", help="The rules file.")] = opt.RULES_FILE,
+    rules_file: Annotated[Path, typer.Option("--rules", metavar="FILE", help="The rules file.")] = opt.RULES_FILE,
     data: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Items that existed without records, in the form of data.yaml."),
@@ -86,8 +87,8 @@ def replay(
     """Replay a recording in memory, under every delivery order. A failure is reduced to few records."""
     if out is not None and out.exists():
         raise UserError(f"{out} exists, and recordings are never overwritten: give another name")
-    known = rules_in_memory(rules)
-    case = Case(rules, known, data, load_data(data, known) if data else (), with_copies)
+    known = rules_in_memory(rules_file)
+    case = Case(rules_file, known, data, load_data(data, known) if data else (), with_copies)
     recording = read_all(files, known)
     if not recording.records:
         raise UserError(nothing_of(recording, known))

@@ -26,9 +26,9 @@ from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import latest_streams, require
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
+from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.live import Display
 from sync_rules.cli.show.run import beginning, conclude, display_on
-from sync_rules.cli.show.text import make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
@@ -161,6 +161,8 @@ class Edited:
         return [f"{self._path} {now}. This run applies the rules that it was started with: {cure}."]
 
     def _content(self) -> bytes | None:
+        if not self._path.is_file():  # such as standard input, which can be read once
+            return None
         try:
             return self._path.read_bytes()
         except OSError:

@@ -14,9 +14,10 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.scenario import Scenario
-from sync_rules.lab.scenario_file import find_scenarios, load_scenario
+from sync_rules.lab.scenario_file import find_scenarios, load_scenario, rules_in_memory
 from sync_rules.lab.trial import Trial, run_trial, variants
 from sync_rules.model.errors import UserError
+from sync_rules.rules.ruleset import Rules
 
 
 def test(
@@ -30,6 +31,12 @@ def test(
     list_variants: Annotated[
         bool, typer.Option("--list-variants", help="List the delivery variants and exit.")
     ] = False,
+    rules_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--rules", metavar="FILE", help="Rules to play them with. Default: those that each scenario names."
+        ),
+    ] = None,
     as_json: opt.JsonLines = False,
 ) -> int:
     """Play scenarios in memory, under every delivery order. The rules are your own."""
@@ -40,16 +47,17 @@ def test(
         return 0
     if not paths:
         raise UserError("no scenario given: name scenario files, or folders that contain some")
-    return _played(load_all(find_scenarios(paths)), deliveries, as_json=as_json)
+    rules = None if rules_file is None else rules_in_memory(rules_file)
+    return _played(load_all(find_scenarios(paths), rules), deliveries, as_json=as_json)
 
 
-def load_all(files: tuple[Path, ...]) -> tuple[Scenario, ...]:
+def load_all(files: tuple[Path, ...], rules: Rules | None = None) -> tuple[Scenario, ...]:
     """Load every scenario. Raises UserError with the problems of all files."""
     loaded: list[Scenario] = []
     wrong: dict[str, None] = {}
     for file in files:
         try:
-            loaded.append(load_scenario(file))
+            loaded.append(load_scenario(file, rules))
         except UserError as error:
             wrong[str(error)] = None  # scenarios of one rules file share its problems
     if wrong:

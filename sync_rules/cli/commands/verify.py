@@ -28,9 +28,10 @@ from sync_rules.audit.findings import Finding, Tally, select_rules, share_of
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
+from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen, waiting
 from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, page
-from sync_rules.cli.show.text import FirstPerRule, make_console
+from sync_rules.cli.show.text import FirstPerRule
 from sync_rules.jobs.account.protocol import CALL_MAX_MS, as_here
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.verify import SEGMENT_ITEMS, SEGMENTS_MAX
@@ -65,7 +66,9 @@ def verify(
     from_report: Annotated[
         Path | None,
         typer.Option(
-            "--from", metavar="FILE", help="Only the drift listed in this report of an earlier verify --json."
+            "--from",
+            metavar="FILE",
+            help="Only the drift that this report lists: what an earlier verify --json or --jsonl printed.",
         ),
     ] = None,
     sample: opt.Sample = None,
@@ -95,10 +98,7 @@ def verify(
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
     failures: opt.Failures = Files.failures,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print the report as JSON lines: one per drift, totals last. --from reads it."),
-    ] = False,
+    as_json: opt.JsonLines = False,
     page_file: Annotated[
         Path | None, typer.Option("--report", metavar="FILE.html", help="Also write a report as one HTML page.")
     ] = None,
@@ -244,7 +244,7 @@ def show(
         for line in report(findings, tally, head, checked, lambda: datetime.now(UTC)):
             print(json.dumps(line), flush=True)
         return
-    shown = FirstPerRule("; --json prints them all")
+    shown = FirstPerRule("; --jsonl prints them all")
     for finding in findings:
         shown.add(finding.difference.rule, as_line(finding))
     shown.end()

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table as Grid
 
+from sync_rules.cli.show.console import grid as columns
+from sync_rules.cli.show.console import make_console, say
 from sync_rules.cli.show.live import Display
-from sync_rules.cli.show.text import grid as columns
-from sync_rules.cli.show.text import make_console, say
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.model.items import REFUSALS, Outcome

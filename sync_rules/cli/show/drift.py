@@ -13,7 +13,7 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
 from sync_rules.audit.findings import Finding, Share, Tally
 from sync_rules.audit.ledger_balance import ledgers
-from sync_rules.cli.show.text import grid as columns
+from sync_rules.cli.show.console import grid as columns
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.books import waits
 from sync_rules.pipeline.failure_records import printable

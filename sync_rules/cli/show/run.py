@@ -17,8 +17,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from sync_rules.cli.show.console import say
 from sync_rules.cli.show.live import Display
-from sync_rules.cli.show.text import counted, duration, say
+from sync_rules.cli.show.text import counted, duration
 from sync_rules.jobs.consume.run import Files, Status
 from sync_rules.rules.ruleset import Rules
 

@@ -1,22 +1,16 @@
-"""Texts and tables that several verbs print alike."""
+"""Texts that several verbs print alike. Tables and live lines need rich, and are in `console`."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
-from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-from rich.table import Table as Grid
-
 from sync_rules.adapters.files import as_mistake
 
 SHOWN_PER_RULE_MAX: Final = 20
-WIDE_COLUMNS: Final = 100_000  # more than any line has
 SECOND_MS: Final = 1_000
 UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
@@ -37,31 +31,6 @@ def duration(ms: int) -> str:
             rest = rest // next_size
             return f"{whole:,} {unit} {rest} {next_unit}" if rest else f"{whole:,} {unit}"
     return f"{seconds} s"
-
-
-def make_console(*, stderr: bool = False) -> Console:
-    """The console of standard output or standard error. It has a width only on a terminal: elsewhere each record is one
-    whole line, however long, for whoever searches or cuts it.
-    """
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(
-        stderr=stderr, highlight=False, width=None if stream is not None and stream.isatty() else WIDE_COLUMNS
-    )
-
-
-def grid(texts: Iterable[str], numbers: Iterable[str] = ()) -> Grid:
-    """A table for people: columns of text, then columns of numbers. The first column is never wrapped."""
-    table = Grid(box=None, header_style="bold", pad_edge=False)
-    for place, name in enumerate(texts):
-        table.add_column(name, no_wrap=place == 0)
-    for name in numbers:
-        table.add_column(name, justify="right", overflow="fold")  # a narrow terminal breaks a figure and cuts none
-    return table
-
-
-def say(console: Console, text: str) -> None:
-    """Print a text unchanged: no markup, no highlighting, no line breaks."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def put_out(text: str, out: Path | None, hint: str = "") -> None:

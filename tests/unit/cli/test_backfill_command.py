@@ -90,7 +90,7 @@ class Command:
         return code, out, err
 
     def summary(self, *options: str) -> tuple[int, dict]:
-        code, out, err = self(*options, "--json")
+        code, out, err = self(*options, "--jsonl")
         assert out, err
         return code, json.loads(out.splitlines()[-1])["summary"]
 
@@ -145,7 +145,7 @@ def test_backfill_exits_0_when_all_of_it_is_done(command):
 
 
 def test_backfill_tells_people_the_same(command):
-    """Without --json a table by rule, and the last word."""
+    """Without --jsonl a table by rule, and the last word."""
     command.books(2)
     code, out, err = command()
     assert code == 0

@@ -43,7 +43,9 @@ def test_help_names_every_verb_without_loading_it():
 def test_version_is_shown(capsys):
     """`--version` is one line."""
     assert main.main(["--version"]) == 0
-    assert capsys.readouterr().out == f"sync-rules {__version__}\n"
+    out = capsys.readouterr().out
+    assert out.startswith(f"sync-rules {__version__} (Python ")
+    assert out.count("\n") == 1
 
 
 def test_module_is_the_command():

@@ -38,7 +38,7 @@ def failures(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*options: str, as_json: bool = True) -> tuple[int, list | str]:
-        code = main.main(["failures", *options, *(["--json"] if as_json else [])])
+        code = main.main(["failures", *options, *(["--jsonl"] if as_json else [])])
         out, run.err = capsys.readouterr()
         return code, [json.loads(line) for line in out.splitlines()] if as_json else out
 

@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from sync_rules.cli.show.text import grid, make_console
+from sync_rules.cli.show.console import grid, make_console
 from tests.test_house import ROOT
 
 LONG = "a-rule-whose-name-says-in-a-whole-sentence-what-it-keeps-true-and-for-whom-and-why-of-all-things"
@@ -62,4 +62,4 @@ def test_output_goes_to_consoles_that_one_function_makes():
         for path in (ROOT / "sync_rules/cli").rglob("*.py")
         if re.search(r"(?<![\w.])Console\(", path.read_text())
     }
-    assert makers == {"text.py"}
+    assert makers == {"console.py"}

@@ -62,7 +62,7 @@ class Command:
         return code, out.splitlines(), err
 
     def rows(self, *options: str) -> tuple[int, list[dict]]:
-        code, out, _ = self(*options, "--json")
+        code, out, _ = self(*options, "--jsonl")
         return code, [json.loads(line) for line in out]
 
     def at(self, order_id: str):

@@ -308,17 +308,17 @@ def test_verify_that_is_left_says_where_its_report_will_be(command):
 
 def test_figures_of_a_fresh_run_have_nothing_before(command):
     """A fresh run reports no earlier items or writes; a resumed one reports those of before the resume."""
-    code, out, err = command("backfill", "--remote", "--json", "--segments", "3")
+    code, out, err = command("backfill", "--remote", "--jsonl", "--segments", "3")
     now = json.loads(out.splitlines()[-1])["summary"]
     assert (code, now["items_before"], now["writes_before"]) == (0, 0, 0), err
     assert now["items"] > 0
     command.leave_something("--segments", "3")
     before = backfill.watched(command.deployed.state, command.scene.rules).totals.items
-    _, out, _ = command("backfill", "--remote", "--json", "--resume")
+    _, out, _ = command("backfill", "--remote", "--jsonl", "--resume")
     now = json.loads(out.splitlines()[-1])["summary"]
     assert now["items_before"] == before > 0
     assert now["items"] > before
-    _, out, _ = command("backfill", "--remote", "--json", "--restart")
+    _, out, _ = command("backfill", "--remote", "--jsonl", "--restart")
     assert json.loads(out.splitlines()[-1])["summary"]["items_before"] == 0
 
 

@@ -68,15 +68,15 @@ class Command:
         return code, out, err
 
     def rows(self, *options: str) -> tuple[int, list[dict]]:
-        """The exit code of a verify with --json and the rows of its report, without the first."""
-        code, out, _ = self(*options, "--json")
+        """The exit code of a verify with --jsonl and the rows of its report, without the first."""
+        code, out, _ = self(*options, "--jsonl")
         self.head, *rows = map(json.loads, out.splitlines())
         assert rows[-1].pop("at") >= self.head["at"]
         return code, rows
 
     def report(self, path: Path, *options: str) -> Path:
         """A report in a file."""
-        path.write_text(self(*options, "--json")[1])
+        path.write_text(self(*options, "--jsonl")[1])
         return path
 
 
@@ -120,7 +120,7 @@ def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
 
 
 def test_verify_tells_people_the_same(command):
-    """Without --json a line names kind, target, path, source and rule, a table the figures, and no value anywhere."""
+    """Without --jsonl a line names kind, target, path, source and rule, a table the figures, and no value anywhere."""
     command.scene.there("books", {**RIGHT, "author_name": s("SECRET")})
     code, out, err = command("--repair")
     assert code == 0
@@ -225,7 +225,7 @@ NUMBERS = st.decimals(allow_nan=False, allow_infinity=False, places=9).map(str) 
     st.tuples(st.just("scans"), st.just("scan_id"), st.just("B"), st.binary(min_size=1)),
 ))  # fmt: skip
 def test_verify_takes_the_keys_it_prints(key):
-    """`--key` takes every key that --json prints: any text, every digit of a number, binary as hex."""
+    """`--key` takes every key that --jsonl prints: any text, every digit of a number, binary as hex."""
     table, name, kind, value = key
     at = ItemKey(table, ((name, kind, value),))
     finding = Finding(Difference("names", Drift.WRONG, at, None, (), held="", truth=""))

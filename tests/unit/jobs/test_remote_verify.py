@@ -167,7 +167,7 @@ def test_remote_verify_completes_books_only_by_a_repair_of_everything():
 
 
 def test_remote_verify_report_is_one_that_from_takes(tmp_path):
-    """The report in the bucket is that of `verify --json`: a repair of what it lists can begin with it."""
+    """The report in the bucket is that of `verify --jsonl`: a repair of what it lists can begin with it."""
     account = Account(wrong())
     assert account.run()["error"] == ""
     path = tmp_path / "report.jsonl"

@@ -1,0 +1,37 @@
+"""The consoles of all verbs, and tables on them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+WIDE_COLUMNS: Final = 100_000  # more than any line has
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """The console of standard output or standard error. It has a width only on a terminal: elsewhere each record is one
+    whole line, however long, for whoever searches or cuts it.
+    """
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(
+        stderr=stderr, highlight=False, width=None if stream is not None and stream.isatty() else WIDE_COLUMNS
+    )
+
+
+def grid(texts: Iterable[str], numbers: Iterable[str] = ()) -> Grid:
+    """A table for people: columns of text, then columns of numbers. The first column is never wrapped."""
+    table = Grid(box=None, header_style="bold", pad_edge=False)
+    for place, name in enumerate(texts):
+        table.add_column(name, no_wrap=place == 0)
+    for name in numbers:
+        table.add_column(name, justify="right", overflow="fold")  # a narrow terminal breaks a figure and cuts none
+    return table
+
+
+def say(console: Console, text: str) -> None:
+    """Print a text unchanged: no markup, no highlighting, no line breaks."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
