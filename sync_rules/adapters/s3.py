@@ -65,12 +65,14 @@ def parse_place(text: str) -> tuple[str, str]:
 
 
 def objects(ask: Callable[..., Any], client: Any, **place: str) -> Iterator[dict[str, Any]]:
-    """List the objects of a place, page by page. Raises what `ask` raises."""
+    """List the objects of a place, page by page. Raises StoreError, and what `ask` raises."""
     while True:
         page = ask(client.list_objects_v2, **place)
         yield from page.get("Contents", ())
         if not page.get("IsTruncated"):
             return
+        if "NextContinuationToken" not in page:
+            raise StoreError("ResponseParserError", f"the list of bucket {place['Bucket']} breaks off")
         place["ContinuationToken"] = page["NextContinuationToken"]
 
 

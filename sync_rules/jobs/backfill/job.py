@@ -118,7 +118,7 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
     tables = {name: _describe(client, rules, name) for name in sorted(read - found.keys())} | found
     scope = Scope(
         {rules.rules[name].title: prints[rules.rules[name].title] for name in sorted(names)},
-        {name: f"{one['TableArn']} {one.get('TableId', '')}".rstrip() for name, one in tables.items()},
+        {name: f"{one.get('TableArn', '')} {one.get('TableId', '')}".rstrip() for name, one in tables.items()},
         request.table,
         request.where,
     )
@@ -128,7 +128,7 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
         scope = replace(scope, segments=request.segments)
         return Job(selection, segments(rules, request.segments, tuple(found)), scope, items)
     place, shelf = request.export
-    export = open_export(place, shelf, rules, {name: one["TableArn"] for name, one in found.items()})
+    export = open_export(place, shelf, rules, {name: one.get("TableArn", "") for name, one in found.items()})
     scope = replace(scope, export=(place, export.arn))
     ledgers = _ledgers(rules, names, export.table)
     scanned = segments(rules, LEDGER_SEGMENTS, ledgers)
