@@ -116,7 +116,7 @@ class DynamoStore:
                     if key is None:
                         raise keyless()
                     found[key.table, identity(key)] = item
-            pending = answer.get("UnprocessedKeys") or {}
+            pending = answer.get("UnprocessedKeys")
             if pending:
                 raise aws.UnprocessedError
 

@@ -145,10 +145,10 @@ class OnFailureObjects:
 class BucketReports:
     """Reports of verify by name, as JSON lines. `client` is boto3's S3 client."""
 
-    def __init__(self, client: Any, bucket: str, *, retrying: Retrying | None = None) -> None:
+    def __init__(self, client: Any, bucket: str) -> None:
         self._client = client
         self._bucket = bucket
-        self._retrying = retrying or aws.retrying()
+        self._retrying = aws.retrying()
 
     def key(self, name: str) -> str:
         """The key of a report's object."""

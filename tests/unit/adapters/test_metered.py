@@ -15,6 +15,7 @@ from sync_rules.adapters.metered import (
     FIRST_SEEN_MAX_ITEMS,
     LAST_SEEN_MAX_ITEMS,
     MeteredStore,
+    SeenItems,
     base_units,
     within_budget,
 )
@@ -139,6 +140,16 @@ def test_metered_remembers_a_bounded_number_and_the_first_of_a_page(told):
     assert many[-1] in seen
     told.metered.apply(Apply((setting(first, more=s("y")),)))
     assert told.told[-1][0] == 5
+
+
+def test_seen_items_are_as_they_were_seen_last():
+    """An item that is seen again replaces what was seen of it, whether it was among the first or the last."""
+    seen = SeenItems()
+    for number in range(FIRST_SEEN_MAX_ITEMS + 1):
+        seen.note(number, {})
+    for number in (0, FIRST_SEEN_MAX_ITEMS):
+        seen.note(number, {"name": s("new")})
+        assert seen.get(number) == {"name": s("new")}
 
 
 def test_metered_forgets_with_each_page(told):

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.preflight import require, require_answer, survey
+from sync_rules.adapters.preflight import latest_streams, require, require_answer, survey
 from sync_rules.deploy.tables import create_tables, table_parameters
 from sync_rules.model.errors import StoreError, UserError
 from tests.support.builders import index, library, shop, table
@@ -226,3 +226,17 @@ def test_preflight_describes_each_table_once_and_gives_its_stream(client):
     assert [f"table/{name}/stream/" in arn for name, arn in zip(described, found.stream_arns, strict=True)] == [
         True
     ] * 2
+
+
+def test_preflight_knows_no_stream_that_is_switched_off():
+    """DynamoDB still names the latest stream of a table whose stream is off."""
+
+    class Client:
+        def describe_table(self, **_parameters):
+            return {"Table": {"LatestStreamArn": "arn", **stream}}
+
+    one = [shop().tables["shop"]]
+    stream: dict = {"StreamSpecification": {"StreamEnabled": True}}
+    assert latest_streams(Client(), one) == {"shop": "arn"}
+    stream = {}
+    assert latest_streams(Client(), one) == {"shop": None}

@@ -79,7 +79,10 @@ def test_streams_says_when_a_shard_is_read_to_its_end():
     reader = DynamoDBStreams(client)
     assert reader.records(ARN, "it", 10).iterator == "it2"
     assert reader.records(ARN, "it2", 5_000).iterator is None
-    assert [parameters["Limit"] for _, parameters in client.calls] == [10, 1_000]
+    assert [parameters for _, parameters in client.calls] == [
+        {"ShardIterator": "it", "Limit": 10},
+        {"ShardIterator": "it2", "Limit": 1_000},
+    ]
 
 
 @pytest.mark.parametrize(
