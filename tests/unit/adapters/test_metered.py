@@ -265,6 +265,15 @@ def test_metered_writes_nothing_that_it_could_not_read(told, of):
     assert (sum(paid), [write.key for write in tap.writes]) == (5, [seen])
 
 
+def test_metered_sends_together_what_may_go_out_at_once(told):
+    """Writes go out in requests of as many units as the budget allows at once, full ones too."""
+    tap, purse = Tap(told.memory), Purse()
+    purse.at_once_max_units = 2.0
+    many = tuple(setting(told.put("plain", str(number)), a=s("x")) for number in range(5))
+    MeteredStore(tap, TABLES, budget=purse).apply(Apply(many))
+    assert [len(request.writes) for request in tap.seen(Apply)] == purse.paid == [2, 2, 1]
+
+
 @pytest.mark.parametrize("limit", [10, 100])
 def test_metered_stream_spends_no_more_than_the_limit(limit):
     """Large targets, whose images came on the stream, are paid for as they are."""

@@ -46,6 +46,23 @@ def test_preflight_names_each_missing_table(client):
     ]
 
 
+def test_preflight_says_in_which_account_a_table_is_missing(monkeypatch):
+    """The tables that exist name the account: nobody else is asked."""
+    monkeypatch.setattr(aws, "account_of", lambda _client: pytest.fail("asked"))
+
+    class Client:
+        meta = SimpleNamespace(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com", region_name="eu-west-1")
+
+        def describe_table(self, TableName):  # noqa: N803 -- as DynamoDB names it
+            if TableName == "books":
+                raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "DescribeTable")
+            arn = f"arn:aws:dynamodb:eu-west-1:111122223333:table/{TableName}"
+            return {"Table": {"TableArn": arn, "KeySchema": [], "AttributeDefinitions": []}}
+
+    (problem,) = (one for one in preflight(Client(), library()) if one.table == "books")
+    assert "111122223333" in problem.found
+
+
 def test_preflight_compares_keys(client):
     """Names and types, as found and as the rules file has them."""
     rules = shop(prefix=unique_prefix())
