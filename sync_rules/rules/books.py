@@ -40,10 +40,10 @@ class Books:
         return f"{ledger.physical_name} {self.mark.values[0][2]!s} {self.fingerprint}"
 
     def begun(self, mark: Item | None) -> int | None:
-        """How often the books were begun; None when the mark is not of these books."""
+        """How often the books were begun; None when the mark is not of these books, or does not say."""
         if mark is None or mark.get(FINGERPRINT) != {"S": self.fingerprint}:
             return None
-        return _begun(mark)
+        return _begun(mark) or None
 
     def complete(self, mark: Item | None) -> bool:
         """True if the mark says that these books are complete."""
