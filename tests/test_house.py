@@ -29,7 +29,8 @@ ROOMS: dict[str, frozenset[str]] = {
     "read": frozenset({"adapters", "rules", "model"}),
     "functions": LOWER | {"language"},
     "deploy": CORE | {"adapters", "language"},
-    "cli": LOWER | {"language", "lab", "read", "deploy"},
+    "selftest": LOWER | {"language", "deploy"},
+    "cli": LOWER | {"language", "lab", "read", "deploy", "selftest"},
 }
 EXPORTING = {"read"}  # applications import its classes from the room itself
 MOUTHS = {"handlers": LOWER | {"functions"}, "__main__": frozenset({"cli"})}
@@ -46,7 +47,7 @@ EXTRA = "Top-level `handlers` has one thin module for each Lambda function, and 
 # Third-party packages, each with the rooms or modules that may import it.
 ONLY_IN = {
     "boto3": {"adapters.aws"},
-    "botocore": {"adapters.aws", "adapters.answers"},
+    "botocore": {"adapters.aws"},
     "ruamel": {"language.yaml_source", "language.load", "deploy.yamltext"},
     "typer": {"cli"},
     "rich": {"cli"},

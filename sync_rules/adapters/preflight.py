@@ -167,9 +167,7 @@ def _schema(schema: list[dict[str, str]], description: Mapping[str, Any]) -> str
     parts = {"HASH": "partition key", "RANGE": "sort key"}
     return _key_text(
         {
-            part: [
-                f"{e['AttributeName']} ({types.get(e['AttributeName'], '?')})" for e in schema if e["KeyType"] == kind
-            ]
+            part: [f"{e['AttributeName']} ({types[e['AttributeName']]})" for e in schema if e["KeyType"] == kind]
             for kind, part in parts.items()
         }
     )

@@ -90,6 +90,12 @@ VERB_CODES: Final[Mapping[str, VerbCodes]] = {
         "a file is invalid, and nothing was replayed",
     ),
     "infra": VerbCodes("it was written, or nothing differs", "--check found a block that differs"),
+    "selftest": VerbCodes(
+        "every tested fact holds, or --clean left nothing",
+        "a fact does not hold, or could not be tested",
+        "a mistake, a missing right or a quota; nothing is left behind",
+        interrupted="after everything is removed",
+    ),
 }
 
 

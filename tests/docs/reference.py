@@ -9,6 +9,7 @@ import ast
 import inspect
 import io
 import os
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -21,6 +22,7 @@ from sync_rules.cli import main
 from sync_rules.cli.exit_codes import MEANINGS, VERB_CODES
 from sync_rules.language.codes import CODES
 from sync_rules.model import limits
+from sync_rules.selftest.assumptions import ASSUMPTIONS, Assumption
 from tests.test_house import EXTRA, ROOMS, floors, sentence_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -38,6 +40,18 @@ CHECK_SECTIONS = {
     "SR3": "Writers, cycles and keys",
     "SR4": "Warnings",
 }
+ASSUMPTIONS_HEAD = """# What we assume of AWS
+
+Nothing here has run on AWS yet. This page lists each fact about AWS that code relies on: where the fact is documented,
+what would happen if it were false, and the code that relies on it. Where the source says "not documented", no page of
+AWS states the fact; such a fact is the first to test in an account of your own. A number stays with its fact: a fact that
+is no longer relied on keeps its number and says so.
+
+In general a false fact shows in one of three ways. The request is refused, and its record is delivered again or parked.
+A copy stays wrong until `verify --repair`, which compares every copy with its source. Or a figure is wrong: a cost, a
+lag, a metric.
+"""
+PROSE_COLUMNS = 120
 CLI_HEAD = """# The command line
 
 `sync-rules VERB`, also `python -m sync_rules VERB`. With `SYNC_RULES_DEBUG=1` an error also shows its traceback.
@@ -52,6 +66,32 @@ def checks() -> str:
         parts.append(f"## {title}\n")
         parts.append(table(("code", "problem", "why", "cure"), ((n, c.title, c.why, c.cure) for n, c in codes.items())))
     return "\n".join(parts)
+
+
+def assumptions() -> str:
+    """docs/aws-assumptions.md: every fact with its source, its consequence and the code that relies on it."""
+    parts, section = [ASSUMPTIONS_HEAD], ""
+    for one in ASSUMPTIONS.values():
+        if one.section != section:
+            section = one.section
+            parts.append(f"## {section}\n")
+        parts.append(_wrapped(f"**{one.number}.** {one.fact}") + "\n")
+        parts.append("\n".join(_wrapped(f"- {name}: {said}", "  ") for name, said in _facts(one)) + "\n")
+    return "\n".join(parts)
+
+
+def _facts(one: Assumption) -> Iterator[tuple[str, str]]:
+    yield "Source", one.source
+    yield "If it is false", one.if_false
+    yield "Relied on by", ", ".join(f"`{name}`" for name in one.relied_on)
+    if one.avoid:
+        yield "Avoided with", one.avoid
+    if one.not_tested:
+        yield "Not tested by `selftest`", one.not_tested
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, PROSE_COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def command_line() -> str:
@@ -118,7 +158,11 @@ def fenced(text: str) -> str:
     return f"```text\n{text}\n```\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"docs/checks.md": checks, "docs/cli.md": command_line}
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/aws-assumptions.md": assumptions,
+    "docs/checks.md": checks,
+    "docs/cli.md": command_line,
+}
 BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/limits.md", "limits"): pipeline_limits,
     ("ARCHITECTURE.md", "rooms"): rooms,

@@ -1,0 +1,119 @@
+"""A probe and its verdict: one fact about AWS, tried out, holds, does not hold, or could not be seen.
+
+Invariant: a probe says `holds` only after it saw the fact. An answer that no probe expects counts against the fact; a
+right that is missing, or a service that does not answer, counts neither way and is named.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Generic, TypeVar
+
+from sync_rules.adapters import aws
+from sync_rules.model.errors import SyncRulesError
+
+T = TypeVar("T")
+LOOK_SECONDS: Final = 0.1  # between two looks
+WAIT_SECONDS: Final = 180.0  # for a mapping, which may take minutes to start, or a metric
+NOT_ALLOWED: Final = frozenset({"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"})
+
+
+class Verdict(StrEnum):
+    """The outcome of one probe. `FAILED`: it could not be carried out, for a reason that is not the fact's."""
+
+    HOLDS = "holds"
+    FALSE = "does not hold"
+    NOT_TESTED = "not tested"
+    FAILED = "could not be tested"
+
+
+class RefutedError(SyncRulesError):
+    """The fact does not hold; the text says what was seen."""
+
+
+class UnseenError(SyncRulesError):
+    """Nothing was seen, either way, in the time there was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The verdict on one fact, with what was seen."""
+
+    number: int
+    verdict: Verdict
+    seen: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting(Generic[T]):
+    """A patient look at the world: again and again, until it is as wanted or the time is over."""
+
+    seconds: float = WAIT_SECONDS
+    pause: float = LOOK_SECONDS
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def until(self, look: Callable[[], T], wanted: Callable[[T], object]) -> tuple[T, bool]:
+        """The last thing seen, and whether it is as wanted."""
+        end = self.clock() + self.seconds
+        while not wanted(seen := look()):
+            if self.clock() >= end:
+                return seen, False
+            self.sleep(self.pause)
+        return seen, True
+
+
+def require(held: object, said: str) -> None:
+    """Raise RefutedError with these words unless the condition holds."""
+    if not held:
+        raise RefutedError(said)
+
+
+def require_refused(call: Callable[..., Any], codes: str, said: str, **parameters: Any) -> Any:
+    """The error of a call that must be refused with one of these codes (separated by blanks).
+
+    Raises:
+        RefutedError: when it is accepted, or refused otherwise; `said` names what was sent.
+    """
+    try:
+        aws.retrying()(call, **parameters)
+    except aws.ERRORS as error:
+        if blocked(error):
+            raise
+        require(aws.code(error) in codes.split(), f"{said}: refused with {aws.code(error)}, expected {codes}")
+        return error
+    raise RefutedError(f"{said}: accepted, expected {codes}")
+
+
+def blocked(error: BaseException) -> bool:
+    """True for an error that says nothing about the fact: a right is missing, a throttle, no answer."""
+    return aws.code(error) in NOT_ALLOWED or aws.transient(error) or isinstance(error, aws.CONNECTION_ERRORS)
+
+
+def finding(number: int, work: Callable[[], str], clock: Callable[[], float] = time.monotonic) -> Finding:
+    """The finding of a probe's work, whatever becomes of it."""
+    began = clock()
+    verdict, seen = _outcome(work)
+    return Finding(number, verdict, seen, clock() - began)
+
+
+def _outcome(work: Callable[[], str]) -> tuple[Verdict, str]:
+    try:
+        return Verdict.HOLDS, work()
+    except RefutedError as error:
+        return Verdict.FALSE, str(error)
+    except UnseenError as error:
+        return Verdict.NOT_TESTED, str(error)
+    except aws.ERRORS as error:
+        asked = getattr(error, "operation_name", "the request")
+        if aws.code(error) in NOT_ALLOWED:
+            return Verdict.FAILED, f"{asked} is denied: allow these credentials {asked}"
+        if blocked(error):
+            return Verdict.FAILED, f"{asked} failed with {aws.code(error)}: run it again"
+        return Verdict.FALSE, f"{asked} was refused with {aws.code(error)}"
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        return Verdict.FALSE, f"an answer of another form ({type(error).__name__})"

@@ -1,0 +1,1 @@
+"""The probes, a module for each service."""
