@@ -114,7 +114,7 @@ class RuleCompiler:
         try:
             return function(*args, **options)
         except UserError as error:
-            self.add(code, location, str(error))
+            self.add(code, location, error.found, error.cure or None)
             return None
 
     # ------------------------------------------------------------ names

@@ -13,6 +13,7 @@ from sync_rules.language.codes import CODES
 
 Severity = Literal["error", "warning"]
 INDENT = " " * 2
+UNREAD = "SR001"  # the value there is not what was meant, so that what its place lacks is no second mistake
 WARNINGS = "SR4"  # the family of codes that let the rules run
 SECTIONS = {"rules": "rule", "entities": "entity", "tables": "table"}
 EXPLAINED = ("SR2", "SR3", "SR4")  # families whose reason is not plain from the message
@@ -97,8 +98,10 @@ class Problems:
         self.found.update(dict.fromkeys(problems))
 
     def sorted(self) -> list[Problem]:
-        """All problems in the order of the file."""
-        return sorted(self.found, key=lambda p: (p.location.line, p.location.column, p.code, p.message))
+        """All problems in the order of the file. Of a value that could not be read, nothing else is said."""
+        unread = {(p.location.line, p.location.column) for p in self.found if p.code == UNREAD and p.location.key_path}
+        said = (p for p in self.found if p.code == UNREAD or (p.location.line, p.location.column) not in unread)
+        return sorted(said, key=lambda p: (p.location.line, p.location.column, p.code, p.message))
 
 
 def errors(problems: Iterable[Problem]) -> list[Problem]:

@@ -7,11 +7,14 @@ silent overwrite.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
@@ -122,9 +125,11 @@ class Tags:
 def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
     """The document in a text; None, with the problem reported, when it is not one YAML document."""
     yaml = YAML(typ="safe", pure=True)
+    yaml.Composer = _Composer
     yaml.composer.warn_double_anchors = False  # an anchor may be used again; the nearest before an alias counts
     try:
         node = yaml.compose(text)
+        aliases = yaml.composer.aliases
     except MarkedYAMLError as error:
         mark = error.problem_mark
         location = Location(mark.line + 1, mark.column + 1) if mark else Location()
@@ -145,23 +150,57 @@ def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
     except (YAMLError, ValueError) as error:
         problems.add("SR001", Location(), f"not YAML: {str(error).splitlines()[0]}")
         return None
-    reader = _Reader(Document(), problems, tags)
+    reader = _Reader(Document(), problems, tags, aliases)
     if node is not None:
         reader.document.data = reader.convert(node, ())
     return None if reader.left < 0 else reader.document
 
 
-class _Reader:
-    """Turn YAML nodes into values, noting the location of each."""
+class _Composer(Composer):
+    """Makes nodes. That of an alias is elsewhere than what it stands for: `aliases` has the node and its mark."""
 
-    def __init__(self, document: Document, problems: Problems, tags: Tags) -> None:
+    def __init__(self, loader: Any = None) -> None:
+        super().__init__(loader)
+        self.aliases: dict[int, tuple[Node, Any]] = {}
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        mark = self.parser.peek_event().start_mark if self.parser.check_event(AliasEvent) else None
+        node = super().compose_node(parent, index)
+        if mark is None or node.end_mark is None:  # an alias inside of its own anchor is refused later
+            return node
+        node = copy(node)
+        self.aliases[id(node)] = node, mark
+        return node
+
+
+class _Reader:
+    """Turn YAML nodes into values, noting the location of each: within an alias, that of the alias."""
+
+    def __init__(
+        self, document: Document, problems: Problems, tags: Tags, aliases: Mapping[int, tuple[Node, Any]]
+    ) -> None:
         self.document = document
         self.problems = problems
         self.tags = tags
+        self.aliases = aliases
+        self.within: Any = None  # the mark of the outermost alias that is being read
         self.left = VALUES_MAX  # values that may still be read; negative once there are too many
 
     def convert(self, node: Node, path: KeyPath) -> Any:
-        location = Location(node.start_mark.line + 1, node.start_mark.column + 1, path)
+        """The value of a node."""
+        if self.within is not None or id(node) not in self.aliases:
+            return self._convert(node, path)
+        self.within = self.aliases[id(node)][1]
+        value = self._convert(node, path)
+        self.within = None
+        return value
+
+    def _at(self, node: Node, path: KeyPath) -> Location:
+        mark = node.start_mark if self.within is None else self.within
+        return Location(mark.line + 1, mark.column + 1, path)
+
+    def _convert(self, node: Node, path: KeyPath) -> Any:
+        location = self._at(node, path)
         self.document.locations[path] = location
         if self.left <= 0 or len(path) > DEPTH_MAX:
             if self.left >= 0:
@@ -192,7 +231,8 @@ class _Reader:
         return values
 
     def _scalar(self, node: ScalarNode, tag: str, location: Location) -> Any:
-        if node.start_mark.line == node.end_mark.line and node.style in (None, "", "'", '"'):
+        one_line = self.within is None and node.start_mark.line == node.end_mark.line
+        if one_line and node.style in (None, "", "'", '"'):
             self.document.text_at[location.key_path] = 1 if node.style else 0
         if not self._is_unicode(node.value, location):
             return None
@@ -211,7 +251,8 @@ class _Reader:
         try:
             json_bytes.require_unicode(text)
         except ValueError as error:
-            self.problems.add("SR001", Location(location.line, location.column), f"not YAML: {error}")
+            cure = "write the character itself, or both halves of the pair"
+            self.problems.add("SR001", location, f"not YAML: {error}", cure)
             return False
         return True
 
@@ -222,7 +263,7 @@ class _Reader:
     def _map(self, pairs: Sequence[tuple[Node, Node]], path: KeyPath) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for key, child in pairs:
-            here = Location(key.start_mark.line + 1, key.start_mark.column + 1, path)
+            here = self._at(key, path)
             if not isinstance(key, ScalarNode):
                 self.problems.add("SR004", here, "a key must be a word, found a map or a list: quote text with braces")
                 continue

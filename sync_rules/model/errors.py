@@ -21,7 +21,13 @@ class SyncRulesError(Exception):
 
 
 class UserError(SyncRulesError):
-    """Something the user wrote or set up cannot work. The message says what was expected, found, and what to do."""
+    """Something the user wrote or set up cannot work. The message says what was expected, found, and what to do: in
+    `cure`, where there is a place for it.
+    """
+
+    def __init__(self, found: str, cure: str = "") -> None:
+        super().__init__(f"{found}: {cure}" if cure else found)
+        self.found, self.cure = found, cure
 
 
 class StoreError(SyncRulesError):

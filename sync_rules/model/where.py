@@ -30,10 +30,7 @@ STEPS = (
 WHERE_FAILED: Final = "WhereFailed"  # begins the reason of a failure record
 SAID: Final = {"unknown": "binary", "bytes": "binary", "null": "nothing"}  # types of JMESPath in other words
 DEPTH_MAX: Final = 100  # levels of an expression: evaluating one takes some frames of Python's stack for each
-TOO_DEEP: Final = (
-    f"nests more than {DEPTH_MAX} levels: for many values, compare with a list, such as"
-    """ contains(`["OPEN", "PAID"]`, status)"""
-)
+WITH_A_LIST: Final = """for many values, compare with a list, such as contains(`["OPEN", "PAID"]`, status)"""
 
 
 class _Functions(Functions):
@@ -137,24 +134,26 @@ def compile_where(text: str, source_name: str, types: Mapping[str, str] | None =
         parsed = cast("dict[str, Any]", jmespath.compile(text).parsed)
     except JMESPathError as error:
         first = str(error).splitlines()[0].removeprefix("Bad jmespath expression: ").rstrip(":")
-        raise UserError(f"{text!r} is not a JMESPath expression: {first}{where_check.cure(text)}") from error
+        raise UserError(f"{text!r} is not a JMESPath expression: {first}", where_check.cure(text)) from error
     except RecursionError:
         parsed = None
     except ValueError as error:  # such as a number of 5,000 digits
         raise UserError(f"`where` is not a JMESPath expression: {error}") from error
     if parsed is None or where_check.depth(parsed) > DEPTH_MAX:
-        raise UserError(f"`where` {TOO_DEEP}")
+        raise UserError(f"`where` nests more than {DEPTH_MAX} levels", WITH_A_LIST)
     if wrong := where_check.mistake(parsed, types or {}):
-        raise UserError(f"{text!r}: {wrong}")
+        raise UserError(f"{text!r}: {wrong.found}", wrong.cure)
     source: dict[Path, None] = {}
     target: dict[Path, None] = {}
     for names in _roots(parsed):
         if not names:
-            raise UserError(f"{text!r} reads the whole item: name the attributes that decide")
+            raise UserError(f"{text!r} reads the whole item", "name the attributes that decide")
         if names[0] != source_name:
             target[names[:1]] = None
         elif len(names) == 1:
-            raise UserError(f"{text!r} reads all of {source_name!r}: name an attribute, such as {source_name}.active")
+            raise UserError(
+                f"{text!r} reads all of {source_name!r}", f"name an attribute, such as {source_name}.active"
+            )
         else:
             source[names[1:2]] = None
     return Where(text, source_name, tuple(source), tuple(target))

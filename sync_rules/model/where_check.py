@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import jmespath
 from jmespath.functions import Functions
@@ -20,6 +20,7 @@ from jmespath.lexer import Lexer
 from sync_rules.model.numbers import SPELLING
 
 Node = dict[str, Any]
+TYPES: Final = ("array", "boolean", "null", "number", "object", "string")  # all that type() gives
 Types = frozenset[str] | None  # of JMESPath; None: any
 
 NUMBER, TEXT, YES_NO, NOTHING = "number", "string", "boolean", "null"
@@ -63,7 +64,7 @@ SQL_WORD = r"(?i)\b(and|or|not)\b"
 
 
 def cure(text: str) -> str:
-    """The cures of the most common mistakes in a text that is not JMESPath; "" for none."""
+    """The cure of the most common mistakes in a text that is not JMESPath; "" for none."""
     bare = re.sub(OUTSIDE_QUOTES, " ", text)
     cures = []
     if re.search(SINGLE_EQUALS, bare):
@@ -72,7 +73,7 @@ def cure(text: str) -> str:
         cures.append("a number stands in backticks, such as total > `100`")
     if re.search(SQL_WORD, bare):
         cures.append("and, or, not are &&, ||, !")
-    return f". In JMESPath, {'; '.join(cures)}" if cures else ""
+    return f"in JMESPath {'; '.join(cures)}" if cures else ""
 
 
 def depth(tree: Node) -> int:
@@ -84,22 +85,29 @@ def depth(tree: Node) -> int:
     return levels
 
 
-def mistake(tree: Node, types: Mapping[str, str]) -> str:
-    """The first mistake of a condition; "" for none. `types` are those of DynamoDB, by the names of attributes."""
+class Mistake(NamedTuple):
+    """A mistake of a condition, and its cure."""
+
+    found: str
+    cure: str
+
+
+def mistake(tree: Node, types: Mapping[str, str]) -> Mistake | None:
+    """The first mistake of a condition; None for none. `types` are those of DynamoDB, by the names of attributes."""
     known = {name: frozenset({OF_DYNAMODB[kind]}) for name, kind in types.items()}
-    return next(_mistakes(tree, known), "")
+    return next(_mistakes(tree, known), None)
 
 
 Known = Mapping[str, frozenset[str]]
 
 
-def _mistakes(node: Node, known: Known) -> Iterator[str]:
+def _mistakes(node: Node, known: Known) -> Iterator[Mistake]:
     if node["type"] == "function_expression":
         yield from _in_call(node, known)
     elif node["type"] == "comparator":
         yield from _in_comparison(node, known)
     elif node["type"] == "slice" and node["children"][2] == 0:
-        yield "the step of a slice cannot be 0"
+        yield Mistake("the step of a slice cannot be 0", "leave the step out")
     for at, child in enumerate(_children(node)):
         yield from _mistakes(child, {} if _follows(node, at) else known)
 
@@ -115,7 +123,7 @@ def _follows(node: Node, at: int) -> bool:
 
 
 # ---------------------------------------------------------------- functions
-def _in_call(node: Node, known: Known) -> Iterator[str]:
+def _in_call(node: Node, known: Known) -> Iterator[Mistake]:
     name, given = node["value"], _children(node)
     spec = Functions.FUNCTION_TABLE.get(name)
     if spec is None:
@@ -125,73 +133,90 @@ def _in_call(node: Node, known: Known) -> Iterator[str]:
     more = wanted[-1].get("variadic", False)
     if len(given) < len(wanted) or (len(given) > len(wanted) and not more):
         count = f"{'at least ' if more else ''}{len(wanted)} argument{'s' if len(wanted) > 1 else ''}"
-        yield f"{name}() takes {count}, and here it has {len(given)}"
+        yield Mistake(f"{name}() takes {count}, and here it has {len(given)}", f"give it {count}")
         return
     for one, argument in zip(wanted, given, strict=False):
         accepted = [kind.partition("-") for kind in one["types"]]
         found = _types(argument, known)
         if accepted and found is not None and not found & {kind for kind, _, _ in accepted}:
             takes = _either(dict.fromkeys(kind for kind, _, _ in accepted))
-            yield f"{name}() takes {takes}, and {_shown(argument, 'the argument')} is {_either(sorted(found))}"
+            what = f"{_shown(argument, 'the argument')} is {_either(sorted(found))}"
+            yield Mistake(f"{name}() takes {takes}, and {what}", f"give it {takes}")
         elif one["types"] == ["expref"] and argument["type"] != "expref":
-            yield f"{name}() takes {SAID['expref']}: write &{_shown(argument)}"
+            yield Mistake(f"{name}() takes {SAID['expref']}", f"write &{_shown(argument)}")
         elif argument["type"] == "literal" and isinstance(argument["value"], list):
             inner = {kind for _, _, kind in accepted if kind}
             odd = [each for each in argument["value"] if inner and _type_of(each) not in inner]
             if odd:
-                yield f"{name}() takes a list of {' or of '.join(sorted(inner))}s, and {_shown(argument)} is none"
+                takes = f"a list of {' or of '.join(sorted(inner))}s"
+                yield Mistake(f"{name}() takes {takes}, and {_shown(argument)} is none", f"give it {takes}")
     if name == "contains":
         text, sought = (_types(argument, known) for argument in given)
         if text == ONLY_TEXT and sought is not None and TEXT not in sought:
-            yield f"{_shown(given[0])} is a text and {_shown(given[1])} is {_either(sorted(sought))}: it contains none"
+            what = f"{_shown(given[1])} is {_either(sorted(sought))}"
+            yield Mistake(f"{_shown(given[0])} is a text and {what}: it contains none", "search for a text")
 
 
-def _unknown(name: str) -> str:
+def _unknown(name: str) -> Mistake:
+    found = f"{name}() is no function of JMESPath"
     if name in EXISTENCE:
-        return f"{name}() is no function of JMESPath: {EXISTENCE[name]}"
+        return Mistake(found, EXISTENCE[name])
     folded = name.lower()
     close = OTHERS.get(folded) or next(iter(get_close_matches(folded, Functions.FUNCTION_TABLE, n=1)), None)
-    hint = f"Did you mean {close}()?" if close else f"Known: {', '.join(sorted(Functions.FUNCTION_TABLE))}."
-    return f"{name}() is no function of JMESPath. {hint}"
+    known = ", ".join(sorted(Functions.FUNCTION_TABLE))
+    return Mistake(found, f"write {close}()" if close else f"use one of its functions: {known}")
 
 
 # ---------------------------------------------------------------- comparisons
-def _in_comparison(node: Node, known: Known) -> Iterator[str]:
+def _in_comparison(node: Node, known: Known) -> Iterator[Mistake]:
     sides = _children(node)
     equality = node["value"] in ("eq", "ne")
     for side in sides:
         if side["type"] == "field" and side["value"].lower() in CONSTANTS and side["value"] not in known:
             meant = CONSTANTS[side["value"].lower()]
-            yield f"{side['value']} without backticks is an attribute of that name: write `{meant}`"
+            yield Mistake(f"{side['value']} without backticks is an attribute of that name", f"write `{meant}`")
             return
     left, right = (_types(side, known) for side in sides)
+    always = "always true" if node["value"] == "ne" else "never true"
     if left is not None and right is not None and not left & right:
-        always = "always true" if node["value"] == "ne" else "never true"
         stand = [
             f"{_shown(side)} is {_either(sorted(kinds))}" for side, kinds in zip(sides, (left, right), strict=True)
         ]
-        yield f"{' and '.join(stand)}, so the comparison is {always}{_retyped(sides, (left, right))}"
+        yield Mistake(f"{' and '.join(stand)}, so the comparison is {always}", _retyped(sides, (left, right)))
         return
+    for side, other in (sides, sides[::-1]) if equality else ():
+        if _calls_type(side) and other["type"] == "literal" and other["value"] not in TYPES:
+            close = next(iter(get_close_matches(str(other["value"]).lower(), TYPES, n=1, cutoff=0.5)), None)
+            cure = f"write '{close}'" if close else f"write one of {', '.join(map(repr, TYPES))}"
+            yield Mistake(f"type() is never {_shown(other)}, so the comparison is {always}", cure)
+            return
     for side, own, other in ((sides[0], left, right), (sides[1], right, left)) if not equality else ():
         if own is not None and not own & ORDERED:
-            yield f"{_shown(side)} is {_either(sorted(own))}, and only numbers and texts have an order"
+            what = f"{_shown(side)} is {_either(sorted(own))}, and only numbers and texts have an order"
+            yield Mistake(what, "compare it with == or !=, or compare something else")
             return
         if own == ONLY_TEXT and other != ONLY_TEXT and side["type"] == "literal" and SPELLING.fullmatch(side["value"]):
             number = side["value"]
-            digits = f"For an attribute that holds digits as text, compare to_number(name) with `{number}`"
-            yield f"'{number}' is a text, and no number is greater or less than a text: write `{number}`. {digits}"
+            cure = f"write `{number}`; for an attribute that holds digits as text, to_number(name) and `{number}`"
+            yield Mistake(f"'{number}' is a text, and no number is greater or less than a text", cure)
             return
 
 
+def _calls_type(node: Node) -> bool:
+    return bool(node["type"] == "function_expression" and node["value"] == "type")
+
+
 def _retyped(sides: list[Node], types: tuple[Types, Types]) -> str:
-    """The cure for a literal of the wrong type."""
+    """The cure for two sides of different types."""
+    if all(side["type"] == "literal" for side in sides):
+        return "compare an attribute, such as status == 'OPEN': these are two constants"
     for side, other in ((sides[0], types[1]), (sides[1], types[0])):
         if side["type"] == "literal" and other is not None:
             if isinstance(side["value"], str) and NUMBER in other and SPELLING.fullmatch(side["value"]):
-                return f": write `{side['value']}`"
+                return f"write `{side['value']}`"
             if _type_of(side["value"]) in (NUMBER, YES_NO) and TEXT in other:
-                return f": write '{json.dumps(side['value'])}'"
-    return ""
+                return f"write '{json.dumps(side['value'])}'"
+    return "compare things of one type"
 
 
 # ---------------------------------------------------------------- names that may be meant as texts
