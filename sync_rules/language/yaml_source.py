@@ -22,7 +22,7 @@ from sync_rules.language.problems import Location, Problems
 from sync_rules.model import json_bytes
 
 VALUES_MAX = 100_000  # an alias of an alias of an alias can stand for any number of values
-DEPTH_MAX = 40
+FILE_MAX_LEVELS = 40
 KeyPath = tuple[str | int, ...]
 TYPE_NAMES = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
 CURES = {  # for what YAML says of the mistakes that templates and tabs lead to
@@ -202,9 +202,9 @@ class _Reader:
     def _convert(self, node: Node, path: KeyPath) -> Any:
         location = self._at(node, path)
         self.document.locations[path] = location
-        if self.left <= 0 or len(path) > DEPTH_MAX:
+        if self.left <= 0 or len(path) > FILE_MAX_LEVELS:
             if self.left >= 0:
-                limits = f"at most {VALUES_MAX} values, {DEPTH_MAX} deep"
+                limits = f"at most {VALUES_MAX} values, {FILE_MAX_LEVELS} deep"
                 message = f"expected {limits}; found more, as when an alias holds itself"
                 self.problems.add("SR003", Location(location.line, location.column), message)
             self.left = -1  # nothing more is read

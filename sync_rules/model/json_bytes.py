@@ -19,7 +19,7 @@ TAG = "$bytes"
 NEVER_SENT: Final = re.compile("[\ud800-\udfff\ufffe\uffff]")
 
 # An item has at most 32 levels of maps and lists, each of which is two in DynamoDB's JSON; events put some around it.
-DEPTH_MAX: Final = 100
+JSON_MAX_LEVELS: Final = 100
 
 
 def parsed(
@@ -37,7 +37,7 @@ def parsed(
     try:
         value = json.loads(text, object_hook=object_hook, parse_float=parse_float, parse_constant=_refused)
     except RecursionError:
-        raise ValueError(f"nests more than {DEPTH_MAX} levels") from None
+        raise ValueError(f"nests more than {JSON_MAX_LEVELS} levels") from None
     if _may_be_odd(text):
         _require_bounds(value)
     return value
@@ -50,16 +50,16 @@ def _refused(name: str) -> Any:
 def _may_be_odd(text: str | bytes) -> bool:
     """True unless a text is plainly well: a look at all values costs as much as reading them."""
     if isinstance(text, str):
-        return text.count("{") + text.count("[") > DEPTH_MAX or "\\u" in text or not text.isascii()
-    return text.count(b"{") + text.count(b"[") > DEPTH_MAX or b"\\u" in text
+        return text.count("{") + text.count("[") > JSON_MAX_LEVELS or "\\u" in text or not text.isascii()
+    return text.count(b"{") + text.count(b"[") > JSON_MAX_LEVELS or b"\\u" in text
 
 
 def _require_bounds(value: Any) -> None:
     row, depth = [value], 0
     while row:
         depth += 1
-        if depth > DEPTH_MAX:
-            raise ValueError(f"nests more than {DEPTH_MAX} levels")
+        if depth > JSON_MAX_LEVELS:
+            raise ValueError(f"nests more than {JSON_MAX_LEVELS} levels")
         below: list[Any] = []
         for one in row:
             if isinstance(one, dict):

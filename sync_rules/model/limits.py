@@ -85,9 +85,11 @@ class Limits:
     gathered_round_max_items: int = 50
     """Targets made of several members held at once, each with all its members."""
 
-    def recorded_at(self, *, patient: bool) -> int:
-        """The attempt at which a failure is recorded: the second for a `patient` one, which may pass by itself."""
-        return int(patient and self.parked_max_looks > 0)
+    def records(self, attempt: int, *, patient: bool) -> bool:
+        """True if a failure is recorded at this attempt: at the first, or at the second for a `patient` one, which may
+        pass by itself; and at the last, as the reason may have become another one since.
+        """
+        return attempt in (int(patient and self.parked_max_looks > 0), self.parked_max_looks)
 
     def parked_delay_seconds(self, attempt: int) -> int:
         """The delay before the next retry of an item that was parked `attempt` times before."""

@@ -29,7 +29,7 @@ STEPS = (
 
 WHERE_FAILED: Final = "WhereFailed"  # begins the reason of a failure record
 SAID: Final = {"unknown": "binary", "bytes": "binary", "null": "nothing"}  # types of JMESPath in other words
-DEPTH_MAX: Final = 100  # levels of an expression: evaluating one takes some frames of Python's stack for each
+WHERE_MAX_LEVELS: Final = 100  # levels of an expression: evaluating one takes some frames of Python's stack for each
 WITH_A_LIST: Final = """for many values, compare with a list, such as contains(`["OPEN", "PAID"]`, status)"""
 
 
@@ -139,8 +139,8 @@ def compile_where(text: str, source_name: str, types: Mapping[str, str] | None =
         parsed = None
     except ValueError as error:  # such as a number of 5,000 digits
         raise UserError(f"`where` is not a JMESPath expression: {error}") from error
-    if parsed is None or where_check.depth(parsed) > DEPTH_MAX:
-        raise UserError(f"`where` nests more than {DEPTH_MAX} levels", WITH_A_LIST)
+    if parsed is None or where_check.depth(parsed) > WHERE_MAX_LEVELS:
+        raise UserError(f"`where` nests more than {WHERE_MAX_LEVELS} levels", WITH_A_LIST)
     if wrong := where_check.mistake(parsed, types or {}):
         raise UserError(f"{text!r}: {wrong.found}", wrong.cure)
     source: dict[Path, None] = {}

@@ -184,11 +184,11 @@ def _in_comparison(node: Node, known: Known) -> Iterator[Mistake]:
         ]
         yield Mistake(f"{' and '.join(stand)}, so the comparison is {always}", _retyped(sides, (left, right)))
         return
-    for side, other in (sides, sides[::-1]) if equality else ():
-        if _calls_type(side) and other["type"] == "literal" and other["value"] not in TYPES:
-            close = next(iter(get_close_matches(str(other["value"]).lower(), TYPES, n=1, cutoff=0.5)), None)
+    for side, name in (sides, sides[::-1]) if equality else ():
+        if _calls_type(side) and name["type"] == "literal" and name["value"] not in TYPES:
+            close = next(iter(get_close_matches(str(name["value"]).lower(), TYPES, n=1, cutoff=0.5)), None)
             cure = f"write '{close}'" if close else f"write one of {', '.join(map(repr, TYPES))}"
-            yield Mistake(f"type() is never {_shown(other)}, so the comparison is {always}", cure)
+            yield Mistake(f"type() is never {_shown(name)}, so the comparison is {always}", cure)
             return
     for side, own, other in ((sides[0], left, right), (sides[1], right, left)) if not equality else ():
         if own is not None and not own & ORDERED:

@@ -24,6 +24,7 @@ TOO_LARGE: Final = "MessageTooLarge"
 TIMED_OUT: Final = "CallTimedOut"
 TOO_OFTEN: Final = "CalledTooOften"  # the function seems to change its own item
 NO_RULE: Final = "NoSuchRule"  # no rule of this name calls a function for such an item
+EXCLUDED: Final = "WhereExcludes"  # the rule is there, but its `where` does not admit the change any more
 
 
 def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> Work[None]:
@@ -75,11 +76,11 @@ def run_message(message: CallMessage, rules: Rules, bounds: Bounds, report: Repo
             stored: CallMessage = yield FetchCall(message.kept)
             asked = replace(asked, change=stored.change)
         rule = rules.named(message.rule)
-        call = None
+        call, reason = None, NO_RULE
         if isinstance(rule, EffectRule) and rules.entity_of(key) is rule.source:
-            call = rule.retry(asked)
+            call, reason = rule.retry(asked), EXCLUDED if rule.calls else NO_RULE
         if call is None:
-            yield from _give_up(key, asked, NO_RULE, report)
+            yield from _give_up(key, asked, reason, report)
     except StoreError as error:
         _fail(key, asked, error.reason, report)
     else:

@@ -84,7 +84,7 @@ class Report:
             StoreError: when a record could not be kept: nothing is parked then.
         """
         attempt = message.attempt - 1
-        if attempt == bounds.limits.recorded_at(patient=patient):
+        if bounds.limits.records(attempt, patient=patient):
             for failure in failures:
                 yield Park(failure)
         for failure in failures:

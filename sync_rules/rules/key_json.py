@@ -19,6 +19,8 @@ from sync_rules.model.suggest import unknown
 from sync_rules.model.values import AttributeValue
 from sync_rules.rules.ruleset import Rules
 
+SHOWN_MAX_CHARACTERS: Final = 80  # of what is not a key
+
 
 def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
     """The key a user gave as JSON, typed by the key schema of its table.
@@ -32,7 +34,8 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
     except ValueError:
         given = None
     if not isinstance(given, dict) or not given:
-        raise UserError(f'{text!r} is not a key: expected a JSON object of key attributes, such as {{"book_id": "b1"}}')
+        shown = repr(text) if len(text) <= SHOWN_MAX_CHARACTERS else f"{text[:SHOWN_MAX_CHARACTERS]!r}..."
+        raise UserError(f'{shown} is not a key: expected a JSON object of key attributes, such as {{"book_id": "b1"}}')
     if table is not None and table not in rules.tables:
         raise UserError(unknown("table", table, rules.tables))
     candidates = [rules.tables[table]] if table is not None else list(rules.tables.values())

@@ -117,7 +117,9 @@ def test_redrive_engine_from_a_queue(account):
     assert (code, len(groups), account.names()) == (1, 3, {"b1": None, "b2": None})
     code, (left, totals) = account("redrive", "--queue", account.queue)
     assert (code, totals["done"], account.names()) == (1, 2, RIGHT)
-    assert left["left"]["reason"] == "there is no rule 'gone' any more: `sync-rules failures RULES --drop` removes it"
+    renamed = "if it was renamed, say renamed_from: gone in the new one"
+    drop = "otherwise `sync-rules failures RULES --drop` removes it"
+    assert left["left"]["reason"] == f"there is no rule 'gone' any more: {renamed}; {drop}"
     _, (stays,) = account("failures", "--queue", account.queue)
     assert (stays["what"], stays["gone"]) == ("gone", True)
 

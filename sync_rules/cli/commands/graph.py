@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Annotated, Final
@@ -29,6 +30,7 @@ WRITERS: Final[Mapping[Format, Callable[[RuleGraph], str]]] = {
     Format.DOT: dot,
     Format.SVG: svg,
 }
+REFERENCES: Final = {Format.MERMAID: "#{};", Format.DOT: "&#{};", Format.SVG: "&#{};"}  # to characters, by number
 BY_ENDING: Final = {
     ".mmd": Format.MERMAID,
     ".md": Format.MERMAID,
@@ -54,5 +56,12 @@ def graph(
         require_ending(out, BY_ENDING)
     drawn = graph_of(load_rules(rules_file))
     form = form or (BY_ENDING[out.suffix.lower()] if out else Format.MERMAID)
-    put_out(WRITERS[form](drawn), out)
+    text = WRITERS[form](drawn)
+    put_out(text if out else _fitting(text, REFERENCES[form], getattr(sys.stdout, "encoding", None) or "utf-8"), out)
     return 0
+
+
+def _fitting(text: str, reference: str, encoding: str) -> str:
+    """The text with what an encoding lacks as references to characters, which a reader of the format resolves."""
+    lacking = {letter for letter in set(text) if not letter.isascii() and not letter.encode(encoding, "ignore")}
+    return text.translate({ord(letter): reference.format(ord(letter)) for letter in lacking})

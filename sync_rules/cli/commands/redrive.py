@@ -172,7 +172,9 @@ def redrive_in_account(
 
         def look() -> None:
             tally = total(unit_documents(account.state, name, UNITS).values())
-            status.update(f"{name}: {tally.done:,} retried, {tally.written:,} written")
+            status.update(
+                f"{name}: {tally.done:,} retried, {tally.written + tally.acted:,} written, called or archived"
+            )
 
         ended = account.machine.watch(name, look)
     done = ended.well()
@@ -249,6 +251,7 @@ def summary(tally: RedriveCounts, failures: Path | str, *, dry_run: bool = False
     parts += [
         f"{count:,} {words}"
         for count, words in (
+            (tally.acted, "called or archived"),
             (tally.kept, "retried for some rules only, and kept"),
             (tally.again, "failed again, and kept"),
             (tally.unreadable, "cannot be retried, and kept"),

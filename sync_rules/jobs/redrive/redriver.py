@@ -32,7 +32,7 @@ WAITING_MAX_MESSAGES: Final = 100_000
 HELD_MAX_BYTES: Final = 16 * 1024 * 1024  # of entries that wait for a look; with more, no other is begun before it
 LOOKS_MAX: Final = Limits().parked_max_looks  # one after another, each later: about two hours
 NO_DEADLINE_MS: Final = 900_000
-WRITTEN: Final = (Outcome.COPIED, Outcome.DELETED, Outcome.DONE)
+WRITTEN: Final = (Outcome.COPIED, Outcome.DELETED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ class LeftEntry:
 @dataclass
 class RedriveCounts:
     """Counts of entries. `kept` were retried for some of their rules only, and are not removed; `skipped` are of other
-    rules. `records` are stream records, `parked` new failure records.
+    rules. `records` are stream records, `written` writes to the tables, `acted` calls made and items archived, `parked`
+    new failure records.
     """
 
     done: int = 0
@@ -59,6 +60,7 @@ class RedriveCounts:
     records: int = 0
     written: int = 0
     parked: int = 0
+    acted: int = 0
 
 
 @dataclass(eq=False)
@@ -276,6 +278,7 @@ class Redriver:
         except StoreError as error:
             return error.reason
         self.tally.written += sum(count for (_, what), count in report.outcomes.items() if what in WRITTEN)
+        self.tally.acted += sum(count for (_, what), count in report.outcomes.items() if what is Outcome.DONE)
         return next(iter(report.failed.values())).reason if report.failed else ""
 
     def _batch(self, batch: GivenUp) -> str:
@@ -342,4 +345,5 @@ class Redriver:
     def _count(self) -> None:
         """Take over the counts of the consumer."""
         self.tally.written += self._consumer.telemetry.total(*WRITTEN)
+        self.tally.acted += self._consumer.telemetry.total(Outcome.DONE)
         self._consumer.telemetry.clear()

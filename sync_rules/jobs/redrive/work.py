@@ -91,7 +91,12 @@ def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work
 
 
 def _gone(name: str) -> RecordError:
-    return RecordError(f"there is no rule {name!r} any more: `{DROP}` removes it")
+    return RecordError(f"there is no rule {name!r} any more: {_renamed(name)}; otherwise `{DROP}` removes it")
+
+
+def _renamed(name: str) -> str:
+    former = "OLD" if ", " in name else name.partition(".")[0]
+    return f"if it was renamed, say renamed_from: {former} in the new one"
 
 
 def _too_little(rule: Rule) -> RecordError:
@@ -115,9 +120,7 @@ def _kept_call(place: str, rules: Rules, bounds: Bounds) -> Work[Report]:
 def _require_call(name: str, rules: Rules) -> None:
     rule = rules.named(name)
     if rule is None or not rule.calls:
-        raise RecordError(
-            f"there is no rule {name!r} any more that calls a function; if it was renamed, say renamed_from: {name}"
-        )
+        raise RecordError(f"there is no rule {name!r} any more that calls a function: {_renamed(name)}")
 
 
 def _about_others(rule: Rule) -> RecordError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -49,6 +50,19 @@ def test_graph_writes_what_the_file_is_called(rules_file, tmp_path, name, option
     out = tmp_path / name
     assert main.main(["graph", str(rules_file), "--out", str(out), *options]) == 0
     assert out.read_text().startswith(begins)
+
+
+@pytest.mark.parametrize(("form", "written"), [("mermaid", "#233;"), ("dot", "&#233;"), ("svg", "&#233;")])
+def test_graph_into_an_ascii_pipe_is_the_same_picture(form, written, tmp_path, monkeypatch):
+    """Letters that the output's encoding lacks are written as the format refers to them, not as Python escapes."""
+    if form == "svg":
+        needs_graphviz()
+    (tmp_path / "rules.yaml").write_text(text_of({"name": "copy user.n\xe9 into order.user_name"}), "utf-8")
+    pipe = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(pipe, "ascii"))
+    assert main.main(["graph", str(tmp_path / "rules.yaml"), "--format", form]) == 0
+    assert "\\x" not in pipe.getvalue().decode("ascii")
+    assert f"n{written}" in pipe.getvalue().decode("ascii")
 
 
 def test_graph_without_graphviz_says_how_to_get_the_picture(rules_file, tmp_path, monkeypatch, capsys):

@@ -498,8 +498,10 @@ def test_redrive_names_what_cannot_be_put_through():
     odd = scene.at("parts", "p")
     half = at._replace(values=(at.values[0], ("sk", *at.values[1][1:])))
     told = {
-        "there is no rule 'gone' any more: `sync-rules failures RULES --drop` removes it": failure("gone", at),
-        "there is no rule 'a, b' any more: `sync-rules failures RULES --drop` removes it": failure(
+        "there is no rule 'gone' any more: if it was renamed, say renamed_from: gone in the new one; otherwise": failure(
+            "gone", at
+        ),
+        "there is no rule 'a, b' any more: if it was renamed, say renamed_from: OLD in the new one; otherwise": failure(
             "a, b", at, position="7"
         ),
         "no rule speaks of its item": failure("", at, position="7"),

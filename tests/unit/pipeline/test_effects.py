@@ -191,6 +191,15 @@ def test_effects_of_a_rule_that_is_gone_are_set_aside_and_carried_by_its_new_nam
     assert renamed.parked.failures == []
 
 
+def test_effects_of_a_rule_that_no_longer_admits_the_change_name_its_where():
+    """The rule is there: the reason does not say that it is gone."""
+    scene = scene_of(called='{call: tests.support.every_kind.told, on: order, where: "total > `5`"}')
+    scene.put("shop", order("1", "a", 1))
+    scene.consumer.handle_message(CallMessage("called", "tests.support.every_kind.told", scene.records[0], 1))
+    assert scene.caller.calls == []
+    assert [failure.reason for failure in scene.parked.failures] == ["WhereExcludes"]
+
+
 @pytest.mark.parametrize("max_tries", [1, 8])
 def test_effects_a_failed_call_that_nobody_can_keep_comes_again(max_tries):
     """A failed call whose message and failure record cannot be kept is reported, so its record is delivered again."""

@@ -402,7 +402,7 @@ def test_parts_in_trouble_are_parked_and_looked_at_again():
 
 
 def test_parts_in_trouble_for_ever_are_left_to_people():
-    """A part that stays in trouble is looked at a bounded number of times and recorded once."""
+    """A part that stays in trouble is looked at a bounded number of times and, within the window, recorded once."""
     scene = scene_of("spent", limits=Limits(parked_max_looks=3))
     scene.put("shop", broken())
     scene.deliver()
@@ -427,6 +427,23 @@ def test_parts_in_patient_trouble_are_recorded_at_the_second_look():
     scene.receive()
     scene.rest()
     assert scene.item(taken)["user_id"] == s("2")
+
+
+def test_parts_whose_trouble_changes_are_recorded_before_they_are_given_up():
+    """Patient at the first look, another kind at the second: neither look records it, so the last one does."""
+    scene = scene_of("mails", limits=Limits(parked_max_looks=2))
+    scene.put("shop", ADA)
+    scene.rest()
+    scene.put("shop", user("2", email=s("a@x")))
+    scene.rest()
+    taken = scene.at("shop", "EMAIL#a@x", "EMAIL")
+    scene.there(
+        "shop", {**taken.attributes(), "by": s("another program")}
+    )  # of no source: that does not pass by itself
+    assert scene.receive()
+    assert scene.parked.failures == []
+    scene.receive()
+    assert [failure.reason for failure in scene.parked.failures] == ["KeyTaken"]
 
 
 def test_parts_that_cannot_be_parked_come_again():
