@@ -7,7 +7,7 @@ VALIDATOR := .engines/asl/node_modules/.bin/asl-validator
 CHROMIUM := .engines/chromium/chromium
 CHROMIUM_PACKAGE := .engines/browser/node_modules/@sparticuz/chromium
 
-.PHONY: help demo test lint soak lock clean
+.PHONY: help demo test lint wheel soak lock clean
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -22,6 +22,9 @@ lint: .venv/installed  ## Run ruff and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+wheel: .venv/installed  ## Build the wheel, dist/sync_rules-VERSION-py3-none-any.whl: the same each time
+	@$(BIN)/python -m hatchling build -t wheel -d dist
 
 soak: .venv/installed  ## Run both simulators for 100,000 histories each, on all cores, or for more: make soak HISTORIES=1000000
 	$(BIN)/python -m tests.simulation --histories $(or $(HISTORIES),100000)
@@ -94,4 +97,4 @@ build-%: .venv/installed
 	@PYTHONHASHSEED=0 $(BIN)/python -m sync_rules.deploy.bundle "$(ARTIFACTS_DIR)"
 
 clean:  ## Remove what was installed and cached
-	rm -rf .venv .engines .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .engines dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,19 +1,24 @@
-"""The measure of `sync-rules check`: many rules over many tables."""
+"""The measures of the command line: `check` of many rules over many tables, and the start of short commands."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
+from benchmarks import fresh
 from benchmarks.bench import Bench
 from benchmarks.counters import CPU_TIME
 from benchmarks.figures import Figure
+from benchmarks.ours import RULES_FILE
 from sync_rules.language.load import check_rules
 
 RULES: Final = 5_000
 TABLES: Final = 2_000
 MOST_SECONDS: Final = 5.0
+START: Final = "from sync_rules.cli.main import main; main({words})"
 
 
 def rules_text(rules: int, tables: int) -> str:
@@ -38,3 +43,18 @@ def check(bench: Bench) -> Iterator[Figure]:
         assert found is not None, problems[0]
     what = f"check of {bench.size(RULES):,} rules over {bench.size(TABLES):,} tables"
     yield Figure(what, tuple(seconds), "s", CPU_TIME, at_most=MOST_SECONDS)
+
+
+def shell(bench: Bench) -> Iterator[Figure]:
+    """CPU milliseconds of a fresh process, its interpreter included: `--help`, and `check` of two rules."""
+    commands = {"--help": ["--help"], "check of two rules": ["check", str(RULES_FILE)]}
+    costs = bench.in_turns(
+        {
+            name: partial(bench.counters.cost, partial(fresh.run, START.format(words=json.dumps(words)), RULES_FILE))
+            for name, words in commands.items()
+        },
+        rounds=15,
+    )
+    for name, most in (("--help", 100), ("check of two rules", 350)):
+        milliseconds = tuple(cost.cpu_seconds * 1_000 for cost in costs[name])
+        yield Figure(f"sync-rules {name}", milliseconds, "ms", CPU_TIME, at_most=most)

@@ -16,7 +16,15 @@ from benchmarks.counters import CPU_TIME
 CPU_TIME_ALLOWANCE: Final = 1.15  # the error of CPU time on a shared machine; instructions have none
 ENGINE: Final = "the engine's counts"
 WALL: Final = "the clock"
-FORMATS: Final = {"s": "{:.1f} s", "%": "{:.1%}", "x": "{:.2f}x", "us": "{:.3g} us", "MB": "{:.1f} MB", "": "{:.4g}"}
+FORMATS: Final = {
+    "s": "{:.1f} s",
+    "%": "{:.1%}",
+    "x": "{:.2f}x",
+    "us": "{:.3g} us",
+    "ms": "{:.0f} ms",
+    "MB": "{:.1f} MB",
+    "": "{:.4g}",
+}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from benchmarks.bench import Bench
-from benchmarks.checking import check
+from benchmarks.checking import check, shell
 from benchmarks.fanouts import base, index, latency, limited, memory, sent
 from benchmarks.figures import Figure
 from benchmarks.reading import scan, start
@@ -24,4 +24,5 @@ MEASURES: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
     "scan": scan,
     "memory": memory,
     "check": check,
+    "shell": shell,
 }

@@ -15,16 +15,15 @@ from sync_rules.functions.stackbooks import answer_stack, asked_by_stack
 from sync_rules.jobs.account.backfill import BackfillWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import job_of
-from sync_rules.pipeline.books import finish_empty
-from sync_rules.pipeline.requests import DroppingQueue, World, run_work
-from sync_rules.rules.families import PartRule
+from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.rules.ruleset import Rules
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Answer one request of the state machine, which retries it when this raises, or of CloudFormation."""
     with invocation(context):
         if asked_by_stack(event):
-            answer_stack(event, _finish_empty)
+            answer_stack(event, _place)
             return {}
         jobs = partial(job_of, aws.dynamodb(endpoint()), rules())
         work = BackfillWork(
@@ -33,5 +32,5 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
         return answer(event, work)
 
 
-def _finish_empty() -> tuple[PartRule, ...]:
-    return run_work(finish_empty(rules()), World(tables(), DroppingQueue(), failures()))
+def _place() -> tuple[Rules, World]:
+    return rules(), World(tables(), DroppingQueue(), failures())

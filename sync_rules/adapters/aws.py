@@ -1,4 +1,4 @@
-"""Clients of AWS, the meaning of their errors, and retries. The only importer of boto3 and botocore.
+"""Clients of AWS, the meaning of their errors, and retries. The only importer of boto3.
 
 Clients come from one boto3 session and are made once per process, when first used. boto3 costs a function 9 % of
 the CPU time of its start over botocore alone (fresh processes in pairs; 5 % of the instructions).
@@ -29,7 +29,7 @@ from botocore.exceptions import (
     NoCredentialsError,
 )
 from botocore.exceptions import ConnectionError as BotoConnectionError
-from botocore.parsers import ResponseParserError, ResponseParserFactory
+from botocore.parsers import ResponseParserError
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -43,6 +43,7 @@ from tenacity.stop import stop_base
 
 from sync_rules import __version__
 from sync_rules.adapters.access_cures import CONFIGURATION_CURES, CURES
+from sync_rules.adapters.answers import Parsers, require_answers
 from sync_rules.adapters.fast_json import use_json
 from sync_rules.model.errors import StoreError, UserError
 
@@ -64,7 +65,6 @@ FIRST_MAX_SECONDS: Final = 5
 # Parameters are not validated before they are sent: it takes a third of the time, and the service does the same. The
 # model also refuses some shard ids as too short.
 UNVALIDATED: Final = frozenset({"dynamodb", "dynamodbstreams"})
-HTTP_OK: Final = 200
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 OTHER_THROTTLE: Final = "Other"  # DynamoDB gave no reason, or one that is not known here
 NO_CREDENTIALS: Final = "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
@@ -173,25 +173,8 @@ def _local_session() -> boto3.session.Session:
 
 def _core() -> botocore.session.Session:
     core = botocore.session.Session()
-    core.register_component("response_parser_factory", _Parsers())
+    core.register_component("response_parser_factory", Parsers())
     return core
-
-
-class _Parsers(ResponseParserFactory):
-    """Parsers of botocore that take an answer of another form for no answer: they fail in many ways."""
-
-    def create_parser(self, protocol_name: str) -> Any:
-        parser = super().create_parser(protocol_name)
-        parse = parser.parse
-
-        def parse_or_refuse(response: Any, shape: Any) -> Any:
-            try:
-                return parse(response, shape)
-            except (TypeError, AttributeError, ValueError, LookupError, RecursionError) as error:
-                raise ResponseParserError(f"the answer has another form ({type(error).__name__})") from error
-
-        parser.parse = parse_or_refuse  # type: ignore[method-assign]
-        return parser
 
 
 def _local_defaults(session: boto3.session.Session, region: str | None, *, embedded: bool) -> dict[str, str | None]:
@@ -233,83 +216,10 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
         found = str(error).rstrip(".")
         cure = CONFIGURATION_CURES.get(type(error).__name__, "Correct the Region, the credentials or the endpoint")
         raise UserError(f"no {service} client could be made: {found}. {cure}.") from error
-    if service in REQUIRED:
-        _require_answers(client, service)
+    require_answers(client, service)
     if service == "dynamodb":
         use_json(client)
     return client
-
-
-# What every answer to an operation has: paths of names, separated by blanks. A proxy, a portal or another program may
-# answer 200 to anything.
-REQUIRED: Final[Mapping[str, Mapping[str, str]]] = {
-    "dynamodb": {
-        "DescribeTable": "Table.TableName Table.KeySchema Table.AttributeDefinitions",
-        "ListTables": "TableNames", "Query": "Items", "Scan": "Items",
-        "BatchGetItem": "Responses", "BatchExecuteStatement": "Responses",
-    },
-    "dynamodbstreams": {
-        "DescribeStream": "StreamDescription.Shards", "GetRecords": "Records", "GetShardIterator": "ShardIterator",
-        "ListStreams": "Streams",
-    },
-    "sqs": {"SendMessage": "MessageId", "GetQueueAttributes": "Attributes"},
-    "stepfunctions": {"StartExecution": "executionArn", "DescribeExecution": "status"},
-}  # fmt: skip
-
-
-def _require_answers(client: Any, service: str) -> None:
-    """Take an answer that is no JSON object, or lacks what the operation's answers have, for no answer: read as one it
-    would say that there is no item.
-    """
-
-    def require_json(response_dict: dict[str, Any], **_: Any) -> None:
-        body = response_dict["body"].strip()
-        if response_dict["status_code"] == HTTP_OK and body and not body.startswith((b"{", b"<?xml")):
-            raise ResponseParserError("the answer is no JSON object")
-
-    def require_member(http_response: Any, parsed: dict[str, Any], model: Any, **_: Any) -> None:
-        if http_response.status_code != HTTP_OK or model.output_shape is None:
-            return
-        if not _has_form(parsed, model.output_shape):
-            raise ResponseParserError(f"the answer to {model.name} has another form")
-        for path in REQUIRED[service].get(model.name, "").split():
-            found: Any = parsed
-            for name in path.split("."):
-                found = (found or {}).get(name)
-            if found is None:
-                raise ResponseParserError(f"the answer to {model.name} has no {path}")
-
-    client.meta.events.register_first(f"before-parse.{service}", require_json)
-    client.meta.events.register_last(f"after-call.{service}", require_member)
-
-
-FORMS: Final[Mapping[str, type[Any]]] = {
-    "structure": dict,
-    "map": dict,
-    "list": list,
-    "string": str,
-    "integer": int,
-    "long": int,
-}
-ITEM: Final = "AttributeMap"  # an item, whose values are not looked at: there are too many
-
-
-def _has_form(value: Any, shape: Any) -> bool:
-    """True if a part of an answer has the form that the service's model gives it; what is missing has it."""
-    if value is None:
-        return True
-    form = FORMS.get(shape.type_name)
-    if form is not None and not isinstance(value, form):
-        return False
-    match shape.type_name:
-        case "structure":
-            members = shape.members
-            return all(_has_form(one, members[name]) for name, one in value.items() if name in members)
-        case "list":
-            return all(_has_form(one, shape.member) for one in value)
-        case "map" if shape.name != ITEM:
-            return all(_has_form(one, shape.value) for one in value.values())
-    return True
 
 
 # ---------------------------------------------------------------- errors

@@ -168,7 +168,7 @@ class Batches:
             return (aws.OTHER_THROTTLE,) if code in aws.THROTTLED else ()
         if not found:
             self.results[place] = WRITTEN
-        elif code == "ConditionalCheckFailed" and found.get("Item"):
+        elif found.get("Item"):  # of a condition that does not hold: no other error has one
             self.results[place] = Result(Status.REFUSED, found["Item"])
         elif code in NOT_ALLOWED:
             self.denied.add(code)

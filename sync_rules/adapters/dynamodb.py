@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.answers import keyless
 from sync_rules.adapters.expressions import Expressions, identity
 from sync_rules.adapters.writer import MODES, Mode, Writer
 from sync_rules.model.entities import Table
@@ -111,10 +112,11 @@ class DynamoStore:
             answer = self._client.batch_get_item(RequestItems=pending)
             for physical_name, items in answer["Responses"].items():
                 for item in items:
-                    key = names[physical_name].key_of(item)
-                    assert key is not None, "an item read by its key has that key"
+                    key = names[physical_name].key_of(item) if physical_name in names else None
+                    if key is None:
+                        raise keyless()
                     found[key.table, identity(key)] = item
-            pending = answer.get("UnprocessedKeys") or {}
+            pending = answer.get("UnprocessedKeys")
             if pending:
                 raise aws.UnprocessedError
 

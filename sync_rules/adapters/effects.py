@@ -90,8 +90,10 @@ def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retryin
         message = f"table {name} is a table of the rules: each call remembered in it would be a change itself."
         raise UserError(f"{message} Give the calls a table of their own, with the string key 'id'.")
     types = {one["AttributeName"]: one["AttributeType"] for one in found.get("AttributeDefinitions", ())}
-    if "KeySchema" in found and (found["KeySchema"] != CALLS_KEY or types["id"] != "S"):
-        key = ", ".join(f"{one['AttributeName']} ({types[one['AttributeName']]})" for one in found["KeySchema"])
+    if "KeySchema" in found and (found["KeySchema"] != CALLS_KEY or types.get("id") != "S"):
+        key = ", ".join(
+            f"{one['AttributeName']} ({types.get(one['AttributeName'], '?')})" for one in found["KeySchema"]
+        )
         message = f"table {name} cannot remember the calls: its key is {key}, and must be the string 'id' alone."
         raise UserError(f"{message} Give another one.")
 

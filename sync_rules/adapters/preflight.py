@@ -167,7 +167,9 @@ def _schema(schema: list[dict[str, str]], description: Mapping[str, Any]) -> str
     parts = {"HASH": "partition key", "RANGE": "sort key"}
     return _key_text(
         {
-            part: [f"{e['AttributeName']} ({types[e['AttributeName']]})" for e in schema if e["KeyType"] == kind]
+            part: [
+                f"{e['AttributeName']} ({types.get(e['AttributeName'], '?')})" for e in schema if e["KeyType"] == kind
+            ]
             for kind, part in parts.items()
         }
     )

@@ -65,12 +65,14 @@ def parse_place(text: str) -> tuple[str, str]:
 
 
 def objects(ask: Callable[..., Any], client: Any, **place: str) -> Iterator[dict[str, Any]]:
-    """List the objects of a place, page by page. Raises what `ask` raises."""
+    """List the objects of a place, page by page. Raises StoreError, and what `ask` raises."""
     while True:
         page = ask(client.list_objects_v2, **place)
         yield from page.get("Contents", ())
         if not page.get("IsTruncated"):
             return
+        if "NextContinuationToken" not in page:
+            raise StoreError("ResponseParserError", f"the list of bucket {place['Bucket']} breaks off")
         place["ContinuationToken"] = page["NextContinuationToken"]
 
 
@@ -143,10 +145,10 @@ class OnFailureObjects:
 class BucketReports:
     """Reports of verify by name, as JSON lines. `client` is boto3's S3 client."""
 
-    def __init__(self, client: Any, bucket: str, *, retrying: Retrying | None = None) -> None:
+    def __init__(self, client: Any, bucket: str) -> None:
         self._client = client
         self._bucket = bucket
-        self._retrying = retrying or aws.retrying()
+        self._retrying = aws.retrying()
 
     def key(self, name: str) -> str:
         """The key of a report's object."""

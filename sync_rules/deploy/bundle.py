@@ -2,7 +2,7 @@
 
 A bundle holds `handlers`, `sync_rules` without the folders of LEFT_OUT, the rules as compiled here, the modules that
 `call` rules name with what these import beside the rules file, and the locked packages for the machine that Lambda has.
-Lambda has boto3 already.
+Lambda has boto3 already. It is filled alike from a clone and from the installed package.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any, Final
 
+from sync_rules.adapters.files import read_if_there
+from sync_rules.deploy import files
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.imports import Sources, reached
+from sync_rules.deploy.installer import command, without_leftovers
 from sync_rules.deploy.template import rules_noted
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
 from sync_rules.rules.ruleset import Rules
 
-ROOT: Final = Path(__file__).resolve().parent.parent.parent
-REQUIREMENTS: Final = "infra/requirements.txt"
+LOCKS: Final = ("requirements.txt", files.REQUIREMENTS)  # beside the template: of a project, of a clone
 RULES_NAME: Final = "rules.yaml"  # the functions' name for the rules file, wherever it came from
 OURS: Final = ("handlers", "sync_rules")
 LEFT_OUT: Final = {  # modules and folders of sync_rules that no function uses, each with the reason
@@ -39,43 +41,59 @@ LEFT_OUT: Final = {  # modules and folders of sync_rules that no function uses, 
     "lab": "scenarios, replays and the demo",
     "language": "reads rules.yaml; a function gets compiled rules; needs pydantic and ruamel.yaml",
     "read": "what applications import to read",
+    "selftest": "`sync-rules selftest`, which has functions of its own",
 }
 OF_LAMBDA: Final = frozenset({"boto3", "botocore", "s3transfer"})  # in its Python runtimes
 PYTHON: Final = "BUNDLE_PYTHON", "3.14"  # as `Runtime` in the template
 PLATFORM: Final = "BUNDLE_PLATFORM", "aarch64-manylinux_2_28"  # as `Architectures`; Amazon Linux 2023 has glibc 2.34
-NOT_WANTED: Final = ("bin", ".lock", "CACHEDIR.TAG", ".gitignore")  # the installer leaves these beside the packages
 
 
 def bundle(directory: Path, template: Path) -> None:
     """Fill a directory with what the functions of a template need.
 
     Raises:
-        UserError: when the rules are wrong or name a missing module, when packages cannot be installed, or outside of
-            a clone.
+        UserError: when the rules are wrong or name a missing module, when packages cannot be installed, or when no
+            locked requirements lie beside the template.
     """
-    modules = ours()
-    rules_file = rules_noted(template.read_text(encoding="utf-8"), template)
+    rules_file = rules_noted(read(template), template)
     deployment = deployment_of(rules_file)
+    locked = locked_beside(template)
     directory.mkdir(parents=True, exist_ok=True)
-    _copy(ROOT, modules, directory)
+    for folder, modules in ours().items():
+        _copy(folder, modules, directory)
     _copy(rules_file.parent, called(deployment.rules, rules_file), directory)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
     python, _ = wanted()
     compiled_file.beside(directory / RULES_NAME).write_bytes(compiled_file.written(deployment.rules, marks, python))
-    install(ROOT / REQUIREMENTS, directory)
+    install(locked, directory)
 
 
-def ours() -> list[Path]:
-    """The modules of this project that the functions need.
+def read(template: Path) -> str:
+    """The text of a template. Raises UserError when there is none."""
+    found = read_if_there(template, "the template")
+    if found is None:
+        raise UserError(f"{template}: no such file: build in the folder of template.yaml, or name it with --template")
+    return found.decode(errors="replace")
 
-    Raises:
-        UserError: when this is no clone, such as an installed package, which has no `handlers`.
-    """
-    if not (ROOT / "handlers").is_dir():
-        raise UserError(f"{ROOT} has no folder handlers: build the functions in a clone of sync-rules")
-    left_out = [ROOT / "sync_rules" / name for name in LEFT_OUT]
-    found = (path for name in OURS for path in sorted((ROOT / name).rglob("*.py")))
-    return [path for path in found if not any(path.is_relative_to(place) for place in left_out)]
+
+def locked_beside(template: Path) -> Path:
+    """The locked requirements of the functions. Raises UserError when there are none."""
+    for name in LOCKS:
+        if (template.parent / name).is_file():
+            return template.parent / name
+    raise UserError(
+        f"{template.parent / LOCKS[0]}: no such file. It has the packages of the functions, with hashes:"
+        " `sync-rules init` in an empty folder writes one to copy"
+    )
+
+
+def ours() -> dict[Path, list[Path]]:
+    """The modules of this project that the functions need, each under the folder from which it is imported."""
+    left_out = [files.PACKAGE / name for name in LEFT_OUT]
+    modules = [path for path in sorted(files.PACKAGE.rglob("*.py")) if not any(map(path.is_relative_to, left_out))]
+    found = {files.HANDLERS.parent: sorted(files.HANDLERS.rglob("*.py"))}
+    found.setdefault(files.PACKAGE.parent, []).extend(modules)
+    return found
 
 
 def called(rules: Rules, rules_file: Path) -> list[Path]:
@@ -101,9 +119,16 @@ def called(rules: Rules, rules_file: Path) -> list[Path]:
 
 
 def requirements() -> list[str]:
-    """The dependencies in pyproject.toml that the functions import, and Lambda lacks."""
-    foreign = Sources(ROOT).foreign(ours())
-    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    """The dependencies in pyproject.toml that the functions import, and Lambda lacks.
+
+    Raises:
+        UserError: when there is no pyproject.toml, because this is no clone.
+    """
+    project_file = files.ROOT / "pyproject.toml"
+    if not project_file.exists():
+        raise UserError(f"{files.ROOT} has no pyproject.toml: requirements are locked in a clone of sync-rules")
+    project: dict[str, Any] = tomllib.loads(project_file.read_text(encoding="utf-8"))["project"]
+    foreign = {name for folder, modules in ours().items() for name in Sources(folder).foreign(modules)}
     of_package = packages_distributions()
     needed = {_name(name) for package in foreign for name in of_package.get(package, ())} - OF_LAMBDA
     return [line for line in project["dependencies"] if _name(line) in needed]
@@ -122,18 +147,10 @@ def install(locked: Path, directory: Path) -> None:
         UserError: with the installer's message, when it fails.
     """
     python, platform = wanted()
-    command = [
-        *(sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--require-hashes"),
-        *("--only-binary", ":all:", "--link-mode", "copy", "--python", sys.executable),
-        *("--python-version", python, "--python-platform", platform),
-        *("--target", str(directory), "--requirement", str(locked)),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- our own interpreter
+    done = subprocess.run(command(locked, directory, python, platform), capture_output=True, text=True, check=False)  # noqa: S603 -- pip or uv
     if done.returncode:
         raise UserError(f"packages for Python {python} on {platform} cannot be installed: {done.stderr.strip()}")
-    for name in NOT_WANTED:
-        path = directory / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    without_leftovers(directory)
 
 
 def _copy(root: Path, paths: Iterable[Path], directory: Path) -> None:
@@ -154,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m sync_rules.deploy.bundle", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("directory", type=Path, nargs="?")
-    parser.add_argument("--template", type=Path, default=ROOT / "template.yaml")
+    parser.add_argument("--template", type=Path, default=Path("template.yaml"))
     parser.add_argument("--requirements", action="store_true", help="print the dependencies that the functions need")
     given = parser.parse_args(arguments)
     if given.directory is None and not given.requirements:

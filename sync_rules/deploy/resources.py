@@ -7,15 +7,15 @@ that it gives up go to the bucket, the only destination that keeps the records t
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final
 
 from sync_rules.deploy.deployment import Deployment, logical
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.deploy.tables import table_parameters
 from sync_rules.model.entities import Table
-from sync_rules.pipeline.books import books_of
+from sync_rules.pipeline.books import books_of, identities
 
+BOOKS: Final = "Books"
 BOOKS_TIMEOUT_SECONDS: Final = 300  # a look at two tables takes seconds; the answer may have to be tried again
 TAGS: Final = [{"Key": "application", "Value": "sync-rules"}]
 
@@ -85,28 +85,35 @@ def tables(deployment: Deployment) -> dict[str, Any]:
 
 
 def books(deployment: Deployment) -> dict[str, Any]:
-    """The resource that begins books, and marks those over empty tables complete, whenever the rules that keep books
-    change. It names the streams of its tables, so that the tables are there before it; and the stream function has the
-    new rules before it, because the old ones would not book what comes next.
+    """The resources that ask about books whenever the rules that keep some change; `functions.stackbooks` answers. Both
+    name the streams of their tables, so that the tables are there first. `Books` comes before the stream function has
+    the new rules, so that an update that fails on its way, and is rolled back, has asked before it did any harm.
+    `EmptyBooks` comes after: the old rules would not book what comes next.
     """
-    kept = books_of(deployment.rules)
+    kept = identities(deployment.rules)
     if not kept:
         return {}
-    names = {entity.table.name for rule in kept for entity in (rule.source, rule.target)}
+    names = {entity.table.name for rule in kept.values() for entity in (rule.source, rule.target)}
     concerned = [table for table in deployment.rules.streamed_tables if table.name in names]
-    prints = sorted(one.fingerprint for one in kept.values())
-    return {
-        "Books": {
-            "Type": "Custom::SyncRulesBooks",
-            "DependsOn": ["StreamFunction"],
-            "Properties": {
-                "ServiceToken": {"Fn::GetAtt": ["BackfillFunction", "Arn"]},
-                "ServiceTimeout": BOOKS_TIMEOUT_SECONDS,
-                "Books": hashlib.sha256("".join(prints).encode()).hexdigest(),
-                "Streams": [stream_arn(table) for table in concerned],
-            },
-        }
+    properties = {
+        "ServiceToken": {"Fn::GetAtt": ["BackfillFunction", "Arn"]},
+        "ServiceTimeout": BOOKS_TIMEOUT_SECONDS,
+        "Kept": [deployment.text(identity) for identity in sorted(kept)],
+        "Streams": [stream_arn(table) for table in concerned],
     }
+    return {
+        BOOKS: {"Type": "Custom::SyncRulesBooks", "Properties": properties},
+        "EmptyBooks": {
+            "Type": "Custom::SyncRulesEmptyBooks",
+            "DependsOn": ["StreamFunction"],
+            "Properties": properties,
+        },
+    }
+
+
+def before_streams(deployment: Deployment) -> dict[str, Any]:
+    """The resources that come before the stream function has new rules."""
+    return {"DependsOn": [BOOKS]} if books_of(deployment.rules) else {}
 
 
 def streams(deployment: Deployment) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def ministack(start_max_seconds: float = START_MAX_SECONDS) -> Iterator[str]:
         UserError: when it is not installed or does not start, with its output.
     """
     if importlib.util.find_spec("ministack") is None:
-        raise UserError("the embedded engine is not installed: in a clone of sync-rules, run pip install '.[demo]'")
+        raise UserError("the embedded engine is not installed: run pip install 'sync-rules[demo]'")
     command = [sys.executable, "-c", WATCH_AND_RUN]
     with tempfile.TemporaryDirectory(prefix="sync-rules-engine-", ignore_cleanup_errors=True) as directory:
         port = free_port()

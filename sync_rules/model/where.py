@@ -188,7 +188,7 @@ def _leading_names(node: dict[str, Any]) -> tuple[tuple[str, ...], bool] | None:
     for child in children:
         part = _leading_names(child)
         if part is None:
-            return (names, False) if names else None
+            return None
         names += part[0]
         if not part[1]:
             return names, False

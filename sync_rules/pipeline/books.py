@@ -17,6 +17,7 @@ from sync_rules.model.writes import Put, Status
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import PartRule
+from sync_rules.rules.ledger import mark_key, suitable
 from sync_rules.rules.ruleset import Rules
 
 TRIES_MAX: Final = 5
@@ -45,6 +46,29 @@ def begin(books: Iterable[Books]) -> Work[dict[Books, int | StoreError]]:
     for one, mark in (yield from read_marks(books)).items():
         begun[one] = mark if isinstance(mark, StoreError) else (yield from _begin(one, mark))
     return begun
+
+
+def begin_anew(books: Iterable[Books]) -> Work[dict[Books, StoreError]]:
+    """Begin these books though their mark may be theirs: nobody knows who kept them since. A backfill that runs does
+    not complete them. Returns those of which that failed, and why.
+    """
+    failed: dict[Books, StoreError] = {}
+    for one, mark in (yield from read_marks(books)).items():
+        error = mark if isinstance(mark, StoreError) else (yield from _begin_anew(one, mark))
+        if error is not None:
+            failed[one] = error
+    return failed
+
+
+def _begin_anew(books: Books, mark: Item | None) -> Work[StoreError | None]:
+    for _ in range(TRIES_MAX):
+        (result,) = yield Apply((books.begin(mark),))
+        if result.status is Status.WRITTEN:
+            return None
+        if result.status is not Status.REFUSED:
+            return StoreError(result.reason, "the mark of the books could not be written")
+        mark = result.item
+    return StoreError(TAKEN, "the mark of the books changes again and again")
 
 
 def _begin(books: Books, mark: Item | None) -> Work[int | StoreError]:
@@ -111,6 +135,12 @@ def waiting(rules: Rules) -> Work[dict[PartRule, Books]]:
     return found
 
 
+def titles_complete(rules: Rules) -> Work[frozenset[str]]:
+    """The names in the rules file of the rules whose books are complete. Raises StoreError."""
+    left = yield from waiting(rules)
+    return frozenset([rule.title for rule in books_of(rules) if rule not in left])
+
+
 def titles_waiting(rules: Rules) -> Work[frozenset[str]]:
     """The names in the rules file of the rules whose books are not complete. Raises StoreError."""
     return frozenset([rule.title for rule in (yield from waiting(rules))])
@@ -120,6 +150,21 @@ def books_of(rules: Rules) -> dict[PartRule, Books]:
     """The books of all rules that keep some, by the rule that writes the entries."""
     parts = [rule for rule in rules.rules.values() if isinstance(rule, PartRule)]
     return {rule: rule.books for rule in parts if rule.books is not None}
+
+
+def identities(rules: Rules) -> dict[str, PartRule]:
+    """The rules that keep books, by the identity of their books."""
+    return {books.identity(rules.tables[books.mark.table]): rule for rule, books in books_of(rules).items()}
+
+
+def books_named(rules: Rules, identity: str) -> Books | None:
+    """The books of an identity that another version of these rules has; None if their ledger is no table of these."""
+    physical_name, _, rest = identity.partition(" ")
+    partition, _, fingerprint = rest.partition(" ")
+    for table in rules.tables.values():
+        if table.physical_name == physical_name and suitable(table):
+            return Books(mark_key(table, partition), fingerprint)
+    return None
 
 
 def finish_empty(rules: Rules) -> Work[tuple[PartRule, ...]]:
@@ -147,6 +192,16 @@ def _nothing_in(rule: PartRule, rules: Rules) -> Work[bool]:
         if page.cursor is not None or any(key is not None and rules.entity_of(key) is entity for key in keys):
             return False
     return True
+
+
+def doubts(titles: Iterable[str]) -> tuple[str, ...]:
+    """A sentence for each rule whose books are complete by their mark, and nobody knows who kept them until now."""
+    return tuple(
+        f"the books of rule {title} say that they are complete, and the checkpoint does not say that they were kept "
+        "since: unless a handler had this rule until 24 hours ago or less, numbers may be wrong until this is done: "
+        f"sync-rules verify --repair --rule {title}"
+        for title in sorted(frozenset(titles))
+    )
 
 
 def waits(titles: Iterable[str], options: str = "") -> tuple[str, ...]:

@@ -204,10 +204,8 @@ def _join(one: Write, two: Write) -> Write | None:
 
 
 def _join_elements(one: Update, two: Update) -> Update | None:
-    """ADD merges with ADD and DELETE with DELETE: one expression may not name a set twice."""
-    if one.key != two.key or one.guard != two.guard or bool(one.adds) != bool(two.adds):
-        return None
-    if one.sets or two.sets or one.removes or two.removes:
+    """Merge updates of one item that both ADD or both DELETE: one expression may not name a set twice."""
+    if one.guard != two.guard or one.sets or two.sets or one.removes or two.removes:
         return None
     return replace(one, adds=_union(one.adds, two.adds), discards=_union(one.discards, two.discards))
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from tenacity import retry_if_exception_type
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.answers import keyless
 from sync_rules.adapters.dynamodb import BATCH_GET_MAX_KEYS
 from sync_rules.adapters.expressions import Expressions, identity
 from sync_rules.model.entities import Table
@@ -139,7 +140,8 @@ class Reader:
             answer = self._client.batch_get_item(RequestItems=pending)
             for item in (item for items in answer["Responses"].values() for item in items):
                 key = table.key_of(item)
-                assert key is not None, "an item read by its key has that key"
+                if key is None:
+                    raise keyless()
                 found[identity(key)] = item
             pending = answer.get("UnprocessedKeys") or {}
             if pending:

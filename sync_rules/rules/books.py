@@ -6,7 +6,8 @@ all of them; the number that stands meanwhile is left alone.
 
 The mark is set aside for a rule before the rule writes its first entry, so that another version of the rule, which may
 come back, does not take the mixed books for its own. `begun` counts that: who completes the books must have seen them
-begun, and nobody begin them since.
+begun, and nobody begin them since. A rule that was gone finds its mark as it left it, so who deploys a rule begins its
+books anew unless the deployment before kept the same books: those of the same identity.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import number_of
 from sync_rules.model.values import Item
@@ -33,18 +35,22 @@ class Books:
     mark: ItemKey
     fingerprint: str
 
+    def identity(self, ledger: Table) -> str:
+        """Name the ledger in DynamoDB, the key of the mark and the rule: all that tells these books from others."""
+        return f"{ledger.physical_name} {self.mark.values[0][2]!s} {self.fingerprint}"
+
     def begun(self, mark: Item | None) -> int | None:
-        """How often the books were begun; None when the mark is not of these books."""
+        """How often the books were begun; None when the mark is not of these books, or does not say."""
         if mark is None or mark.get(FINGERPRINT) != {"S": self.fingerprint}:
             return None
-        return _begun(mark)
+        return _begun(mark) or None
 
     def complete(self, mark: Item | None) -> bool:
         """True if the mark says that these books are complete."""
         return mark is not None and self.begun(mark) is not None and mark.get(COMPLETE) == {"BOOL": True}
 
     def begin(self, mark: Item | None) -> Put:
-        """Begin these books, where the mark that was read is of others, or there is none."""
+        """Begin these books, whatever the mark that was read says. None: there is none."""
         return self._put(mark, _begun(mark or {}) + 1, complete=False)
 
     def finish(self, mark: Item | None, begun: int) -> Put:

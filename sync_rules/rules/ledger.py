@@ -31,6 +31,7 @@ BETWEEN: Final = "\x1f"  # parts two keys in one: no text has it, and it sorts b
 TOTAL: Final = "T"  # what the key of a total has after the rule's name; the shard comes then
 RANK: Final = "rank"
 SHARD: Final = "shard"
+ALONE: Final = "-"  # the sort key of what is alone in its partition
 Role = Literal["child", "parent"]
 
 
@@ -155,6 +156,12 @@ def nowhere(rule: str, table: Table, key: ItemKey) -> ItemKey:
     return ItemKey(table.name, tuple((attribute.name, attribute.type, value) for attribute, value in values))
 
 
+def mark_key(table: Table, partition: str) -> ItemKey:
+    """The key of the mark with this partition key."""
+    values = zip(table.key, (partition, ALONE), strict=True)
+    return ItemKey(table.name, tuple((attribute.name, attribute.type, value) for attribute, value in values))
+
+
 def keeps_books(rule: str) -> bool:
     """True for the name of a rule that writes on items of a ledger, each of which stands for one of the application."""
     return rule.endswith(".ledger")
@@ -170,7 +177,7 @@ def without_amount(key: ItemKey) -> ItemKey:
     return ItemKey(key.table, (partition, (name, kind, f"…{BETWEEN}{sort.partition(BETWEEN)[2]}")))
 
 
-def _entity(name: str, table: Table, partition: str, sort: str = "-") -> Entity:
+def _entity(name: str, table: Table, partition: str, sort: str = ALONE) -> Entity:
     texts = zip(table.key, (partition, sort), strict=True)
     return Entity(name, table, {attribute.name: parse_template(text) for attribute, text in texts})
 

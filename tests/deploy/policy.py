@@ -319,6 +319,7 @@ POLICY: Final[Mapping[str, Callable[[Template, Resource], Lines]]] = {
     "AWS::CloudWatch::Alarm": alarm,
     "AWS::CloudWatch::Dashboard": nothing,
     "Custom::SyncRulesBooks": books,
+    "Custom::SyncRulesEmptyBooks": books,
     "AWS::DynamoDB::Table": table,
     "AWS::IAM::ManagedPolicy": managed_policy,
     "AWS::IAM::Role": role,

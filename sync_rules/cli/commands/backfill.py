@@ -33,7 +33,7 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.account.backfill import ASKED, STOP, asked_before, asked_of, watched
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.protocol import as_here, prints_of, require_units
-from sync_rules.jobs.backfill.export import shelf_of
+from sync_rules.jobs.backfill.export import moment, shelf_of
 from sync_rules.jobs.backfill.job import BackfillRequest, Job, job_of, job_of_item, unseen_changes, wanted
 from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
@@ -87,6 +87,13 @@ def backfill(
         str | None,
         typer.Option(metavar="PLACE", help="Take the keys from a table export: a folder or s3://bucket/prefix."),
     ] = None,
+    handler_since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="With --from-export: since when the handler has these rules, such as 2026-01-31T09:30Z.",
+        ),
+    ] = None,
     segments: Annotated[
         int, typer.Option(min=1, max=10_000, help="Segments that each table's scan is divided into.")
     ] = opt.SEGMENTS,
@@ -131,6 +138,7 @@ def backfill(
     _require_sense("--forget", forget, of_items | of_state | {"--key": key, "--rule": rule, "--table": table})
     if remote:
         require_local({"--key": key, "--from-export": from_export, "--forget": forget})
+        require_local({"--handler-since": handler_since})
         require_local({"--max-lag": max_lag is not None, "--function": function})
         require_local(
             {"--state": state != opt.STATE, "--failures": failures != Files.failures}, "the stack has its own"
@@ -149,6 +157,7 @@ def backfill(
     require_remote({"--detach": detach, "--stop": stop, "--stack": typed(context, "stack_name")})
     if (max_lag is None) != (function is None) or (max_lag is not None and not rate):
         raise UserError("--max-lag and --function must be given together, and need a --rate above 0")
+    since = _since(handler_since, from_export)
     if workers > opt.WORKERS_MAX:
         raise UserError(f"--workers {workers}: expected at most {opt.WORKERS_MAX} on one machine; --remote takes more")
     rules = load_rules(rules_file)
@@ -165,7 +174,7 @@ def backfill(
             job = job_of_item(client, rules, names, parse_key(key, table, rules))
         else:
             export = None if from_export is None else (from_export, shelf_of(from_export, endpoint_url, region))
-            job = job_of(client, rules, names, BackfillRequest(segments, table, where, export))
+            job = job_of(client, rules, names, BackfillRequest(segments, table, where, export, since))
             kept = state_table or str(state)
             require_beginning(documents, job.scope.body(), kept, resume=resume, restart=restart)
         age = None if function is None else IteratorAge(aws.cloudwatch(endpoint_url, region), function)
@@ -190,6 +199,18 @@ def _require_sense(option: str, given: object, others: Mapping[str, object]) -> 
     for name, value in others.items():
         if given and value:
             raise UserError(f"{option} and {name} cannot be given together")
+
+
+def _since(text: str | None, from_export: str | None) -> datetime | None:
+    """Raises UserError for no time, and for one without an export."""
+    if text is None:
+        return None
+    if from_export is None:
+        raise UserError("--handler-since is about an export: give --from-export too")
+    try:
+        return moment(text)
+    except ValueError:
+        raise UserError(f"--handler-since {text}: expected a time such as 2026-01-31T09:30Z") from None
 
 
 # ---------------------------------------------------------------- the state

@@ -1,7 +1,8 @@
 """`sync-rules demo`: the whole story on an embedded engine, without an account or docker; it leaves nothing behind.
 
 With EXAMPLE it plays that example instead: its tables, data and scenario, step by step, and checks its expectations.
-EXAMPLE is the name of a folder under ./examples, or the path of a folder with rules.yaml, data.yaml and scenario.yaml.
+EXAMPLE is the name of one of the examples that are installed with sync-rules, the name of a folder under ./examples, or
+the path of a folder with rules.yaml, data.yaml and scenario.yaml.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.drift import as_line, grid
 from sync_rules.cli.show.rule_graph import graph_of
 from sync_rules.cli.show.text import counted
+from sync_rules.deploy import files
 from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import RULES, EngineStage, answers, folder_of
 from sync_rules.lab.demo.pipeline import hastened
@@ -41,13 +43,11 @@ SETTLE_SECONDS: Final = 1  # the engine's indexes do not lag
 
 
 def demo(
-    example: Annotated[
-        str | None, typer.Argument(metavar="EXAMPLE", help="An example: a folder, or its name in ./examples.")
-    ] = None,
+    example: Annotated[str | None, typer.Argument(metavar="EXAMPLE", help="An example: its name, or a folder.")] = None,
 ) -> int:
     """Run the demo, or one example, on an embedded DynamoDB engine. It needs no account and no docker."""
     console = make_console()
-    return _story(console) if example is None else _example(console, folder_of(example))
+    return _story(console) if example is None else _example(console, folder_of(example, files.EXAMPLES))
 
 
 # ---------------------------------------------------------------- the story

@@ -27,7 +27,7 @@ from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, since
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.dryrun.prices import own_prices, read_prices
 from sync_rules.language.load import load_rules
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.rules import fingerprints
 
 
@@ -59,8 +59,13 @@ def plan(
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
     as_json: opt.Json = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown instead of text, e.g. for a comment of a pull request.")
+    ] = False,
 ) -> int:
     """Show a backfill's writes, reads, cost and duration in advance. Nothing is written."""
+    if as_json and markdown:
+        raise UserError("--json and --markdown exclude each other: give one of them")
     require_own(writes, rules_file, prices, state)
     rules = load_rules(rules_file)
     share, seed = share_of(sample, seed, opt.SEGMENTS)
@@ -102,6 +107,8 @@ def plan(
     shown = Shown(made, stands, titles, rate, place, known if place in known.regions else None, seed, waiting)
     if as_json:
         print(json.dumps(shown.as_json()))
+    elif markdown:
+        print(shown.as_markdown())
     else:
         shown.print(make_console())
     return int(detailed_exitcode and bool(made.writes or stands.gone))

@@ -35,3 +35,21 @@ def grid(texts: Iterable[str], numbers: Iterable[str] = ()) -> Grid:
 def say(console: Console, text: str) -> None:
     """Print a text unchanged: no markup, no highlighting, no line breaks."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+MARKUP: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#~"})
+
+
+def escaped(text: str) -> str:
+    """A text in Markdown, where it reads as it is."""
+    return text.translate(MARKUP)
+
+
+def as_markdown(table: Grid) -> str:
+    """A table in GitHub's Markdown: https://github.github.com/gfm/#tables-extension-."""
+    marks = ["---:" if column.justify == "right" else "---" for column in table.columns]
+    rows = [[escaped(str(column.header)) for column in table.columns], marks]
+    rows += [
+        [escaped(str(cell)) for cell in row] for row in zip(*(column.cells for column in table.columns), strict=True)
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

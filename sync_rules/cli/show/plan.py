@@ -14,7 +14,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table as Grid
 
-from sync_rules.cli.show.console import grid
+from sync_rules.cli.show.console import as_markdown, escaped, grid
 from sync_rules.jobs.dryrun.figures import PARTITION_MAX_UNITS, Plan, PlannedWrite, Since
 from sync_rules.jobs.dryrun.prices import Prices, on_demand, provisioned
 from sync_rules.model.values import show_path
@@ -106,17 +106,27 @@ class Shown:
 
     # ------------------------------------------------------------ for people
     def print(self, console: Console) -> None:
+        for part in self._parts():
+            if isinstance(part, Grid):
+                console.print(part)
+            else:
+                print(part)
+
+    def as_markdown(self) -> str:
+        """The same for a comment of a pull request."""
+        parts = [as_markdown(part) if isinstance(part, Grid) else escaped(part.strip()) for part in self._parts()]
+        return "\n\n".join(["### sync-rules plan", *filter(None, parts)])
+
+    def _parts(self) -> Iterator[Grid | str]:
         if self.plan.rules:
-            console.print(self._grid())
-            for line in self._parked():
-                print(line)
-            print()
-            console.print(self._units())
-            print()
-            for line in (*self._costs(), *self._heat()):
-                print(line)
-        for line in (*waits(self.waiting), *self._gone(), self._last()):
-            print(line)
+            yield self._grid()
+            yield from self._parked()
+            yield ""
+            yield self._units()
+            yield ""
+            yield from self._costs()
+            yield from self._heat()
+        yield from (*waits(self.waiting), *self._gone(), self._last())
 
     def _grid(self) -> Grid:
         table = grid(["rule", "is"], COLUMNS)

@@ -42,13 +42,14 @@ def stack_of(client: Any, name: str) -> Stack:
     """The stack of this name. Raises UserError when there is none, StoreError."""
     region = client.meta.region_name
     try:
-        (found,) = aws.retrying(first=True)(client.describe_stacks, StackName=name)["Stacks"]
+        stacks = aws.retrying(first=True)(client.describe_stacks, StackName=name)["Stacks"]
     except aws.ERRORS as error:
         if aws.code(error) == "ValidationError":
             message = f"no stack {name} in region {region}: deploy it (sam build, sam deploy), or name it with --stack"
             raise UserError(message) from error
         raise aws.store_error(error, f"stack {name} in {region}") from error
-    return Stack(name, region, {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())})
+    outputs = (one for stack in stacks[:1] for one in stack.get("Outputs", ()))
+    return Stack(name, region, {one["OutputKey"]: one["OutputValue"] for one in outputs})
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -107,13 +108,16 @@ def shelf_of(place: str, endpoint_url: str | None = None, region: str | None = N
 # ---------------------------------------------------------------- its files
 @dataclass(frozen=True)
 class Export:
-    """An export of one table: its data files, each with its number of items, if that is known. `arn` of the export."""
+    """An export of one table: its data files, each with its number of items, if that is known. `arn` of the export, and
+    `at`: the moment whose items it holds, None if no manifest says it.
+    """
 
     place: str
     shelf: Shelf
     table: Table
     files: Mapping[str, int | None]
     arn: str | None = None
+    at: datetime | None = None
 
     def supplies(self, names: frozenset[str], rules: Rules) -> Sequence[Supply]:
         """The files, if these rules keep something in the table."""
@@ -169,7 +173,20 @@ def _described(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str], 
     missing = sorted(files.keys() - set(shelf.names()))
     if missing:
         raise UserError(f"{place}: its {FILES} names {missing[0]}, which does not exist. Download the whole export.")
-    return Export(place, shelf, rules.tables[name], files, summary.get("exportArn"))
+    return Export(place, shelf, rules.tables[name], files, summary.get("exportArn"), _time(summary))
+
+
+def moment(text: str) -> datetime:
+    """A time as ISO 8601, in UTC unless it says otherwise. Raises ValueError."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _time(summary: Mapping[str, Any]) -> datetime | None:
+    try:
+        return moment(summary["exportTime"])
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _object(text: bytes, where: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import aws
@@ -39,24 +40,29 @@ LEDGER_SEGMENTS: Final = 8  # of the scan of a ledger beside an export
 
 @dataclass(frozen=True)
 class BackfillRequest:
-    """The items to process: of one table, where a condition holds, from an export. `segments` of each scan."""
+    """The items to process: of one table, where a condition holds, from an export. `segments` of each scan. From
+    `handler_since` on, a handler has had these rules: later items have records.
+    """
 
     segments: int
     table: str | None = None
     where: str | None = None
     export: tuple[str, Shelf] | None = None  # its place and its files
+    handler_since: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Job:
     """A backfill that is ready to run. `items` of each table: DynamoDB's count, up to six hours old, or that of the
-    manifest of an export.
+    manifest of an export. `unsure` names the rules whose children may have come after an export, and before the handler
+    had the rule.
     """
 
     selection: Selection
     supplies: Supplies
     scope: Scope
     items: Mapping[str, int]
+    unsure: frozenset[str] = frozenset()
 
     def estimate(self, names: frozenset[str]) -> int:
         """The number of items to process for the rules of these names."""
@@ -83,7 +89,8 @@ class Job:
         """The rules whose books are complete afterwards: every child and every entry is looked at."""
         if self.scope.table is not None or self.scope.where is not None or not self.resumable:
             return frozenset()
-        return frozenset(name for name in self.selection.names if self._swept(name) <= self.items.keys())
+        whole = frozenset(name for name in self.selection.names if self._swept(name) <= self.items.keys())
+        return whole - self.unsure
 
     def _swept(self, name: str) -> set[str]:
         return {table.name for table in swept_tables(self.selection.rules, frozenset([name]))}
@@ -96,6 +103,13 @@ class Job:
             if names:
                 of = f"table{'s' if len(here) > 1 else ''} {_and(here)}"
                 yield f"only items of {of} are processed; these rules keep items elsewhere too: {_and(names)}"
+        if self.unsure:
+            titles = _and({self.selection.rules.rules[name].title for name in self.unsure})
+            yield (
+                f"the books of {titles} are not completed: items that came after the export, and before the handler "
+                "had the rule, would be missing. Give the whole export with its manifest, and with --handler-since "
+                "TIME since when the handler has the rule; or leave out --from-export"
+            )
 
 
 def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request: BackfillRequest) -> Job:
@@ -118,7 +132,7 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
     tables = {name: _describe(client, rules, name) for name in sorted(read - found.keys())} | found
     scope = Scope(
         {rules.rules[name].title: prints[rules.rules[name].title] for name in sorted(names)},
-        {name: f"{one['TableArn']} {one.get('TableId', '')}".rstrip() for name, one in tables.items()},
+        {name: f"{one.get('TableArn', '')} {one.get('TableId', '')}".rstrip() for name, one in tables.items()},
         request.table,
         request.where,
     )
@@ -128,22 +142,40 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
         scope = replace(scope, segments=request.segments)
         return Job(selection, segments(rules, request.segments, tuple(found)), scope, items)
     place, shelf = request.export
-    export = open_export(place, shelf, rules, {name: one["TableArn"] for name, one in found.items()})
+    export = open_export(place, shelf, rules, {name: one.get("TableArn", "") for name, one in found.items()})
     scope = replace(scope, export=(place, export.arn))
-    ledgers = _ledgers(rules, names, export.table)
+    booked = _booked(rules, names, export.table)
+    ledgers = tuple(dict.fromkeys(rule.target.table.name for rule in booked))
     scanned = segments(rules, LEDGER_SEGMENTS, ledgers)
 
     def supplies(some: frozenset[str]) -> Sequence[Supply]:
         return [*export.supplies(some, rules), *(scanned(some) if ledgers else ())]
 
-    return Job(selection, supplies, scope, {**_exported(export, items), **{name: items[name] for name in ledgers}})
+    unsure = frozenset() if _after(export, request.handler_since) else frozenset(rule.name for rule in booked)
+    counts = {**_exported(export, items), **{name: items[name] for name in ledgers}}
+    return Job(selection, supplies, scope, counts, unsure)
 
 
-def _ledgers(rules: Rules, names: frozenset[str], exported: Table) -> tuple[str, ...]:
-    """The ledgers to scan beside an export of a table: they are small, and no export is taken of them."""
+def _after(export: Export, handler_since: datetime | None) -> bool:
+    """True if it is known that an export is not older than the handler. Raises UserError if it is known to be older."""
+    if handler_since is None or export.at is None:
+        return False
+    if export.at < handler_since:
+        raise UserError(
+            f"{export.place}: expected an export of a time after {handler_since.isoformat()}, when the handler began, "
+            f"found one of {export.at.isoformat()}: nobody would look at the items that came between. Make another "
+            "export, or leave out --from-export."
+        )
+    return True
+
+
+def _booked(rules: Rules, names: frozenset[str], exported: Table) -> list[PartRule]:
+    """The rules that keep books of the items of an exported table. Their ledgers are scanned beside it: they are small,
+    and no export is taken of them.
+    """
     some = [rules.rules[name] for name in sorted(names)]
-    booked = [rule for rule in some if isinstance(rule, PartRule) and rule.books is not None]
-    return tuple(dict.fromkeys(rule.target.table.name for rule in booked if rule.source.table is exported))
+    kept = [rule for rule in some if isinstance(rule, PartRule) and rule.books is not None]
+    return [rule for rule in kept if rule.source.table is exported]
 
 
 def job_of_item(client: DynamoDBClient, rules: Rules, names: frozenset[str], key: ItemKey) -> Job:

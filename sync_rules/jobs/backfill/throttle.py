@@ -62,7 +62,7 @@ class IteratorAge:
             Period=PERIOD_SECONDS,
             Statistics=["Maximum"],
         )
-        points = sorted(answer["Datapoints"], key=lambda point: point["Timestamp"])
+        points = sorted(answer.get("Datapoints") or (), key=lambda point: point["Timestamp"])
         return float(points[-1]["Maximum"]) / 1000 if points else None
 
 

@@ -22,14 +22,14 @@ from sync_rules.adapters.streams import StreamReader, table_of
 from sync_rules.jobs.consume import checkpoint as file
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import Checkpoint
+from sync_rules.jobs.consume.keeper import take_over
 from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, serially
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, Outcome
-from sync_rules.pipeline.books import finish_empty, waits
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message
-from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World, run_work
+from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
 WAIT_SECONDS = 0.05
@@ -199,6 +199,7 @@ class LocalRun:
         self._parked_before = found.parked
         self._failures = FailureLog(files.failures, wall_clock_ms)
         self._began = found.began
+        self._books = found.books
         if beginnings is not None:
             self._began = beginnings.of(found.began, resumes=bool(found.streams), started_ms=self._started_ms)
             self._notices += beginnings.notices(self._began)
@@ -225,14 +226,16 @@ class LocalRun:
             self.save()  # a process that dies at once must not begin anew, later
 
     def begin(self) -> tuple[str, ...]:
-        """Mark the books of rules complete whose tables are empty. Returns a sentence for each rule that waits for a
-        backfill. To be called before the first step, once it is known from where the streams are read.
+        """Become the one who keeps the books. Returns a sentence for each rule that waits for a backfill, and for each
+        whose books nobody vouches for. To be called before the first step, once it is known from where the streams are
+        read. Raises StoreError when books that come back cannot be begun anew.
         """
-        try:
-            left = run_work(finish_empty(self.consumer.rules), self._world)
-        except StoreError as error:
-            return (f"the books of the ledger could not be read: {error}",)
-        return waits(rule.title for rule in left)
+        return take_over(self.consumer.rules, self._world, self._books, self._note_books)
+
+    def _note_books(self, kept: list[str]) -> None:
+        if kept != self._books:
+            self._books = kept
+            self.save()
 
     def step(self) -> StepCounts:
         """Do one step of the pump; save a checkpoint when one is due. Raises StoreError when it cannot be written."""
@@ -251,8 +254,9 @@ class LocalRun:
         streams = {mapping.stream_arn: list(mapping.progress) for mapping in self.pump.mappings}
         messages = file.stored(self.pump.queue.pending)
         parked = self._parked_before + self._failures.parked
+        found = Checkpoint(self._fingerprint, streams, messages, parked, self._began, self._books)
         try:
-            file.save(self._files.checkpoint, Checkpoint(self._fingerprint, streams, messages, parked, self._began))
+            file.save(self._files.checkpoint, found)
         except OSError as error:
             raise StoreError("CheckpointNotWritten", f"{self._files.checkpoint}: {error.strerror}") from error
         saved_ms = self._now_ms()

@@ -39,19 +39,19 @@ READS: Final = "read.py"
 
 
 # ---------------------------------------------------------------- the folder
-def folder_of(example: str, examples: Path = EXAMPLES) -> Path:
-    """The folder of an example, given its path or its name under ./examples.
+def folder_of(example: str, *installed: Path) -> Path:
+    """The folder of an example, given its path, or its name under ./examples or one of the `installed` folders.
 
     Raises:
         UserError: when there is none; the message lists the examples.
     """
-    for folder in (examples / example, Path(example)):
+    for folder in (EXAMPLES / example, Path(example), *(place / example for place in installed)):
         if (folder / RULES).is_file() and (folder / SCENARIO).is_file():
             return folder
-    names = sorted(path.parent.name for path in examples.glob(f"*/{SCENARIO}"))
     if Path(example).is_dir():
         raise UserError(f"{example}: expected a folder with {RULES} and {SCENARIO}")
-    raise UserError(unknown("example", example, names) + ("" if names else f" There is no folder ./{examples} here."))
+    names = sorted({path.parent.name for place in (EXAMPLES, *installed) for path in place.glob(f"*/{SCENARIO}")})
+    raise UserError(unknown("example", example, names) + ("" if names else f" There is no folder ./{EXAMPLES} here."))
 
 
 def answers(folder: Path, rules: Rules, client: DynamoDBClient) -> Mapping[str, Any]:

@@ -99,6 +99,7 @@ def test_write_is_tried_again_after(error):
     ("error", "expected"),
     [
         (failed("ConditionalCheckFailedException"), Result(Status.REFUSED)),
+        (failed("ConditionalCheckFailedException", Item={}), Result(Status.REFUSED)),
         (
             failed("ConditionalCheckFailedException", Item=order_item("1", "1")),
             Result(Status.REFUSED, order_item("1", "1")),
@@ -320,7 +321,8 @@ def test_read_asks_again_for_unprocessed_keys_only():
     store, waits = store_on(client)
     assert store.read(Read((TWO, ONE))) == (order_item("1", "2"), order_item("1", "1"))
     assert [parameters["RequestItems"] for _, parameters in client.calls[1:]] == [rest, rest]
-    assert client.calls[0][1]["RequestItems"]["real-shop"]["ConsistentRead"] is True
+    both = {"Keys": [TWO.attributes(), ONE.attributes()], "ConsistentRead": True}
+    assert client.calls[0][1]["RequestItems"] == {"real-shop": both}
     assert len(waits) == 2
 
 

@@ -10,7 +10,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sync_rules.adapters.fast_json import READ, WRITTEN, use_json
@@ -94,6 +94,8 @@ def test_fast_json_reads_what_botocore_reads(wires, operation):
 
     @settings(max_examples=60, deadline=None)
     @given(st.lists(ITEMS, max_size=3))
+    @example([{"PK": {"B": "AP8="}}])
+    @example([{"PK": {"BS": ["AA=="]}}])
     def check(items):
         body = json.dumps(answers(items)[operation]).encode()
         slow, quick = (wire.ask(operation, 200, body) for wire in wires)

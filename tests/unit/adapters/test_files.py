@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from sync_rules.adapters.files import beside, replacing, require_own
+from sync_rules.adapters.files import beside, replacing, require_own, write_whole
 from sync_rules.model.errors import UserError
 
 
@@ -41,3 +41,11 @@ def test_files_of_one_command_are_different_files(tmp_path, there):
             require_own(place, None, other)
     require_own(place, tmp_path / "other.json", None)
     require_own(None, place)
+
+
+def test_files_that_cannot_be_written_are_the_users_mistake(tmp_path):
+    """A file is written whole, or named with the reason."""
+    write_whole(tmp_path / "out", "text")
+    assert (tmp_path / "out").read_text() == "text"
+    with pytest.raises(UserError, match="no/out"):
+        write_whole(tmp_path / "no" / "out", "text")

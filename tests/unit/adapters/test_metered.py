@@ -15,6 +15,7 @@ from sync_rules.adapters.metered import (
     FIRST_SEEN_MAX_ITEMS,
     LAST_SEEN_MAX_ITEMS,
     MeteredStore,
+    SeenItems,
     base_units,
     within_budget,
 )
@@ -141,6 +142,16 @@ def test_metered_remembers_a_bounded_number_and_the_first_of_a_page(told):
     assert told.told[-1][0] == 5
 
 
+def test_seen_items_are_as_they_were_seen_last():
+    """An item that is seen again replaces what was seen of it, whether it was among the first or the last."""
+    seen = SeenItems()
+    for number in range(FIRST_SEEN_MAX_ITEMS + 1):
+        seen.note(number, {})
+    for number in (0, FIRST_SEEN_MAX_ITEMS):
+        seen.note(number, {"name": s("new")})
+        assert seen.get(number) == {"name": s("new")}
+
+
 def test_metered_forgets_with_each_page(told):
     """`forget` and each scanned page drop the sizes seen before."""
     at = told.put("plain", "1")
@@ -252,6 +263,15 @@ def test_metered_writes_nothing_that_it_could_not_read(told, of):
     failed = Result(Status.FAILED, reason="ThrottlingException: table plain")
     assert results == (failed, WRITTEN, failed)
     assert (sum(paid), [write.key for write in tap.writes]) == (5, [seen])
+
+
+def test_metered_sends_together_what_may_go_out_at_once(told):
+    """Writes go out in requests of as many units as the budget allows at once, full ones too."""
+    tap, purse = Tap(told.memory), Purse()
+    purse.at_once_max_units = 2.0
+    many = tuple(setting(told.put("plain", str(number)), a=s("x")) for number in range(5))
+    MeteredStore(tap, TABLES, budget=purse).apply(Apply(many))
+    assert [len(request.writes) for request in tap.seen(Apply)] == purse.paid == [2, 2, 1]
 
 
 @pytest.mark.parametrize("limit", [10, 100])

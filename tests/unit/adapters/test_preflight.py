@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.preflight import require, require_answer, survey
+from sync_rules.adapters.preflight import latest_streams, require, require_answer, survey
 from sync_rules.deploy.tables import create_tables, table_parameters
 from sync_rules.model.errors import StoreError, UserError
 from tests.support.builders import index, library, shop, table
@@ -44,6 +44,23 @@ def test_preflight_names_each_missing_table(client):
         "Create it, or correct its `name` in the rules file, the Region, the credentials or the endpoint."
         for name in ("authors", "books")
     ]
+
+
+def test_preflight_says_in_which_account_a_table_is_missing(monkeypatch):
+    """The tables that exist name the account: nobody else is asked."""
+    monkeypatch.setattr(aws, "account_of", lambda _client: pytest.fail("asked"))
+
+    class Client:
+        meta = SimpleNamespace(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com", region_name="eu-west-1")
+
+        def describe_table(self, TableName):  # noqa: N803 -- as DynamoDB names it
+            if TableName == "books":
+                raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "DescribeTable")
+            arn = f"arn:aws:dynamodb:eu-west-1:111122223333:table/{TableName}"
+            return {"Table": {"TableArn": arn, "KeySchema": [], "AttributeDefinitions": []}}
+
+    (problem,) = (one for one in preflight(Client(), library()) if one.table == "books")
+    assert "111122223333" in problem.found
 
 
 def test_preflight_compares_keys(client):
@@ -226,3 +243,17 @@ def test_preflight_describes_each_table_once_and_gives_its_stream(client):
     assert [f"table/{name}/stream/" in arn for name, arn in zip(described, found.stream_arns, strict=True)] == [
         True
     ] * 2
+
+
+def test_preflight_knows_no_stream_that_is_switched_off():
+    """DynamoDB still names the latest stream of a table whose stream is off."""
+
+    class Client:
+        def describe_table(self, **_parameters):
+            return {"Table": {"LatestStreamArn": "arn", **stream}}
+
+    one = [shop().tables["shop"]]
+    stream: dict = {"StreamSpecification": {"StreamEnabled": True}}
+    assert latest_streams(Client(), one) == {"shop": "arn"}
+    stream = {}
+    assert latest_streams(Client(), one) == {"shop": None}

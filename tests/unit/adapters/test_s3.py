@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 
 import boto3
 import pytest
 from moto import mock_aws
 
 from sync_rules.adapters import aws, s3
-from sync_rules.adapters.s3 import OnFailureObjects, S3Archive, parse_place
+from sync_rules.adapters.s3 import BucketReports, OnFailureObjects, S3Archive, parse_place
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Keep
 
@@ -82,6 +83,17 @@ def test_s3_that_refuses_is_not_asked_again():
     with pytest.raises(StoreError, match="AccessDenied"):
         S3Archive(flaky, retrying=aws.retrying(sleep=lambda _: None)).keep(KEEP)
     assert len(flaky.puts) == 1
+
+
+def test_report_in_a_bucket_is_read_as_it_was_written(client):
+    """A report has a name, is replaced as a whole, and is read line by line."""
+    reports = BucketReports(client, "kept")
+    for lines in (b"old\n", b"one\ntwo\n"):
+        reports.write("nightly", BytesIO(lines))
+    reports.write("other", BytesIO(b"x\n"))
+    assert list(reports.lines("nightly")) == [b"one", b"two"]
+    with pytest.raises(StoreError, match="nowhere"):
+        list(reports.lines("nowhere"))
 
 
 @pytest.mark.parametrize(("endpoint", "style"), [("http://localhost:1", "path"), (None, "auto")])

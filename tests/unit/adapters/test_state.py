@@ -124,6 +124,8 @@ class Broken:
     def get_item(self, **_parameters: object) -> None:
         raise aws.ClientError({"Error": {"Code": self.code}}, "GetItem")
 
+    put_item = get_item
+
 
 @pytest.mark.parametrize(
     ("code", "words"),
@@ -140,6 +142,19 @@ def test_state_table_that_does_not_answer_is_named(code, words):
     """The error says which table, why, and what cures it."""
     with pytest.raises(StoreError, match=words):
         TableState(Broken(code), "t").load("backfill")
+
+
+@pytest.mark.parametrize("documents", ["table"], indirect=True)
+def test_state_swaps_a_document_only_over_what_was_read(documents):
+    """A document is saved over nothing, or over the one that was read, in whatever order its keys are."""
+    assert documents.swap("unit", None, {"done": False, "by": "a"})
+    assert not documents.swap("unit", None, {"done": False, "by": "b"})
+    assert not documents.swap("unit", {"done": False, "by": "b"}, {"done": True})
+    assert documents.swap("unit", {"by": "a", "done": False}, {"done": True})
+    assert documents.swap("unit", {"by": "a", "done": False}, {"done": True})  # the answer to the first was lost
+    assert documents.load("unit") == {"done": True}
+    with pytest.raises(StoreError, match="AccessDenied"):
+        TableState(Broken("AccessDeniedException"), "t").swap("unit", None, {})
 
 
 def test_state_ids_stand_apart_from_others_in_the_table():

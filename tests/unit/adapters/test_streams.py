@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from sync_rules.adapters import streams
 from sync_rules.adapters.streams import (
     DynamoDBStreams,
     IteratorExpiredError,
@@ -16,10 +17,12 @@ from sync_rules.adapters.streams import (
     Shard,
     ShardGoneError,
     as_event_record,
+    read_span,
     region_of,
     table_of,
 )
 from sync_rules.model.errors import StoreError
+from sync_rules.pipeline.failed_entries import Span
 from tests.support.fake_stream import ARN
 
 
@@ -79,7 +82,23 @@ def test_streams_says_when_a_shard_is_read_to_its_end():
     reader = DynamoDBStreams(client)
     assert reader.records(ARN, "it", 10).iterator == "it2"
     assert reader.records(ARN, "it2", 5_000).iterator is None
-    assert [parameters["Limit"] for _, parameters in client.calls] == [10, 1_000]
+    assert [parameters for _, parameters in client.calls] == [
+        {"ShardIterator": "it", "Limit": 10},
+        {"ShardIterator": "it2", "Limit": 1_000},
+    ]
+
+
+def test_streams_reads_a_span_over_empty_pages(monkeypatch):
+    """Empty pages in the middle of a span are passed over: as many after each page with records."""
+    monkeypatch.setattr(streams, "EMPTY_PAGES_MAX", 2)
+    pages = [[], ["3"], [], ["5"], [], ["6", "7"]]
+    client = Client(
+        {"ShardIterator": "it"},
+        *({"Records": [{"dynamodb": {"Keys": {}, "SequenceNumber": at}} for at in page], "NextShardIterator": "it"}
+          for page in pages),
+    )  # fmt: skip
+    found = read_span(DynamoDBStreams(client), Span(ARN, "s1", "3", "6"))
+    assert [[record["dynamodb"]["SequenceNumber"] for record in page] for page in found] == [["3"], ["5"], ["6"]]
 
 
 @pytest.mark.parametrize(

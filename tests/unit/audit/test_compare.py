@@ -269,6 +269,35 @@ def test_compare_says_why_something_is_stuck():
     assert not any(one.repairable for one in swept(scene).different if one.drift is Drift.STUCK)
 
 
+def test_compare_names_the_condition_that_cannot_be_evaluated():
+    """A member that a condition says nothing of leaves its parent stuck, with the reason."""
+    scene = kinds(most="{count: order, into: user.most, mode: recount, where: 'length(total) > `2`'}")
+    scene.there("shop", ADA, order("1", "a", 1))
+    assert [(one.drift, one.reason) for one in swept(scene).different] == [
+        (Drift.STUCK, "WhereFailed: length() of number")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "verdict"),
+    [
+        ({"note": s("the application's")}, Verdict.DRIFT),
+        ({"name": s("another one")}, Verdict.LAG),
+    ],
+)
+def test_compare_judges_a_mirror_by_what_the_rule_keeps_on_it(meanwhile, verdict):
+    """A mirror is kept up if an attribute of the rule changes between two looks, and by no other."""
+    scene = kinds("mails")
+    scene.put("shop", ADA)
+    scene.rest()
+    mirror = scene.item(scene.at("shop", "EMAIL#a@x", "EMAIL"))
+    scene.there("shop", {**mirror, "name": s("wrong")})
+    before, *_ = swept(scene).different
+    scene.there("shop", {**mirror, "name": s("wrong"), **meanwhile})
+    now = {one.subject: one for one in scene.drive(look_again([before], scene.rules)).different}
+    assert second_verdict(before, now[before.subject]) is verdict
+
+
 def test_compare_a_stuck_part_stays_stuck_whatever_else_happens():
     """A node that keeps changing does not pass for kept up while its set cannot be written."""
     scene = kinds("tags")

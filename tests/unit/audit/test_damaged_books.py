@@ -14,8 +14,10 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Item
+from sync_rules.rules.books import MARK
 from tests.support.builders import m, n, s
 from tests.support.every_kind import order, text_of, user
+from tests.support.stacked import backfill_of
 from tests.support.worlds import Scene
 
 COUNTERS = {
@@ -229,4 +231,54 @@ def test_damaged_books_are_found_and_repaired_and_the_pipeline_goes_on(counter, 
         scene.rest()
         assert numbers(scene) == expected(scene, counter), (name, "is wrong afterwards")
         assert books.verify(repair=False).drift.total() == 0, (name, "leaves the books wrong")
+        assert scene.parked.failures == [], name
+
+
+# ---------------------------------------------------------------- the mark
+def of_mark(**changes: AttributeValue | None) -> Damage:
+    return lambda books: books.write(books.scene.at("ledger", "mine/B", "-"), changes)
+
+
+def of_another_rule(books: Books) -> None:
+    other = at_rest("min" if books.counter == "max" else "max")
+    key = books.scene.at("ledger", "mine/B", "-")
+    books.write(key, {name: other.item(key)[name] for name in MARK})
+
+
+MARKS: dict[str, Damage] = {
+    "mark gone": lambda books: books.write(books.scene.at("ledger", "mine/B", "-"), None),
+    "mark is another rule's": of_another_rule,
+    "mark without anything": of_mark(**dict.fromkeys(MARK)),
+    **{f"mark without {name}": of_mark(**{name: None}) for name in MARK},
+    **{f"mark's {name} is {v}": of_mark(**{name: v}) for name in MARK for v in (*WRONG_TYPES, {"BOOL": False})},
+    "mark's fingerprint is a number": of_mark(fingerprint=n(1)),
+    "mark's complete is a text": of_mark(complete=s("true")),
+    **{f"mark's begun is {number}": of_mark(begun=n(number)) for number in ("0", "-1", "0.5", "1E+100")},
+}
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_damaged_mark_makes_its_rule_wait_until_a_backfill_or_a_repair(counter: str):
+    """Each attribute of the mark missing, of another type or another rule's: no number is written from such books, verify
+    names the rule, and either cure completes the books, in which all is entered that came meanwhile.
+    """
+    for number, (name, damage) in enumerate(MARKS.items()):
+        books = Books(counter)
+        scene, before = books.scene, numbers(books.scene)
+        damage(books)
+        goes_on(books)
+        scene.rest()
+        right = expected(scene, counter)
+        assert numbers(scene) == {key: (before[key][0], other) for key, (_, other) in right.items()}, (name, "is used")
+        assert set(books.verify(repair=False).waiting) == {"mine"}, (name, "is not found")
+        if number % 2:
+            assert books.verify(repair=True).left == 0, name
+        else:
+            backfill_of(scene).run()
+        scene.rest()
+        assert numbers(scene) == right, (name, "is not mended")
+        goes_on(books)
+        scene.rest()
+        assert numbers(scene) == expected(scene, counter), (name, "is wrong afterwards")
+        assert not books.verify(repair=False).waiting, name
         assert scene.parked.failures == [], name

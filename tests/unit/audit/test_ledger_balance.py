@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.audit import ledger_balance
-from sync_rules.audit.ledger_balance import ledgers, repair_total, still, unbalanced
+from sync_rules.audit.ledger_balance import Balance, ledgers, repair_total, still, unbalanced, unsound
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Apply, Scan
@@ -73,6 +73,22 @@ def test_balance_finds_a_total_that_somebody_changed(name, value, expected):
     scene = at_rest()
     corrupt(scene, "spent/T/USER#1", name, value)
     assert off(scene) == expected
+
+
+def test_balance_names_the_rules_of_unsound_books():
+    """A rule is unsound while one of its totals is wrong, and no other rule is."""
+    scene = at_rest()
+    names = frozenset(scene.rules.rules)
+    assert scene.drive(unsound(scene.rules, names)) == frozenset()
+    corrupt(scene, "spent/T/USER#1", "n", n(7))
+    assert scene.drive(unsound(scene.rules, names)) == {"spent.ledger"}
+
+
+@pytest.mark.parametrize("broken", [(True, False), (False, True)])
+def test_balance_is_broken_if_a_part_of_it_is(broken):
+    """The order in which a total and its entries are read decides about nothing."""
+    one, other = (Balance(None, broken=each) for each in broken)
+    assert one.plus(other).broken
 
 
 def test_balance_puts_a_total_right():

@@ -26,6 +26,7 @@ from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
+from sync_rules.pipeline.books import waiting
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules import fingerprints
 from tests.support.builders import s
@@ -228,6 +229,8 @@ def test_backfill_of_one_rule_leaves_the_others(command):
         (["--resume"], ["state.json has no unfinished backfill"]),
         (["--forget", "gone"], ["gone", "the saved state"]),
         (["--from-export", "nowhere"], ["nowhere: expected a folder"]),
+        (["--handler-since", "2026-01-31T09:30Z"], ["--handler-since", "--from-export"]),
+        (["--handler-since", "noon", "--from-export", "x"], ["noon", "expected a time such as"]),
         (["--state-table", "books"], ["table books belongs to the rules"]),
         (["--resume", "--restart"], ["--resume and --restart cannot be given together"]),
         (["--changed", "--rule", "names"], ["--changed and --rule"]),
@@ -315,12 +318,12 @@ def test_backfill_of_one_item(command):
     assert not command.state.exists()
 
 
-def exported(folder, *numbers: int, arn: str = ARN + "books") -> str:
+def exported(folder, *numbers: int, arn: str = ARN + "books", **more: object) -> str:
     data = folder / "data"
     data.mkdir(parents=True)
     lines = [json.dumps({"Item": {"book_id": s(f"x-{i}"), "author_name": s("SECRET")}}) for i in numbers]
     (data / "a.json.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-    (folder / "manifest-summary.json").write_text(json.dumps({"tableArn": arn, "exportArn": "export-1"}))
+    (folder / "manifest-summary.json").write_text(json.dumps({"tableArn": arn, "exportArn": "export-1"} | more))
     entry = {"itemCount": len(numbers), "dataFileS3Key": "p/data/a.json.gz"}
     (folder / "manifest-files.json").write_text(json.dumps(entry) + "\n")
     return str(folder)
@@ -338,6 +341,57 @@ def test_backfill_from_an_export(command, tmp_path):
     assert "only items of table books are processed; these rules keep items elsewhere too: houses" in err
     assert command.scene.tap.seen(Scan) == []
     assert command.applied == {"names", "kept"}
+
+
+SINCE = "--handler-since"
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "completes"),
+    [
+        ({"exportTime": "2026-01-31T10:00:00.123Z"}, [SINCE, "2026-01-31T09:30Z"], True),
+        ({"exportTime": "2026-01-31T10:00:00.123Z"}, [SINCE, "2026-01-31T09:30"], True),
+        ({"exportTime": "2026-01-31T10:00:00.123Z"}, [SINCE, "2026-01-31T12:00+02:00"], True),
+        ({"exportTime": "2026-01-31T10:00:00.123Z"}, [], False),
+        ({"exportTime": 5}, [SINCE, "2026-01-31T09:30Z"], False),
+        ({}, [SINCE, "2026-01-31T09:30Z"], False),
+    ],
+)
+def test_backfill_from_an_export_completes_books_only_if_it_is_known_to_be_younger_than_the_handler(
+    command, tmp_path, more, options, completes
+):
+    """A book came after the export, and before the handler had the rule: no record of it will come, no line names it."""
+    text = RULES.partition("rules:")[0] + "rules: {volumes: {count: book, into: author.volumes, ledger: ledger}}\n"
+    text = text.replace("tables:", "tables:\n  ledger: {key: {PK: S, SK: S}}")
+    command.scene = Scene(parse_rules(text), complete=False)
+    command.ids["ledger"] = "id-1"
+    command.file.write_text(text)
+    author = command.scene.there("authors", {"author_id": s("a1"), "name": s("SECRET")})
+    command.books(3 if completes else 4)
+    place = exported(tmp_path / "export", 0, 1, 2, **more)
+    code, _, err = command("--from-export", place, *options)
+    assert ("the books of volumes are not completed" in err) is not completes
+    assert ("rule volumes waits for a backfill" in err) is not completes
+    assert code == 0  # of the authors nothing was looked at, and that is said
+    assert {rule.title for rule in command.scene.drive(waiting(command.scene.rules))} == (
+        set() if completes else {"volumes"}
+    )
+    assert "volumes" not in command.scene.item(author)
+    command("--table", "authors")
+    assert command.scene.item(author).get("volumes") == ({"N": "3"} if completes else None)
+    command()
+    assert command.scene.item(author)["volumes"] == {"N": "3" if completes else "4"}
+
+
+def test_backfill_from_an_export_that_is_older_than_the_handler_is_refused(command, tmp_path):
+    """Before anything is done, with both times and a cure."""
+    place = exported(tmp_path / "export", 0, exportTime="2026-01-31T09:00:00Z")
+    code, _, err = command("--from-export", place, SINCE, "2026-01-31T09:30Z")
+    assert code == 2
+    assert "2026-01-31T09:30:00+00:00" in err
+    assert "2026-01-31T09:00:00+00:00" in err
+    assert "Make another export, or leave out --from-export" in err
+    assert not command.scene.tap.writes
 
 
 def test_backfill_from_an_export_of_another_table_is_refused(command, tmp_path):

@@ -339,3 +339,14 @@ def test_plan_says_the_rate_it_was_given(command, rate, words):
 def test_plan_says_times_as_people_do(seconds, words):
     """Seconds, then minutes, then hours and minutes; what is not nothing is at least a second."""
     assert duration(seconds) == words
+
+
+def test_plan_in_markdown_has_the_same_figures(command):
+    """--markdown prints tables that GitHub shows, and nothing in them is read as markup."""
+    command.books(3)
+    code, out, _ = command("--markdown")
+    assert code == 0
+    assert "| rule | is | checked | to write | right | kept | parked | write units |" in out
+    assert "| names | new | 3 | 3 | 0 | 0 | 0 | 3 |" in out
+    assert r"3 targets of authors\[a1\] · rule names" in out
+    assert command("--markdown", "--json")[0] == 2

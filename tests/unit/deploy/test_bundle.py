@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from sync_rules.deploy import bundle as bundling
+from sync_rules.deploy import files, installer
 from sync_rules.deploy.bundle import LEFT_OUT, bundle, called, ours, requirements
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.imports import Sources, imports, reached
@@ -33,6 +35,10 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*/**/*.py")):
 import hooks
 print(sorted(name for name in sys.modules if name in ("typer", "rich", "pydantic", "ruamel", "infra", "hypothesis", "sync_rules.deploy", "sync_rules.cli")))
 """
+
+
+def modules() -> list[Path]:
+    return [path for found in ours().values() for path in found]
 
 
 @pytest.fixture
@@ -60,6 +66,7 @@ def rules_file(tmp_path):
 def template(tmp_path, rules_file):
     path = tmp_path / "template.yaml"
     path.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules_file), rules_file, path))
+    shutil.copy(ROOT / files.REQUIREMENTS, tmp_path / "requirements.txt")
     return path
 
 
@@ -105,7 +112,7 @@ def test_bundle_runs_with_nothing_but_boto3_beside_it(template, rules_file, tmp_
 
 def test_bundle_has_no_module_that_only_people_use():
     """No verb, no emulator, no report is deployed, and nothing that reads a rules file; all else of ours is."""
-    names = {Sources(ROOT).name_of(path) for path in ours()}
+    names = {Sources(ROOT).name_of(path) for path in modules()}
     assert {
         "handlers.stream",
         "handlers.fanout",
@@ -125,7 +132,7 @@ def test_bundle_leaves_out_what_is_there():
 
 def test_bundle_needs_no_file_that_is_no_module():
     """Modules are all that is copied: data files lie in the folders that are left out."""
-    folders = {path.parent for path in ours()}
+    folders = {path.parent for path in modules()}
     assert not [path for folder in folders for path in folder.iterdir() if path.is_file() and path.suffix != ".py"]
 
 
@@ -137,7 +144,7 @@ def test_bundle_imports_nothing_that_it_leaves_out():
     sources = Sources(ROOT)
     found = {
         (sources.name_of(path), name)
-        for path in ours()
+        for path in modules()
         for name in imports(path, sources.name_of(path))
         if f"{name}.".startswith(tuple(f"{one}." for one in left_out))
     }
@@ -147,12 +154,43 @@ def test_bundle_imports_nothing_that_it_leaves_out():
     }
 
 
-def test_bundle_is_built_in_a_clone_only(tmp_path, monkeypatch, capsys):
-    """An installed package cannot build the bundle, and says so in one line."""
-    monkeypatch.setattr(bundling, "ROOT", tmp_path)
-    for arguments in ([str(tmp_path / "out")], ["--requirements"]):
-        assert bundling.main(arguments) == 2
-        assert "build the functions in a clone of sync-rules" in capsys.readouterr().err
+def test_bundle_requirements_are_locked_in_a_clone_only(tmp_path, monkeypatch, capsys):
+    """An installed package has no pyproject.toml to read them from, and says so in one line."""
+    monkeypatch.setattr(files, "ROOT", tmp_path)
+    assert bundling.main(["--requirements"]) == 2
+    assert "requirements are locked in a clone of sync-rules" in capsys.readouterr().err
+
+
+def test_bundle_says_which_file_is_missing(template, tmp_path, monkeypatch, capsys):
+    """Without the locked requirements beside the template, or without the template: one line with the cure."""
+    monkeypatch.chdir(tmp_path)
+    for name, cure in (("requirements.txt", "`sync-rules init`"), ("template.yaml", "build in the folder of")):
+        (tmp_path / name).unlink()
+        assert bundling.main(["out"]) == 2
+        told = capsys.readouterr().err
+        assert f"{name}: no such file" in told
+        assert cure in told
+        assert not (tmp_path / "out").exists()
+
+
+def test_bundle_is_installed_by_uv_or_else_by_pip(tmp_path, monkeypatch):
+    """A user's environment may have no uv, or uv and no pip, or neither."""
+    there = {"uv", "pip"}
+    monkeypatch.setattr(installer, "find_spec", lambda name: name if name in there else None)
+    monkeypatch.setattr(installer.shutil, "which", lambda _: None)
+    given = (tmp_path / "requirements.txt", tmp_path / "out", "3.14", "aarch64-manylinux_2_28")
+    assert "aarch64-manylinux_2_28" in installer.command(*given)
+    there.remove("uv")
+    by_pip = installer.command(*given)
+    tags = [after for word, after in pairwise(by_pip) if word == "--platform"]
+    assert (tags[0], tags[-1], len(tags)) == ("manylinux_2_28_aarch64", "manylinux2014_aarch64", 13)
+    with pytest.raises(UserError, match="pip cannot install for macos: expected a platform such as"):
+        installer.command(*given[:3], "macos")
+    there.clear()
+    with pytest.raises(UserError, match="has neither uv nor pip"):
+        installer.command(*given)
+    monkeypatch.setattr(installer.shutil, "which", lambda _: "/somewhere/uv")
+    assert installer.command(*given)[0] == "/somewhere/uv"
 
 
 def test_bundle_requirements_are_those_of_the_handlers_and_locked():
@@ -178,7 +216,7 @@ def test_bundle_without_the_module_that_a_rule_calls_is_refused(rules_file):
 
 def test_bundle_that_cannot_be_installed_says_why(template, tmp_path, monkeypatch, capsys):
     """A bundle whose requirements cannot be installed exits with 2 and one line."""
-    monkeypatch.setattr(bundling, "REQUIREMENTS", "nowhere.txt")
+    (tmp_path / "requirements.txt").write_text("no-such-package-anywhere==1.0\n")
     assert bundling.main([str(tmp_path / "out"), "--template", str(template)]) == 2
     assert "cannot be installed" in capsys.readouterr().err
 

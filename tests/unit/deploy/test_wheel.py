@@ -1,4 +1,4 @@
-"""The wheel: one import name, and every file that the package reads."""
+"""The wheel: one import name, every file that the package reads, and what a project without a clone needs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from zipfile import ZipFile
 import pytest
 
 from sync_rules.cli.main import main
+from sync_rules.deploy import files
 from tests.test_house import ROOT
 
 FILES = {path for path in (ROOT / "sync_rules").rglob("*") if path.is_file() and path.suffix != ".pyc"}
@@ -24,12 +25,23 @@ def test_wheel_installs_one_name(tmp_path):
     names = set(ZipFile(wheel).namelist())
     assert {name.split("/")[0] for name in names} == {"sync_rules", f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"}
     assert names >= {str(path.relative_to(ROOT)) for path in FILES}
+    folders = {
+        path
+        for folder in ("handlers", "examples")
+        for path in (ROOT / folder).rglob("*.[py]*")
+        if "__pycache__" not in path.parts
+    }
+    alone = {ROOT / name for name in (files.TEMPLATE, files.SAM_CONFIG, files.MACHINE, files.REQUIREMENTS)}
+    carried = f"{files.CARRIED.relative_to(ROOT)}/"
+    assert names >= {f"{carried}{path.relative_to(ROOT)}" for path in folders | alone}
+    assert not [name for name in names if name.endswith(".pyc")]
 
 
 def test_wheel_is_made_of_one_folder():
     """The wheel contains the package `sync_rules` and nothing else."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert project["tool"]["hatch"]["build"] == {"targets": {"wheel": {"packages": ["sync_rules"]}}}
+    wheel = {"packages": ["sync_rules"], "hooks": {"custom": {"path": "hatch_build.py"}}}
+    assert project["tool"]["hatch"]["build"] == {"targets": {"wheel": wheel}}
     targets = [*project["project"]["scripts"].values(), *project["project"]["entry-points"]["pytest11"].values()]
     assert {target.split(".")[0] for target in targets} == {"sync_rules"}
 

@@ -11,19 +11,19 @@ from threading import Thread
 import pytest
 
 from handlers import backfill
-from sync_rules.functions.stackbooks import answer_stack
+from sync_rules.functions.stackbooks import AFTER, answer_stack
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.books import books_of
+from sync_rules.pipeline.books import waiting
+from tests.support.builders import s
 from tests.support.operated import printed, quiet
-from tests.support.worlds import context
+from tests.support.worlds import Scene, context
 
 RULES = parse_rules("""
 tables: {users: {key: {user: S}}, orders: {key: {order: S}}, ledger: {key: {PK: S, SK: S}}}
 entities: {user: {table: users}, order: {table: orders}}
 rules: {orders: {count: order, into: user.orders}}
 """)
-(RULE,) = books_of(RULES)
 
 
 @contextmanager
@@ -64,11 +64,18 @@ WELL = {
 
 @pytest.mark.parametrize(("asks", "times"), [("Create", 1), ("Update", 1), ("Delete", 0)])
 def test_stack_is_answered_with_success_and_nothing_is_done_when_it_goes(asks: str, times: int):
+    scene = Scene(RULES, complete=False)
     done: list[None] = []
+
+    def place():
+        done.append(None)
+        return RULES, scene.world
+
     with stack() as (event, answers):
-        answer_stack({**event, "RequestType": asks}, lambda: done.append(None) or ())
+        answer_stack({**event, "RequestType": asks, "ResourceType": AFTER}, place)
     assert answers == [("", WELL)]
     assert len(done) == times
+    assert bool(scene.drive(waiting(RULES))) is (times == 0)
 
 
 @pytest.mark.parametrize("error", [StoreError("TableNotFound", "ledger"), KeyError("x"), None])
@@ -76,13 +83,16 @@ def test_stack_never_fails_because_of_a_number(error, monkeypatch, capsys):
     """Whatever goes wrong, and where there are items already: it is logged, and the rule waits for its backfill."""
     quiet(monkeypatch)
 
-    def finish():
+    scene = Scene(RULES, complete=False)
+    scene.there("orders", {"order": s("1"), "user": s("u")})
+
+    def place():
         if error is not None:
             raise error
-        return (RULE,)
+        return RULES, scene.world
 
     with stack() as (event, answers):
-        answer_stack({**event, "RequestType": "Create"}, finish)
+        answer_stack({**event, "RequestType": "Create", "ResourceType": AFTER}, place)
     assert answers == [("", WELL)]
     (line,) = printed(capsys)
     if error is None:
@@ -94,7 +104,8 @@ def test_stack_never_fails_because_of_a_number(error, monkeypatch, capsys):
 
 def test_backfill_handler_tells_a_stack_from_its_machine(monkeypatch):
     """One function, two callers."""
-    monkeypatch.setattr(backfill, "_finish_empty", lambda: ())
+    scene = Scene(RULES)
+    monkeypatch.setattr(backfill, "_place", lambda: (RULES, scene.world))
     with stack() as (event, answers):
         assert backfill.handler({**event, "RequestType": "Create"}, context()) == {}
     assert answers == [("", WELL)]

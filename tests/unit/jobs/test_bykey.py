@@ -62,6 +62,14 @@ def test_unknown_by_key_is_nothing_where_all_is_in_the_key(rules):
         assert unknown_by_key(at, rules) == []
 
 
+def test_unknown_by_key_is_an_element_of_an_attribute():
+    """The key of an edge that went does not say the role that its element had; a node's key says all that it needs."""
+    rules = parse_rules(TABLES.replace('as: "{other}"', 'as: "{other}-{role}"'))
+    for sort, unknown in (("EDGE#b", ["others"]), ("NODE", [])):
+        found = unknown_by_key(key(rules.tables["shop"], "NODE#a", sort), rules)
+        assert [rule.name for rule in found] == unknown
+
+
 @pytest.mark.parametrize(
     ("table", "values", "unknown"),
     [

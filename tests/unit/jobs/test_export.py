@@ -81,8 +81,11 @@ def test_export_of_the_service_brings_its_items_in_line(tmp_path, scene, monkeyp
     written(tmp_path, {"a.json.gz": [*old[:7], order_item("1", "gone")], "b.json.gz": old[7:]})
     found = opened(tmp_path, scene.rules)
     assert (found.table.name, found.arn) == ("shop", f"{ARN}/export/01700")
+    opened_files, inner = [], found.shelf.open
+    monkeypatch.setattr(found.shelf, "open", lambda name: opened_files.append(name) or inner(name))
     supplies = found.supplies(frozenset(scene.rules.rules), scene.rules)
     assert [bring_all(scene, supply) for supply in supplies] == [[4, 4, 0], [4, 1]]
+    assert len(opened_files) == 2  # each once, however many pages
     assert copies(scene) == 12
     assert scene.item(scene.at("shop", "USER#1", "ORDER#00"))["user_name"] == s("Ada")
     assert scene.tap.seen(Scan) == []

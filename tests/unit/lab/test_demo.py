@@ -6,6 +6,7 @@ import pytest
 
 from sync_rules.adapters.streams import RecordsPage, Shard
 from sync_rules.cli import main
+from sync_rules.deploy import files
 from sync_rules.lab.demo.example import ExpiringReader, answers, folder_of
 from sync_rules.lab.demo.pipeline import hastened
 from sync_rules.model.errors import UserError
@@ -38,8 +39,18 @@ def test_demo_finds_an_example_by_name_or_folder(examples):
     assert folder_of(str(examples / "car-parts")) == examples / "car-parts"
 
 
-def test_demo_nonsense_names_the_examples(examples, capsys):
+def test_demo_finds_an_installed_example(examples, tmp_path, monkeypatch):
+    """An example comes with the package too; one of the same name under ./examples goes first."""
+    monkeypatch.chdir(tmp_path.parent)
+    assert folder_of("car-parts", examples) == examples / "car-parts"
+    assert folder_of("car-parts", files.EXAMPLES, examples) == files.EXAMPLES / "car-parts"
+    monkeypatch.chdir(tmp_path)
+    assert folder_of("car-parts", files.EXAMPLES).resolve() == examples / "car-parts"
+
+
+def test_demo_nonsense_names_the_examples(examples, monkeypatch, capsys):
     """A name that is no example's is the user's mistake: the examples are listed, the likeliest is asked for."""
+    monkeypatch.setattr(files, "EXAMPLES", examples)
     assert main.main(["demo", "nonsense"]) == 2
     assert capsys.readouterr().err == "sync-rules: no example 'nonsense'. Known: car-parts, mailing-addresses.\n"
     assert main.main(["demo", "car-part"]) == 2
@@ -47,7 +58,7 @@ def test_demo_nonsense_names_the_examples(examples, capsys):
 
 
 def test_demo_says_that_there_are_no_examples(tmp_path, monkeypatch):
-    """Outside a clone there are none to choose from."""
+    """Nothing is offered where there is nothing to choose from."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"no example 'car-parts'\. Known: none\. There is no folder \./examples here"):
         folder_of("car-parts")

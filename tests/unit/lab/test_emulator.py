@@ -61,7 +61,7 @@ def test_engine_dies_with_its_parent(tmp_path):
 def test_engine_that_is_not_installed_says_how(monkeypatch):
     """The cure is one command."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(UserError, match=r"pip install '\.\[demo\]'"), ministack():
+    with pytest.raises(UserError, match=r"pip install 'sync-rules\[demo\]'"), ministack():
         pass
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.model.sizes import fitting, index_key_limits, item_bytes, possible_key, possible_row, value_bytes
+from sync_rules.model.sizes import (
+    fitting,
+    impossible,
+    index_key_limits,
+    item_bytes,
+    possible_key,
+    possible_row,
+    value_bytes,
+)
 from tests.support.builders import index, key, n, s, table
 
 THINGS = table("things", {"PK": "S", "SK": "S"})
@@ -82,6 +90,12 @@ def test_sizes_of_index_keys(values, expected):
     """An item may lack the keys of an index; those it has are of their type and not too long."""
     by_link = index("by_link", {"link": "S"}, {"rank": "N"})
     assert possible_row(values, by_link.partition, by_link.sort) is expected
+
+
+def test_sizes_of_an_item_that_nobody_knows_are_possible():
+    """No reason is given against an item of which nobody can tell what it would be."""
+    assert impossible(THINGS, None) == ""
+    assert impossible(THINGS, {"PK": s("a"), "SK": s("b"), "text": s("x" * 409_600)}) == "ItemTooLarge"
 
 
 def test_indexkeys_of_several_uses_the_one_that_takes_least():

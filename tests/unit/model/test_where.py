@@ -140,6 +140,7 @@ def test_where_that_cannot_be_evaluated_says_so(text, item, reason):
         ("""sum(`["a"]`) > `1`""", """sum() takes a list of numbers, and `["a"]` is none"""),
         ("contains('abc', `1`)", "'abc' is a text and `1` is a number: it contains none: search for a text"),
         ("sort_by(lines, price) == a", "sort_by() takes an expression (&name): write &price"),
+        ("sort_by(lines, a.price) == b", "sort_by() takes an expression (&name): write &a.price"),
         ("lines[::0] == a", "the step of a slice cannot be 0"),
         ("total > '2'", "no number is greater or less than a text: write `2`"),
         ("'2' < total", "no number is greater or less than a text: write `2`"),
@@ -157,6 +158,7 @@ def test_where_that_cannot_be_evaluated_says_so(text, item, reason):
         ("active == true", "true without backticks is an attribute of that name: write `true`"),
         ("gone != null", "null without backticks is an attribute of that name: write `null`"),
         (" || ".join(f"s == '{n}'" for n in range(500)), "`where` nests more than 100 levels"),
+        (" || ".join(f"s == '{n}'" for n in range(100)), "`where` nests more than 100 levels"),
         ("(" * 5_000 + "a" + ")" * 5_000, "`where` nests more than 100 levels"),
         ("a[" + "9" * 5_000 + "]", "`where` is not a JMESPath expression"),
     ],
@@ -179,7 +181,8 @@ def test_where_that_can_never_work_is_refused(text, said):
         "sort_by(lines, &price)[0].x == 'a'",
         "max_by(lines, &id).id == `5`",  # the id of a line, not of the item
         "not_null(STATE) == state",
-        " || ".join(f"s == '{n}'" for n in range(90)),
+        "lines[?id == `5`]",  # neither is this
+        " || ".join(f"s == '{n}'" for n in range(99)),
     ],
 )
 def test_where_that_can_work_is_not_refused(text):

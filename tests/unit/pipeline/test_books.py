@@ -42,6 +42,11 @@ rules:
 """
 COUNT = "orders: {count: order, into: user.number}"
 STATES = ("OPEN", "PAID")
+OTHERS = (
+    "orders: {sum: order.total, into: user.number}",
+    "orders: {count: order, into: user.number, where: \"state == 'OPEN'\"}",
+    "orders: {max: order.total, into: user.number}",
+)
 OLD = 26  # orders that are there from before
 
 
@@ -240,6 +245,43 @@ def test_books_that_another_version_began_meanwhile_are_not_completed():
     assert number_of(scene, user) == n(26)
 
 
+@pytest.mark.parametrize("comes", [0, 1, 5, 26])
+@pytest.mark.parametrize("of_handler", OTHERS)
+def test_a_backfill_of_other_rules_than_the_handlers_completes_no_books_that_both_wrote(of_handler: str, comes: int):
+    """A backfill is started with the rules of before, or of after. The handler books by its own, at some child or never:
+    the mark is never that of one and the books those of the other, and no number is shown that neither counts.
+    """
+    scene, user = shop(COUNT, stands=n(3))
+    handled, applied_to = rules_of(of_handler), scene.rules
+    of_backfill, of_handler_ = the_books(scene), next(iter(books_of(handled).values()))
+    seen = [0]
+
+    def meanwhile(request) -> None:
+        children = [key for key in getattr(request, "keys", ()) if key.table == "orders"]
+        seen[0] += len(children)
+        if children and 0 < comes <= seen[0]:
+            scene.tap.before = lambda _request: None
+            deploy(scene, of_handler)
+            insert(scene, 28)
+
+    scene.tap.before = meanwhile
+    backfill(scene)
+    scene.tap.before = lambda _request: None
+    mark = scene.memory.item(of_backfill.mark)
+    assert not of_handler_.complete(mark)
+    assert of_backfill.complete(mark) is (comes == 0)
+    assert number_of(scene, user) == (n(26) if comes == 0 else n(3))
+    deploy(scene, of_handler)
+    insert(scene, 30)
+    assert not of_backfill.complete(scene.memory.item(of_backfill.mark))
+    assert scene.drive(waiting(handled))
+    assert scene.drive(waiting(applied_to))
+    shown = number_of(scene, user)
+    backfill(scene)
+    assert number_of(scene, user) != shown
+    assert not scene.drive(waiting(handled))
+
+
 def test_books_that_cannot_be_begun_let_their_records_come_again():
     """Without the mark no entry is written: the books of the other version would still say complete."""
     scene, user = shop(COUNT)
@@ -279,29 +321,6 @@ def test_a_mark_that_cannot_be_read_fails_the_numbers_made_of_it():
 
     scene.tap.before = fail
     assert scene.pull(user, {**scene.item(user), "number": n(1)}).failed[user].reason.startswith("Throttling")
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"fingerprint": n(1)},
-        {"complete": n(1)},
-        {"complete": {"BOOL": False}},
-        {"fingerprint": s("another")},
-        {"begun": s("many")},
-        {"begun": n("1E+100")},
-    ],
-)
-def test_a_damaged_mark_makes_its_rule_wait_at_most(damage):
-    """Whatever somebody else wrote, a backfill makes it right, and no number is written from it before."""
-    scene, user = shop(COUNT)
-    backfill(scene)
-    mark = the_books(scene).mark
-    scene.memory.put(mark.table, {**scene.item(mark), **damage})
-    insert(scene, 27)
-    assert number_of(scene, user) in (n(26), n(27))
-    backfill(scene)
-    assert number_of(scene, user) == n(27)
 
 
 # ---------------------------------------------------------------- who completes them

@@ -1,0 +1,226 @@
+"""Answers of which one part is missing or odd: each reader answers as usual, or says whose answer is no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from copy import deepcopy
+from datetime import UTC, datetime
+from itertools import islice
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sync_rules.adapters import aws
+from sync_rules.adapters.answers import REQUIRED, missing
+from sync_rules.adapters.beginnings import in_table
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.effects import require_calls_table
+from sync_rules.adapters.preflight import latest_streams, survey
+from sync_rules.adapters.s3 import objects
+from sync_rules.adapters.sqs import FailedMessages, SqsQueue
+from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.jobs.account.stack import Machine, stack_of
+from sync_rules.jobs.backfill.throttle import IteratorAge
+from sync_rules.jobs.consume.shards import as_stream_record
+from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError, SyncRulesError, UserError
+from sync_rules.model.items import ItemKey
+from sync_rules.model.lookups import KeyConditions
+from sync_rules.pipeline.requests import List, Read, Scan
+
+URL = "http://127.0.0.1:9"
+ARN = "arn:aws:dynamodb:eu-west-1:111122223333:table/authors/stream/x"
+RULES = parse_rules("""
+tables: {authors: {key: {author_id: S}}, books: {key: {book_id: S}, indexes: {by_author: {author_id: S}}}}
+entities: {author: {table: authors}, book: {table: books}}
+rules:
+  name: copy author.name into book.author_name
+  tell: {call: warehouse.changed, on: book, watch: [title]}
+""")
+ONCE = aws.retrying(attempts_max=1)
+KEYS = tuple(ItemKey("authors", (("author_id", "S", name),)) for name in "ab")
+BY_AUTHOR = KeyConditions((("author_id", {"S": "a"}),), None)
+
+
+def records(client: Any) -> list[Any]:
+    page = DynamoDBStreams(client).records(ARN, "i", 10)
+    return [as_stream_record(record, 0) for record in page.records]
+
+
+def store(client: Any) -> DynamoStore:
+    return DynamoStore(client, RULES.tables, attempts_max=1)
+
+
+def largest(client: Any) -> int:
+    return SqsQueue(client, f"{URL}/q", on_small=lambda _: None, retrying=ONCE)._takes()
+
+
+def calls_table(client: Any) -> None:
+    with suppress(UserError):  # its key is another one
+        require_calls_table(client, RULES, "calls", ONCE)
+
+
+READ = DynamoDBStreams
+TABLE = {
+    "TableName": "books",
+    "TableArn": ARN,
+    "ItemCount": 5,
+    "KeySchema": [{"AttributeName": "book_id", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("book_id", "author_id")],
+    "GlobalSecondaryIndexes": [
+        {"IndexName": "by_author", "KeySchema": [{"AttributeName": "author_id", "KeyType": "HASH"}]}
+    ],
+    "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    "LatestStreamArn": ARN,
+}
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ITEM = {"author_id": {"S": "a"}}
+RECORD = {"eventID": "1", "dynamodb": {"SequenceNumber": "1", "Keys": ITEM, "ApproximateCreationDateTime": NOW}}
+MESSAGE = {"MessageId": "m", "ReceiptHandle": "r", "Body": "{}", "Attributes": {"SentTimestamp": "1"}}
+# Of each operation a good answer, and all that reads it.
+ANSWERS: Mapping[tuple[str, str], tuple[dict[str, Any], list[Callable[[Any], Any]]]] = {
+    ("dynamodb", "DescribeTable"): (
+        {"Table": TABLE},
+        [
+            lambda client: survey(client, RULES, retrying=ONCE),
+            lambda client: latest_streams(client, RULES.streamed_tables),
+            calls_table,
+        ],
+    ),
+    ("dynamodb", "GetItem"): (
+        {"Item": {**ITEM, "rule:tell": {"N": "1"}}},
+        [lambda client: store(client).read(Read(KEYS[:1]))],
+    ),
+    ("dynamodb", "UpdateItem"): (
+        {"Attributes": {"id": {"S": "x"}}},
+        [lambda client: in_table(client, RULES, "calls", lambda: 1, retrying=ONCE)],
+    ),
+    ("dynamodb", "BatchGetItem"): (
+        {"Responses": {"authors": [ITEM]}, "UnprocessedKeys": {"authors": {"Keys": [ITEM]}}},
+        [lambda client: store(client).read(Read(KEYS))],
+    ),
+    ("dynamodb", "Query"): (
+        {"Items": [ITEM], "LastEvaluatedKey": ITEM},
+        [lambda client: store(client).list(List("books", "by_author", BY_AUTHOR, 1))],
+    ),
+    ("dynamodb", "Scan"): (
+        {"Items": [ITEM], "LastEvaluatedKey": ITEM},
+        [lambda client: store(client).scan(Scan("books", 1))],
+    ),
+    ("dynamodbstreams", "DescribeStream"): (
+        {"StreamDescription": {"Shards": [{"ShardId": "s", "ParentShardId": "p"}]}},
+        [lambda client: READ(client).shards(ARN)],
+    ),
+    ("dynamodbstreams", "GetShardIterator"): ({"ShardIterator": "i"}, [lambda client: READ(client).latest(ARN, "s")]),
+    ("dynamodbstreams", "GetRecords"): ({"Records": [RECORD], "NextShardIterator": "j"}, [records]),
+    ("sqs", "GetQueueAttributes"): ({"Attributes": {"MaximumMessageSize": "2048"}}, [largest]),
+    ("sqs", "ReceiveMessage"): (
+        {"Messages": [MESSAGE]},
+        [lambda client: list(FailedMessages(client, f"{URL}/q", mark="", retrying=ONCE).entries())],
+    ),
+    ("s3", "ListObjectsV2"): (
+        {"Contents": [{"Key": "k", "Size": 1}], "IsTruncated": False, "NextContinuationToken": "t"},
+        [lambda client: [one["Key"] * one["Size"] for one in islice(objects(ask, client, Bucket="b"), 3)]],
+    ),
+    ("cloudformation", "DescribeStacks"): (
+        {"Stacks": [{"StackName": "s", "Outputs": [{"OutputKey": "k", "OutputValue": "v"}]}]},
+        [lambda client: stack_of(client, "s").output("k")],
+    ),
+    ("cloudwatch", "GetMetricStatistics"): (
+        {"Datapoints": [{"Timestamp": NOW, "Maximum": 5.0}]},
+        [lambda client: IteratorAge(client, "f", retrying=ONCE).seconds()],
+    ),
+    ("stepfunctions", "ListExecutions"): (
+        {"executions": [{"name": "n"}]},
+        [lambda client: Machine(client, "arn:aws:states:eu-west-1:1:stateMachine:m").running()],
+    ),
+    ("stepfunctions", "DescribeExecution"): (
+        {"status": "SUCCEEDED", "output": "{}"},
+        [lambda client: Machine(client, "arn:aws:states:eu-west-1:1:stateMachine:m").execution("n")],
+    ),
+    ("sts", "GetCallerIdentity"): ({"Account": "111122223333"}, [lambda client: ask(client.get_caller_identity)]),
+}  # fmt: skip
+
+
+def ask(call: Callable[..., Any], **parameters: Any) -> Any:
+    return aws.ask(ONCE, "here", call, **parameters)
+
+
+ODD = ({}, [], [{}], "", "x", 5, True)
+
+
+def damaged(answer: Any) -> Iterator[Any]:
+    """The answer with one of its parts left out, null, or replaced by each odd value."""
+    if isinstance(answer, dict | list) and answer != {"S": "a"}:  # into the values of items nobody looks here
+        for place, part in answer.items() if isinstance(answer, dict) else enumerate(answer):
+            for one in (None, *ODD, *damaged(part)):
+                copy: Any = deepcopy(answer)
+                if one is None and isinstance(copy, dict):  # the parser leaves such members out
+                    del copy[place]
+                else:
+                    copy[place] = one
+                yield copy
+
+
+@pytest.fixture
+def client(monkeypatch) -> Callable[[str, dict[str, Any]], Any]:
+    """A client that gets one answer to each operation, from its own machinery behind the parser."""
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+
+    def make(service: str, given: Mapping[str, dict[str, Any]]) -> Any:
+        aws._client.cache_clear()
+        made = aws._client(service, URL, None)
+
+        def answer(model: Any, **_: Any) -> Any:
+            return SimpleNamespace(status_code=200), deepcopy(given.get(model.name, {}))
+
+        made.meta.events.register_first("before-call", answer)
+        return made
+
+    yield make
+    aws._client.cache_clear()
+
+
+@pytest.mark.parametrize(("service", "operation"), ANSWERS, ids=lambda of: of)
+def test_answer_with_an_odd_part_is_read_or_refused(service, operation, client):
+    """No odd part of an answer is an error of ours: whatever reads it is well, or raises a StoreError or UserError."""
+    good, readers = ANSWERS[service, operation]
+    given = {"Scan": {"Items": []}, operation: good}
+    made = client(service, given)
+    for read in readers:
+        if operation != "BatchGetItem":  # whose good answer is one of many
+            read(made)
+        for one in damaged(good):
+            given[operation] = one
+            try:
+                read(made)
+            except SyncRulesError:
+                continue
+            except Exception as error:
+                raise AssertionError(one) from error
+        given[operation] = good
+
+
+def test_key_schema_without_names_is_refused_at_once(client):
+    """`KeySchema: [{}]` is named as what it is."""
+    made = client("dynamodb", {"DescribeTable": {"Table": {**TABLE, "KeySchema": [{}]}}})
+    with pytest.raises(StoreError, match="ResponseParserError: something else answers at"):
+        survey(made, RULES, retrying=ONCE)
+
+
+REQUIRING = [(service, operation) for service, of in REQUIRED.items() for operation in of]
+NOT_READ = {("dynamodb", "ListTables"), ("dynamodbstreams", "ListStreams")}  # only asked if they answer
+WRITE_ONLY = {("dynamodb", "BatchExecuteStatement"), ("sqs", "SendMessage"), ("stepfunctions", "StartExecution")}
+
+
+@pytest.mark.parametrize(("service", "operation"), REQUIRING, ids=lambda of: of)
+def test_required_members_are_those_of_a_good_answer(service, operation):
+    """A path of the table that is misspelt would refuse every answer, or none."""
+    good = ANSWERS.get((service, operation), ({},))[0]
+    if (service, operation) in NOT_READ | WRITE_ONLY:
+        assert list(missing(service, operation, {})) == REQUIRED[service][operation].split()
+    else:
+        assert not list(missing(service, operation, good))
+        assert any(list(missing(service, operation, one)) for one in damaged(good))

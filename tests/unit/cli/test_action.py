@@ -1,0 +1,88 @@
+"""The GitHub Action: its script, run as GitHub runs it, with the installation replaced by this package."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.unit.lab.test_trial import RULES, SCENARIO
+
+ROOT = Path(__file__).parents[3]
+ACTION = YAML(typ="safe").load((ROOT / "action.yml").read_text())
+(STEP,) = ACTION["runs"]["steps"]
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    """A repository with rules and a scenario."""
+    folder = tmp_path / "project"
+    (folder / "scenarios/rename").mkdir(parents=True)
+    (folder / "rules.yaml").write_text(RULES)
+    (folder / "scenarios/rename/scenario.yaml").write_text(f"rules: ../../rules.yaml{SCENARIO}")
+    return folder
+
+
+def run(project: Path, **inputs: str) -> tuple[int, str, str]:
+    """The step's exit code, log and report."""
+    work = project.parent / "runner"
+    commands = work / "sync-rules/bin"
+    commands.mkdir(parents=True, exist_ok=True)
+    (commands / "sync-rules").write_text(f'#!/bin/sh\nexec {sys.executable} -m sync_rules "$@"\n')
+    (commands / "pip").write_text("#!/bin/sh\n")
+    (python := work / "python").write_text("#!/bin/sh\n")
+    for path in (*commands.iterdir(), python):
+        path.chmod(0o755)
+    given = {name: one["default"] for name, one in ACTION["inputs"].items()} | inputs | {"python": str(python)}
+    names = {
+        name: given[text.split(".")[1].split("}")[0].strip()] for name, text in STEP["env"].items() if "inputs." in text
+    }
+    runner = {
+        "RUNNER_TEMP": work,
+        "GITHUB_STEP_SUMMARY": work / "summary",
+        "GITHUB_OUTPUT": work / "output",
+        "ACTION": ROOT,
+    }
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **names, **{name: str(one) for name, one in runner.items()}}
+    done = subprocess.run(["bash", "-c", STEP["run"]], cwd=project, env=environment, capture_output=True, text=True, check=False)  # fmt: skip
+    report = Path((work / "output").read_text().strip().removeprefix("report=")).read_text()
+    assert (work / "summary").read_text() == report
+    return done.returncode, done.stdout + done.stderr, report
+
+
+def test_sound_rules_pass(project):
+    """Checks of files that are there are made and named in the report; the others are left out."""
+    code, log, report = run(project)
+    assert code == 0, log
+    assert "check: passed" in report
+    assert "scenarios: passed" in report
+    assert "template" not in report
+
+
+def test_broken_rules_are_annotated_and_fail(project):
+    """The job fails, the problem stands at its line, and the other checks are made all the same."""
+    (project / "rules.yaml").write_text(RULES.replace("user.name", "usr.name"))
+    code, log, report = run(project)
+    assert code == 1
+    assert "::error file=rules.yaml,line=" in log
+    assert "check: **failed**" in report
+    assert "scenarios: **failed**" in report
+
+
+def test_a_plan_that_cannot_be_made_fails(project, monkeypatch):
+    """Without a table to read there is no plan, and the report says where to look."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    code, _, report = run(project, plan="true", region="eu-central-1")
+    assert code == 1
+    assert "The plan failed" in report
+
+
+def test_the_page_lists_the_inputs_of_the_action():
+    page = (ROOT / "docs/ci.md").read_text()
+    for name in ACTION["inputs"]:
+        assert f"| `{name}` |" in page

@@ -1,0 +1,191 @@
+"""A counter that comes back to its old books finds them complete by their mark, though nobody kept them meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.resources import books
+from sync_rules.language.load import parse_rules
+from sync_rules.pipeline.books import books_of, identities, waiting
+from sync_rules.rules.ruleset import Rules
+from tests.support.builders import n, s
+from tests.support.operated import printed, quiet
+from tests.support.stacked import BOOKS, EMPTY, STREAM, Stack, backfill_of
+from tests.support.worlds import Scene
+
+TABLES = """
+tables: {users: {key: {user: S}}, orders: {key: {order: S}}, ledger: {key: {PK: S, SK: S}}, other: {key: {PK: S, SK: S}}}
+entities: {user: {table: users}, order: {table: orders}}
+rules: {bystander: {count: order, into: user.others, where: "kind == 'other'"}, %s}
+"""
+COUNT = "orders: {count: order, into: user.number}"
+AWAY = {
+    "renamed": "renamed: {count: order, into: user.number}",
+    "moved": "orders: {count: order, into: user.number, ledger: other}",
+    "removed": "",
+    "changed": "orders: {sum: order.total, into: user.number}",
+    "changed, and counts nothing": "orders: {count: order, into: user.number, where: \"kind == 'none'\"}",
+}
+FIRST, LAST = 26, 29  # orders in the beginning and in the end
+
+
+def rules_of(entry: str) -> Rules:
+    return parse_rules(TABLES % entry)
+
+
+def order(number: int):
+    return {"order": s(f"{number:02}"), "user": s("u"), "total": n(number)}
+
+
+@pytest.fixture
+def stack(monkeypatch) -> Stack:
+    """A stack whose counter is right."""
+    quiet(monkeypatch)
+    scene = Scene(rules_of(COUNT), complete=False)
+    stack = Stack(scene)
+    stack.create()
+    scene.put("users", {"user": s("u")})
+    scene.put("orders", *map(order, range(1, FIRST + 1)))
+    scene.rest()
+    assert number(stack) == FIRST
+    return stack
+
+
+def number(stack: Stack) -> int:
+    (user,) = stack.scene.memory.items("users")
+    return int(user["number"]["N"])
+
+
+def insert(stack: Stack, number: int) -> None:
+    stack.scene.put("orders", order(number))
+    stack.scene.rest()
+
+
+def titles_waiting(stack: Stack) -> set[str]:
+    return {rule.title for rule in stack.scene.drive(waiting(stack.scene.rules))}
+
+
+# ---------------------------------------------------------------- deployed
+@pytest.mark.parametrize("away", AWAY)
+def test_stack_begins_books_anew_that_come_back(stack: Stack, away: str):
+    """29 orders are there, the books know 27: the number waits, and a backfill makes it right."""
+    stack.update(rules_of(AWAY[away]))
+    insert(stack, 27)
+    insert(stack, 28)
+    stack.update(rules_of(COUNT))
+    insert(stack, LAST)
+    assert number(stack) == FIRST
+    assert titles_waiting(stack) == {"orders"}
+    backfill_of(stack.scene).run()
+    assert number(stack) == LAST
+    insert(stack, 30)
+    assert number(stack) == 30
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("fails_at", [BOOKS, STREAM, EMPTY])
+@pytest.mark.parametrize("away", AWAY)
+def test_stack_begins_books_anew_where_an_update_is_rolled_back(
+    stack: Stack, away: str, fails_at: str, backwards: bool
+):
+    """While the update was on its way, an order came. Nobody knows how far it came, in which order it goes back."""
+    passed: list[str] = []
+
+    def between(resource: str) -> None:
+        passed.append(resource)
+        if resource == fails_at and passed.count(resource) == 1:
+            insert(stack, 27)
+
+    stack.between = between
+    stack.update(rules_of(AWAY[away]), fails_at=fails_at, backwards=backwards)
+    insert(stack, 28)
+    assert titles_waiting(stack) == {"orders"}
+    assert number(stack) in (FIRST, 27)  # 27 where the handler was never replaced
+    backfill_of(stack.scene).run()
+    assert number(stack) == 28
+
+
+def test_stack_keeps_books_complete_that_it_kept(stack: Stack):
+    """Another rule comes and goes, this one gets another name for the same books: no number waits."""
+    stack.update(rules_of(f"{COUNT}, more: {{sum: order.total, into: user.sum}}"), fails_at=EMPTY)
+    stack.update(rules_of("total: {count: order, into: user.number, renamed_from: orders}"))
+    insert(stack, 27)
+    stack.update(rules_of(COUNT))
+    insert(stack, 28)
+    assert number(stack) == 28
+    assert not titles_waiting(stack)
+
+
+def test_stack_that_is_created_over_old_books_begins_them_anew(stack: Stack):
+    """The stack was deleted, and its tables stayed. Orders came; nobody can say since when."""
+    stack.scene.there("orders", order(27))
+    stack.create()
+    insert(stack, 28)
+    assert number(stack) == FIRST
+    assert titles_waiting(stack) == {"orders", "bystander"}
+
+
+def test_books_that_a_backfill_works_on_when_they_come_back_are_not_completed_by_it(stack: Stack):
+    """The backfill began before the handlers had the rule: what came while it ran is in no books."""
+    away = rules_of("")
+    stack.update(away)
+    run = backfill_of(stack.scene, rules_of(COUNT))
+    run.begin()
+    insert(stack, 27)
+    stack.update(rules_of(COUNT))
+    run.run()
+    assert titles_waiting(stack) == {"orders"}
+    assert number(stack) == FIRST
+
+
+def test_books_that_a_backfill_completed_before_the_handlers_had_the_rule_are_begun_anew(stack: Stack):
+    """The order of steps was wrong: first the backfill, then the deployment."""
+    stack.update(rules_of(""))
+    backfill_of(stack.scene, rules_of(COUNT)).run()
+    insert(stack, 27)
+    stack.update(rules_of(COUNT))
+    insert(stack, 28)
+    assert number(stack) == FIRST
+    assert titles_waiting(stack) == {"orders"}
+
+
+# ---------------------------------------------------------------- what cannot be known, or cannot be done
+def asked(stack: Stack, old, new, rules: Rules | None = None) -> None:
+    stack.answering = rules or stack.rules
+    stack._ask(BOOKS, old, new)
+
+
+def test_stack_takes_books_as_they_are_where_the_template_before_listed_none(stack: Stack, capsys):
+    """The first deployment with such a list: all books may have been kept, and probably were. It says so."""
+    capsys.readouterr()
+    asked(stack, {"Books": "digest"}, {"Kept": sorted(identities(stack.rules))})
+    (line,) = printed(capsys)
+    assert line["message"] == "books are taken as they are"
+    assert not titles_waiting(stack)
+
+
+def test_stack_says_which_books_it_could_not_begin_anew(stack: Stack, capsys):
+    """A rollback is answered by rules that do not have the ledger to which it goes back."""
+    capsys.readouterr()
+    rules = parse_rules((TABLES % AWAY["moved"]).replace("ledger: {key: {PK: S, SK: S}}, ", "").replace(
+        "others,", "others, ledger: other,"))  # fmt: skip
+    asked(stack, {"Kept": sorted(identities(rules))}, {"Kept": sorted(identities(stack.rules))}, rules)
+    lines = printed(capsys)
+    assert {line["message"] for line in lines} == {"books were not begun anew"}
+    assert {line["cure"] for line in lines} == {
+        f"sync-rules verify --remote --repair --rule {title}" for title in ("orders", "bystander")
+    }
+
+
+def test_template_lists_books_as_the_functions_know_them(tmp_path, monkeypatch):
+    """With variables in names, in each stage: otherwise nothing would be found in the list, or everything be new."""
+    file = tmp_path / "rules.yaml"
+    file.write_text((TABLES % COUNT).replace("ledger: {", 'ledger: {name: "${STAGE:-dev}-ledger", '))
+    found = books(deployment_of(file))
+    assert found[BOOKS]["Properties"]["Kept"] == found[EMPTY]["Properties"]["Kept"]
+    listed = [one["Fn::Sub"].replace("${StageVariable}", "prod") for one in found[BOOKS]["Properties"]["Kept"]]
+    rules = parse_rules(file.read_text(), environ={"STAGE": "prod"})
+    assert listed == sorted(identities(rules))
+    assert all(one.startswith("prod-ledger ") for one in listed)
+    assert len(books_of(rules)) == len(listed)
