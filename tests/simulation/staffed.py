@@ -68,6 +68,7 @@ class Staffed(History):
         self.backfills_left = 1 + pick(2) if late_start else pick(2)
         self.verifies_left = (0, 0, 1)[pick(3)] if late_start else (1, 0, 4)[pick(3)]
         self.redrives_left = (1, 0, 3)[pick(3)]
+        self.completions_left = 2
         self.segments, self.at_once = 1 + pick(2), 1 + pick(2)
         self.cured_by_redrive = pick(2) == 1
         self.next_at: dict[type[Errand], int] = {kind: pick(LATER_MAX_STEPS) for kind in (Backfill, Verify, Redrive)}
@@ -112,12 +113,26 @@ class Staffed(History):
         return True
 
     def _begins_again(self) -> bool:
-        """Begin another backfill for the items that one had to leave, once they are cured."""
-        if (self.cured_by_redrive and not self.secluded) or not self._cares_for_what_was_left():
+        """Begin another backfill for the items that one had to leave, once they are cured; or for the books that it could
+        not complete because of them, which a redrive makes right and leaves incomplete.
+        """
+        by_redrive = self.cured_by_redrive and not self.secluded
+        if not by_redrive and self._cares_for_what_was_left():
+            self.seen["backfill", "again for what was left"] += 1
+        elif self.completions_left and self._rules_wait():
+            self.completions_left -= 1
+            self.seen["backfill", "again for incomplete books"] += 1
+        else:
             return False
-        self.seen["backfill", "again for what was left"] += 1
         self.backfills_left = 1
         return True
+
+    def _rules_wait(self) -> bool:
+        """True if nothing is on its way, and a mark in a ledger says that books are not complete though a backfill ended."""
+        if not self.hurry or not self._quiet() or unfit(self.watch):
+            return False
+        ended = self.backfill is not None and self.backfill.finished
+        return ended and any(item.get("complete") == {"BOOL": False} for item in self.watch.items.values())
 
     def _quiet(self) -> bool:
         """True if the handler has done all that it can."""

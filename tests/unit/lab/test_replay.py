@@ -144,6 +144,24 @@ def test_replay_does_not_bring_back_what_the_rules_deleted(records_of):
         assert run.counts["done"] + run.counts["gone"] + run.counts["copies"] == 5
 
 
+def test_replay_knows_a_delete_that_depends_on_what_another_rule_made(records_of):
+    """A rule may delete an item because of a derived attribute, which the application never wrote."""
+    rules = library(
+        "  kind: {derive: book.kind, as: 'of {author_id}'}\n"
+        "  names: {copy: author.name, into: book.author.name, where: \"kind == 'of a'\", on_delete: delete}\n"
+    )
+    records = records_of(
+        Change(AUTHOR, None, author_item("a", name=s("Ada"))),
+        Change(BOOK, None, book_item("b", "a")),
+        Change(AUTHOR, author_item("a", name=s("Ada")), None),
+        rules=rules,
+    )
+    for variant in VARIANTS:
+        run = Replay(rules, variant)
+        assert list(run.mismatches(records)) == []
+    assert run.store.item(BOOK) is None
+
+
 def test_replay_counts_what_no_table_takes(records_of):
     """A replay skips and counts a write that the table refuses, such as an item that is too large."""
     large = book_item("b", "a", text=s("x" * 400_000))
