@@ -135,7 +135,8 @@ def parse_formula(text: str, tables: Tables) -> Formula:
 def _slot(text: str, tables: Tables, used: dict[str, Mapping[str, str]]) -> Slot:
     """Parse the text between two braces. The tables it names are added to `used`."""
     match = FIELD.match(text)
-    name = match[1] if match else ""
+    assert match is not None, "it matches nothing, too"
+    name = match[1]
     position = len(name)
     formats: list[Format] = []
     while step := STEP.match(text, position):
@@ -157,7 +158,7 @@ def _format(name: str, argument: str | None, tables: Tables) -> Format:
             raise UserError(f"{name} takes no argument: expected {{field:{name}}}, found {name}({argument})")
         return PLAIN[name] if name in PLAIN else partial(_in_table, tables[name])
     known = [*FORMATS, *tables]
-    close = get_close_matches(name.lower(), known, n=1)
+    close = get_close_matches(name.lower(), known)
     meant = f" Did you mean {close[0]!r}?" if close else ""
     raise UserError(f"no format {name!r}. Known: {', '.join(known)}.{meant}")
 

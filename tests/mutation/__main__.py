@@ -42,7 +42,12 @@ ELSEWHERE = {  # tests of other folders that are about a room too
     ),
     "jobs": ("tests/unit/cli/test_backfill_command.py", "tests/unit/cli/test_redrive_command.py"),
     "model": ("tests/unit/language",),
-    "rules": ("tests/unit/deploy/test_permissions.py", "tests/unit/cli/test_rule_graph.py", "tests/golden"),
+    "rules": (
+        "tests/unit/pipeline/test_unlisted.py",
+        "tests/unit/deploy/test_permissions.py",
+        "tests/unit/cli/test_rule_graph.py",
+        "tests/golden",
+    ),
 }
 SURVIVORS_MAX_SHARE = 0.02
 ENVIRONMENT = {"CI": "1", "TEST_ENGINE": "memory", "PYTHONHASHSEED": "0"}  # CI: Hypothesis takes the same examples

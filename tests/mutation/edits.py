@@ -180,10 +180,15 @@ def _left_out(node: ast.stmt) -> Wrong:
     yield node, "pass"
 
 
+def _raise(node: ast.Raise) -> Wrong:
+    if not (isinstance(node.exc, ast.Name) and node.exc.id == "NotImplementedError"):  # of what another class says
+        yield node, "pass"
+
+
 WRONG: Mapping[type[ast.AST], Callable[[Any], Wrong]] = {
     ast.BoolOp: _bool_op, ast.Compare: _compare, ast.UnaryOp: _unary, ast.BinOp: _binary, ast.Call: _call,
     ast.Constant: _constant, ast.IfExp: _choice, ast.If: _test, ast.While: _test, ast.comprehension: _comprehension,
-    ast.Expr: _expression, ast.Assign: _assign, ast.Return: _return, ast.AugAssign: _left_out, ast.Raise: _left_out,
+    ast.Expr: _expression, ast.Assign: _assign, ast.Return: _return, ast.AugAssign: _left_out, ast.Raise: _raise,
     ast.Continue: _left_out, ast.Break: lambda node: iter([(node, "continue")]),
 }  # fmt: skip
 

@@ -25,6 +25,9 @@ class Box:
         self.things = sorted(things, key=len)
         if not things:
             raise ValueError(f"nothing: {1}")
+
+    def empty(self):
+        raise NotImplementedError
 '''
 BOTH = "self.size < most and any(one for one in self.things if one.light)"
 EXPECTED = {

@@ -74,8 +74,9 @@ class GatheredRule(ListingRule, TargetRule):
 
     def members(self, key: ItemKey, target: Item) -> Members | None:
         conditions = self.conditions(key)
-        if self.find is None or conditions is None:
+        if conditions is None:
             return None
+        assert self.find is not None, "there are conditions"
         named = self.named(key, target) if self.find.index else ()
         return Members(self.source.table.name, self.find.index, conditions, MEMBERS_MAX_ITEMS, named=named)
 

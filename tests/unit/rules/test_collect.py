@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change
 from sync_rules.model.lookups import Find
@@ -279,6 +280,18 @@ def test_collect_an_element_and_its_node_name_the_edge(template, element, expect
     """The key of an edge is made of the values in the element and of the node's identity, or there is none."""
     found = graph(element=parse_element(template)).edge_key(G1, element)
     assert found == (None if expected is None else key(GRAPH, *expected))
+
+
+def test_collect_a_number_in_an_element_is_the_number_of_its_node():
+    """An element holds a number as text; it names an edge of the node that has this number, and of no other."""
+    rules = parse_rules("""
+tables: {nodes: {key: {id: N}}, edges: {key: {PK: S, SK: S}}}
+entities: {node: {table: nodes}, edge: {table: edges, key: {PK: "NODE#{id}", SK: "EDGE#{other}"}}}
+rules: {others: {collect: edge, into: node.others, as: "{id}-{other}"}}
+""")
+    node = key(rules.tables["nodes"], "5")
+    assert rules.rules["others"].edge_key(node, "5-x") == key(rules.tables["edges"], "NODE#5", "EDGE#x")
+    assert rules.rules["others"].edge_key(node, "6-x") is None
 
 
 def test_collect_a_key_attribute_by_its_own_name_is_parsed():

@@ -6,7 +6,8 @@ import pytest
 
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
-from tests.support.builders import book_item, key, library, m, mapping, order_item, s, shop, user_item
+from sync_rules.rules.rule import Blocked
+from tests.support.builders import book_item, key, library, m, mapping, n, order_item, s, shop, user_item
 from tests.support.worlds import Scene
 
 USER = user_item("1", name=s("Ada"), address=m(city=s("Rome"), zip=s("1")))
@@ -49,6 +50,12 @@ def test_copy_of_a_snapshot_is_filled_once():
     bare = order_item("1", "1")
     assert rule(mode="snapshot").desired([USER], bare) == {NAME: s("Ada")}
     assert rule(mode="snapshot").desired([None], bare) is None
+
+
+def test_copy_is_blocked_by_a_condition_that_cannot_be_evaluated():
+    """Nobody knows whether a rule speaks of a target whose condition fails: its reason is reported."""
+    bare = rule(where=compile_where("length(total) > `2`", "user"))
+    assert bare.desired([USER], order_item("1", "1", total=n(1))) == Blocked("WhereFailed: length() of number")
 
 
 def test_copy_of_a_snapshot_fills_older_targets_when_its_source_meets_where():

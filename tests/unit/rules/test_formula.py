@@ -148,6 +148,14 @@ def test_formula_joins_those_that_are_there():
         joined_formula(("a..b",), ", ")
 
 
+def test_formula_is_total_where_nothing_can_be_missing():
+    """A formula makes a text of every item with all of its fields; joined fields, with one of them."""
+    whole, joined = parse_formula("{a}-{b}", {}), joined_formula(("a", "b"), "-")
+    assert [(whole.is_total(some), joined.is_total(some)) for some in ("", "a", "ab")] == [
+        (False, False), (False, True), (True, True),
+    ]  # fmt: skip
+
+
 def test_formula_body_tells_formulas_apart():
     """Two formulas have the same body exactly if they make the same text: unused tables do not count."""
     body = parse_formula("{a:rank}", RANKS).body()

@@ -243,3 +243,12 @@ def test_what_is_left_out_is_not_read():
     rules = plain_rules()
     one = record(rules.tables["shop"], {"PK": image["PK"], "SK": image["SK"]}, image, image)
     assert changes_of(read_event({"Records": [one]}, rules, filtered=True)) == ([], [])
+
+
+def test_room_that_was_made_in_an_item_is_asked_for():
+    """A large item that shrinks may hold a copy now that did not fit, whichever attribute made room."""
+    asks = parse_rules(BEGIN_ALIKE).record_filters["shop"].asks
+    bare = {"PK": s("U#1"), "SK": s("PROFILE")}
+    small, large = ({**bare, "unheard_of": s("x" * size)} for size in (10, 20_000))
+    for old, new, asked in ((large, small, True), (small, large, False), (small, bare, False)):
+        assert (asks({"Keys": bare, "OldImage": old, "NewImage": new}) is not False) is asked

@@ -235,6 +235,13 @@ def test_tally_tells_a_key_that_has_no_room_in_the_ledger():
     assert isinstance(rule.write_for(at_entry, entry_of(rule, order("a", "u", total=n(1))), moved).actions[-1], Delete)
 
 
+def test_tally_shows_no_group():
+    """The name of a group is a value of the application: a finding shows the attribute of the whole total alone."""
+    rule = tally()
+    at = key_of(order("1", "a"))
+    assert [rule.label(Part(rule, at, at, name)) for name in ("n", "=OPEN")] == ["n", ""]
+
+
 def test_tally_leaves_a_broken_entry():
     """An entry in another form blocks its child, because the former contribution is unknown."""
     broken = {**entry_key().attributes(), "n": n(1)}
