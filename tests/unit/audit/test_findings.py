@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from itertools import product
+
+import pytest
+
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.findings import Tally
 from tests.support.builders import key, shop
@@ -9,12 +14,33 @@ from tests.support.builders import key, shop
 ORDER = key(shop().tables["shop"], "USER#1", "ORDER#1")
 
 
+def difference(rule: str, drift: Drift = Drift.WRONG) -> Difference:
+    return Difference(rule, drift, ORDER, None, (), "", "", repairable=drift is not Drift.STUCK)
+
+
 def test_tally_starts_over_for_one_rule_alone():
     """Another look forgets the drift that was left of a rule, and neither what was repaired nor another rule."""
     tally = Tally()
     for rule in ("names", "mails"):
         for repaired in (True, False):
-            tally.found(Difference(rule, Drift.WRONG, ORDER, None, (), "", ""), repaired=repaired)
+            tally.found(difference(rule), repaired=repaired)
     tally.start_over("names")
     assert (tally.wrong("names"), tally.wrong("mails")) == (0, 1)
     assert (tally.drift, tally.repaired) == ({"names": 1, "mails": 2}, {"names": 1, "mails": 1})
+
+
+@pytest.mark.parametrize(("drift", "repaired"), [*product(Drift, (True, False))])
+def test_tally_takes_out_what_it_found_twice(drift, repaired):
+    """A part that was found twice and taken out once counts once."""
+    once, twice = Tally(), Tally()
+    for tally in (once, twice, twice):
+        tally.found(difference("mails", drift), repaired=repaired)
+    twice.take_out("mails", drift, repaired=repaired)
+    assert asdict(twice) == asdict(once)
+
+
+def test_tally_counts_as_right_what_came_right():
+    """A row of a report that is right by now is a finding, and a right target."""
+    tally = Tally()
+    found = tally.came_right(difference("names"))
+    assert (found.came_right, found.repaired, tally.right, tally.wrong("names")) == (True, False, {"names": 1}, 0)

@@ -89,6 +89,16 @@ def test_a_record_causes_what_the_rules_ask_for_and_says_which_attribute_is_the_
     assert causes(shop, old, {**old, "note": s("x")}) == set()
 
 
+def test_a_push_is_shown_with_the_query_that_finds_its_targets(shop):
+    """A push names the table and the index in which it lists, or says that there is nothing to list."""
+    old = shop.item(shop.ada)
+    change = Change(shop.ada, old, {**old, "name": s("Ada King")})
+    listings = {one.rule.name: one.listing for one in consequences(change, shop.rules) if one.does == "push"}
+    assert {name: listing and (listing.table, listing.index) for name, listing in listings.items()} == {
+        "names": ("shop", None)
+    }
+
+
 def test_a_record_of_an_item_that_came_or_went_says_so(shop):
     """A check caused by an inserted item gives `it came` as its reason; one caused by a deleted item gives `it went`."""
     image = shop.item(shop.order)

@@ -56,6 +56,17 @@ def test_effects_that_are_not_kept_bring_the_record_again():
     assert len(scene.archive.objects) == 1
 
 
+def test_effects_in_doubt_are_done_and_reported():
+    """An item of which no condition can tell if it is to be kept is kept all the same, and is a failure record too."""
+    scene = scene_of(kept="{archive: order, when: deleted, into: 's3://bucket/orders/', where: 'length(total) > `2`'}")
+    at = scene.there("shop", order("1", "a", 1))
+    scene.memory.delete(at)
+    assert scene.deliver() == []
+    assert len(scene.archive.objects) == 1
+    assert scene.parked.told == [("kept", "WhereFailed: length() of number")]
+    assert scene.outcomes() == {Outcome.DONE: 1, Outcome.PARKED: 1}
+
+
 def test_effects_without_time_bring_the_record_again():
     """When time is up, an effect is not begun, and its record comes again."""
     scene = scene_of("kept", "called")
