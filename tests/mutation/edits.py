@@ -84,6 +84,8 @@ def _inside(function: Function) -> Iterator[ast.AST]:
         node = waiting.pop()
         if isinstance(node, ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom):
             continue
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            continue
         yield node
         children: Iterable[ast.AST] = ast.iter_child_nodes(node)
         if isinstance(node, Function):

@@ -23,6 +23,7 @@ class Box:
 
     def fill(self, *, things):
         self.things = sorted(things, key=len)
+        zip(things, things, strict=True)
         if not things:
             raise ValueError(f"nothing: {1}")
 
@@ -43,6 +44,7 @@ EXPECTED = {
     "Box.fill": [
         ("self.things = sorted(things, key=len)", "pass"),
         ("sorted(things, key=len)", "sorted(things)"),
+        ("zip(things, things, strict=True)", "pass"),
         ("not things", "(not (not things))"),
         ("not things", "(things)"),
         ('raise ValueError(f"nothing: {1}")', "pass"),

@@ -17,7 +17,7 @@ from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.page import TRIES_MAX, Selection
-from sync_rules.jobs.backfill.progress import HEAD, abandon, unfinished
+from sync_rules.jobs.backfill.progress import HEAD, Totals, abandon, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun, LeftSupply
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
@@ -618,3 +618,10 @@ def test_backfill_run_that_is_stopped_counts_what_it_parked():
     again = run_of(scene, state, bounds=bounds, total=1)
     assert again.run()
     assert again.totals.count(Outcome.PARKED) == len(scene.parked.failures) == 40
+
+
+def test_totals_count_some_outcomes_of_some_rules():
+    """A total counts the outcomes that are asked for, of all rules or of some."""
+    totals = Totals(outcomes=Counter({("a", Outcome.COPIED): 2, ("b", Outcome.COPIED): 3, ("a", Outcome.RIGHT): 5}))
+    assert totals.count(Outcome.COPIED) == 5
+    assert totals.count(Outcome.COPIED, Outcome.RIGHT, rules=frozenset({"a"})) == 7

@@ -95,11 +95,15 @@ def test_export_goes_on_at_a_line(tmp_path, scene, monkeypatch):
     """A cursor into an export is a line: another process continues after it, and the same cursor gives the same page."""
     monkeypatch.setattr(export, "PAGE_MAX_LINES", 5)
     written(tmp_path, {"a.json.gz": [order_item("1", f"{i:02}") for i in range(12)]})
-    (first,) = opened(tmp_path, scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)
+    found = opened(tmp_path, scene.rules)
+    opened_files, inner = [], found.shelf.open
+    monkeypatch.setattr(found.shelf, "open", lambda name: opened_files.append(name) or inner(name))
+    (first,) = found.supplies(frozenset(scene.rules.rules), scene.rules)
     selection = Selection(scene.rules, frozenset(scene.rules.rules))
     result = scene.drive(first.page(None, selection, Bounds()))
     again = scene.drive(first.page(None, selection, Bounds()))
     assert result.cursor == again.cursor == {"line": {"N": "5"}}
+    assert len(opened_files) == 1
     assert copies(scene) == 5
     (other,) = opened(tmp_path, scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)
     scene.tap.requests.clear()

@@ -509,6 +509,16 @@ def test_fanout_looks_once_at_a_group_of_the_base_table():
     assert scene.queue.messages == []
 
 
+def test_fanout_of_two_groups_waits_for_the_slower_index():
+    """One second look serves all groups of a target, when the last of their indexes must have caught up."""
+    slower = RULES["posts"].replace("into: user.posts", "into: user.shown").replace("60", "90")
+    scene = kinds("posts", slower=slower)
+    scene.there("shop", user("1"))
+    scene.put("posts", post("p", "1", "a"))
+    scene.deliver()
+    assert [delay for _, delay in scene.queue.messages] == [90]
+
+
 def test_fanout_of_a_second_look_that_cannot_be_asked_for():
     """A second look of a group that cannot be queued fails the member's record, not the target's."""
     scene = kinds("posts")

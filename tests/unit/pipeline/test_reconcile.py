@@ -220,6 +220,24 @@ def test_reconcile_strict_reads_a_changed_source_again():
     assert len(scene.tap.seen(Read)) == 2
 
 
+def test_reconcile_strict_decides_no_other_rule_anew():
+    """Only the rule whose source changed under its write is decided anew: the others of the target count once."""
+    rules = library(strict=True, mapping=mapping(name="author_name"))
+    scene = Scene(
+        rules_of(*rules.rules.values(), also(rules, name="bio", mapping=mapping(bio="author_bio"), strict=False))
+    )
+    scene.there("authors", ADA)
+    book = scene.there("books", STALE)
+
+    def rename(request):
+        if isinstance(request, Apply):
+            scene.tap.before = lambda _request: None
+            scene.put("authors", {**ADA, "name": s("Eve")})
+
+    scene.tap.before = rename
+    assert scene.pull(book, STALE).outcomes == {(RULE, Outcome.COPIED): 1, ("bio", Outcome.RIGHT): 1}
+
+
 def test_reconcile_strict_gives_up_on_a_source_that_never_rests():
     """A source that changes under every try is reported as failed after a number of reads: its record comes again."""
     scene = Scene(library(strict=True))
