@@ -109,7 +109,7 @@ def _read_record(record: object, position: str, rules: Rules, names: Names) -> C
         return Failure(_concerned(key, rules), key, reason, position)
     if new is not None:
         new = {**new, **keys}
-    if old is not None and names is not None:
+    if old is not None:
         old = {**old, **keys}
     created_ms = _milliseconds(data.get("ApproximateCreationDateTime"))
     expired = new is None and _identity(body) == TIME_TO_LIVE

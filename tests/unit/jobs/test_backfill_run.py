@@ -17,7 +17,7 @@ from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.page import TRIES_MAX, Selection
-from sync_rules.jobs.backfill.progress import HEAD, Totals, abandon, unfinished
+from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, abandon, next_position, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun, LeftSupply
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
@@ -28,6 +28,7 @@ from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Apply, Scan
 from sync_rules.rules.ledger import VERSION
+from sync_rules.rules.order import Step
 from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
 from tests.support.builders import mapping, n, order_item, s, shop, user_item
@@ -618,6 +619,22 @@ def test_backfill_run_that_is_stopped_counts_what_it_parked():
     again = run_of(scene, state, bounds=bounds, total=1)
     assert again.run()
     assert again.totals.count(Outcome.PARKED) == len(scene.parked.failures) == 40
+
+
+@pytest.mark.parametrize(("levels", "rounds"), [(0, 3), (2, 7)])
+def test_rounds_of_a_hierarchy_end_with_its_levels(levels, rounds):
+    """Each round may make a level right, for path and depth; one more finds that nothing is left. What an application
+    changes meanwhile is left to its records.
+    """
+    rules = every_kind.rules_of(effects=False)
+    wrote = Totals(outcomes=Counter({("paths", Outcome.COPIED): 1}), levels=levels)
+    position, seen = Position(0), 0
+    while position.step == 0:
+        position, seen = (
+            next_position(position, [Step(frozenset({"paths"}), 1000)], rules, wrote, resumed=False),
+            seen + 1,
+        )
+    assert seen == rounds
 
 
 def test_totals_count_some_outcomes_of_some_rules():
