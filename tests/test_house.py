@@ -29,8 +29,9 @@ ROOMS: dict[str, frozenset[str]] = {
     "read": frozenset({"adapters", "rules", "model"}),
     "functions": LOWER | {"language"},
     "deploy": CORE | {"adapters", "language"},
+    "imports": frozenset({"model", "rules", "language", "adapters"}),
     "selftest": LOWER | {"language", "deploy"},
-    "cli": LOWER | {"language", "lab", "read", "deploy", "selftest"},
+    "cli": LOWER | {"language", "lab", "read", "deploy", "selftest", "imports"},
 }
 EXPORTING = {"read"}  # applications import its classes from the room itself
 MOUTHS = {"handlers": LOWER | {"functions"}, "__main__": frozenset({"cli"})}

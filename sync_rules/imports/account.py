@@ -1,0 +1,84 @@
+"""Live tables: keys, indexes and streams as DynamoDB describes them, entities from a few of their items.
+
+Invariant: of an item only the form of its keys and the names of its attributes are taken. No value is written or shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from sync_rules.adapters import aws
+from sync_rules.imports.clusters import Sample
+from sync_rules.imports.document import Node
+from sync_rules.imports.found import Found, FoundTable, Imported
+from sync_rules.imports.requests import table_of
+from sync_rules.imports.samples import entities_of
+from sync_rules.imports.workbench import unseen
+from sync_rules.imports.write import imported
+from sync_rules.model.entities import TABLE_ARN, misnamed
+from sync_rules.model.errors import UserError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+NAME: Final = "live tables"
+SEGMENTS: Final = 4  # a scan begins where a hash says: items of several places are less alike
+PAGES_MAX: Final = 8  # of a segment: a page of deleted items is empty
+
+
+def rules_from_account(client: DynamoDBClient, tables: Sequence[str], samples: int) -> Imported:
+    """The rules file of live tables, given by name or ARN. At most `samples` items of each are read.
+
+    Raises:
+        UserError: when there is no such table, or no table is named.
+        StoreError: when a request is refused; the message names the request.
+    """
+    if not tables:
+        raise UserError("no table is named: name the tables that rules shall know")
+    found = Found(NAME)
+    for name in dict.fromkeys(tables):
+        if misnamed(name):
+            raise UserError(misnamed(name))
+        table = _described(client, name)
+        items = [Sample(item) for item in _items(client, name, samples)]
+        found.tables.append(table)
+        found.entities += entities_of(table, items, live=True) or [unseen(table)]
+        if not items:
+            found.notes.append(f"table {name}: no item was {'found' if samples > 0 else 'read'}")
+    return imported(found, aws.place(client))
+
+
+def _described(client: DynamoDBClient, name: str) -> FoundTable:
+    try:
+        answer: Any = aws.retrying(first=True)(client.describe_table, TableName=name)["Table"]
+    except aws.ERRORS as error:
+        if aws.reason(error) == "TableNotFound":
+            cure = "Correct the name, the Region, the credentials or the endpoint"
+            raise UserError(f"table {name} does not exist at {aws.place(client)}. {cure}.") from error
+        where = aws.no_answer(error, client) or f"dynamodb:DescribeTable of {name}"
+        raise aws.store_error(error, where) from error
+    table = table_of(Node(answer, name))
+    if TABLE_ARN.fullmatch(name):
+        table.physical = name
+    return table
+
+
+def _items(client: DynamoDBClient, name: str, samples: int) -> Iterator[dict[str, Any]]:
+    """Some items, of several places of the table."""
+    segments = min(SEGMENTS, samples)
+    for segment in range(segments):
+        most = samples // segments + (segment < samples % segments)
+        yield from _segment(client, name, most, Segment=segment, TotalSegments=segments)
+
+
+def _segment(client: DynamoDBClient, name: str, most: int, **part: int) -> Iterator[dict[str, Any]]:
+    start: dict[str, Any] = {}
+    for _ in range(PAGES_MAX):
+        request = {"TableName": name, "Limit": most, **part, **start}
+        page = aws.ask(aws.retrying(), f"dynamodb:Scan of {name}", client.scan, **request)
+        yield from page["Items"][:most]
+        most -= len(page["Items"])
+        if most <= 0 or not page.get("LastEvaluatedKey"):
+            return
+        start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}

@@ -1,0 +1,165 @@
+"""A foreign document, read with its places: a JSON pointer for each value, and the line where the document is YAML.
+
+Invariant: whatever a document holds, a reader gets the type that it asked for, or an error with file, place, what was
+expected, what was found, and a cure. No error quotes a value that may be of an item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from sync_rules.language.problems import Problems
+from sync_rules.language.yaml_source import Document, KeyPath, Tags, UnreadTagError, plain_list, plain_scalar, read
+from sync_rules.language.yaml_source import type_name as typed
+from sync_rules.model import json_bytes
+from sync_rules.model.errors import UserError
+
+AGAIN: Final = "export the file again, or correct this place"
+SHORT_MAX: Final = 60
+
+
+class ImportedFileError(UserError):
+    """A file that cannot be imported: where, what was expected and found, and the cure."""
+
+    def __init__(self, file: str, place: str, expected: str, found: str, cure: str) -> None:
+        where = f"{file} · {place}" if place else file
+        super().__init__(f"{where}\n  expected {expected}; found {found}\n  cure: {cure}")
+        self.file, self.place, self.expected, self.found, self.cure = file, place, expected, found, cure
+
+
+def quoted(text: str) -> str:
+    """A name from a document, on one line, for messages and comments."""
+    shown = "".join(char if char.isprintable() else "?" for char in text)
+    return repr(shown if len(shown) <= SHORT_MAX else f"{shown[:SHORT_MAX]}...")
+
+
+def pointer(path: KeyPath) -> str:
+    """The JSON pointer of a place (RFC 6901)."""
+    parts = (str(part).replace("~", "~0").replace("/", "~1") for part in path)
+    return "".join(f"/{''.join(char if char.isprintable() else '?' for char in part)}" for part in parts)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value of a document, and its place in it. A value that is missing is None."""
+
+    value: Any
+    file: str
+    path: KeyPath = ()
+    line_of: Callable[[KeyPath], str] = lambda _: ""
+
+    @property
+    def place(self) -> str:
+        """The place for a message: the line where it is known, and the JSON pointer."""
+        return " · ".join(part for part in (self.line_of(self.path), pointer(self.path)) if part)
+
+    @property
+    def said(self) -> str:
+        """The text here; "" for anything else."""
+        return self.value if isinstance(self.value, str) else ""
+
+    def fail(self, expected: str, cure: str = AGAIN, found: str = "") -> NoReturn:
+        """Report what was expected here. Raises ImportedFileError."""
+        raise ImportedFileError(self.file, self.place, expected, found or typed(self.value), cure)
+
+    def of(self, value: Any) -> Node:
+        """Another value at the same place, such as one that was worked out."""
+        return Node(value, self.file, self.path, self.line_of)
+
+    def __getitem__(self, key: str | int) -> Node:
+        """The value under a key; a node of None where there is none."""
+        inner = self.value
+        if isinstance(inner, dict):
+            value = inner.get(key)
+        else:
+            value = inner[key] if isinstance(inner, list) and isinstance(key, int) and key < len(inner) else None
+        return Node(value, self.file, (*self.path, key), self.line_of)
+
+    def __bool__(self) -> bool:
+        """True if there is a value."""
+        return self.value is not None
+
+    def require_map(self, expected: str = "a map") -> Node:
+        """The node itself, which must hold a map."""
+        return self if isinstance(self.value, dict) else self.fail(expected)
+
+    def items(self, expected: str = "a map") -> Iterator[tuple[str, Node]]:
+        """The entries of a map; none where the value is missing."""
+        if self:
+            for key in self.require_map(expected).value:
+                yield str(key), self[key]
+
+    def list(self, expected: str = "a list") -> Iterator[Node]:
+        """The entries of a list; none where the value is missing."""
+        if self and not isinstance(self.value, list):
+            self.fail(expected)
+        for number in range(len(self.value or ())):
+            yield self[number]
+
+    def text(self, expected: str = "text", cure: str = AGAIN) -> str:
+        """A text that is not empty."""
+        if not isinstance(self.value, str):
+            self.fail(expected, cure)
+        if not self.value:
+            self.fail(expected, cure, "an empty text")
+        return str(self.value)
+
+
+# ---------------------------------------------------------------- reading
+def from_json(text: str, file: str) -> Node:
+    """The document of a JSON text."""
+    try:
+        return Node(json_bytes.parsed(text), file)
+    except ValueError as error:
+        line, column = getattr(error, "lineno", 0), getattr(error, "colno", 0)
+        place = f"{line}:{column}" if line else ""
+        found = str(getattr(error, "msg", error))
+        raise ImportedFileError(file, place, "JSON", f"another text: {found}", AGAIN) from error
+
+
+def from_yaml(text: str, file: str) -> Node:
+    """The document of a YAML text, with the functions of CloudFormation in their long form."""
+    problems = Problems()
+    document = read(text, problems, Tags(scalar=_scalar, sequence=_sequence))
+    if document is None or document.data is None:
+        problem = next(iter(problems.sorted()), None)
+        place = f"{problem.location.line}:{problem.location.column}" if problem else ""
+        found = problem.message if problem else "nothing"
+        cure = problem.cure if problem and problem.cure else "correct the syntax, or give another file"
+        raise ImportedFileError(file, place, "JSON or YAML", found, cure)
+    return Node(document.data, file, (), lambda path: _line(document, path))
+
+
+def _line(document: Document, path: KeyPath) -> str:
+    location = document.value(*path)
+    return f"{location.line}:{location.column}"
+
+
+def _long(tag: str) -> str | None:
+    """The long name of a function of CloudFormation, by its tag; None for any other tag."""
+    if not tag.startswith("!"):
+        return None
+    word = tag.removeprefix("!")
+    return word if word in ("Ref", "Condition") else f"Fn::{word}"
+
+
+def _scalar(tag: str, text: str) -> Any:
+    name = _long(tag)
+    if name is not None:
+        return {name: text.split(".", 1) if name == "Fn::GetAtt" else text}
+    try:
+        return plain_scalar(tag, text)
+    except UnreadTagError:
+        return text
+
+
+def _sequence(tag: str, values: list[Any]) -> Any:
+    name = _long(tag)
+    if name is not None:
+        return {name: values}
+    try:
+        return plain_list(tag, values)
+    except UnreadTagError:
+        return values

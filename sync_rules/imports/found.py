@@ -1,0 +1,80 @@
+"""The parts of a rules file that an importer finds: tables with their indexes, entities, and what is not sure.
+
+Invariant: an importer reads and never guesses silently. What it is not sure of is a check, which stands as a `# CHECK:`
+comment where it belongs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from sync_rules.model.entities import Index, KeyAttribute
+
+Stream = Literal["both", "other", "none", "unknown"]
+IMAGES: Final = "NEW_AND_OLD_IMAGES"
+NO_STREAM: Final[Mapping[Stream, str]] = {
+    "none": f"it has no stream: rules see no changes until it has one with {IMAGES}",
+    "other": f"its stream does not show both images: rules need {IMAGES}",
+}
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A rules file made of something else.
+
+    `text` passes `check`. `notes` say what to look at. `origin` names the kind of source.
+    """
+
+    text: str
+    notes: tuple[str, ...]
+    origin: str
+
+
+@dataclass(eq=False)
+class FoundTable:
+    """A table. `called` is its name among people, of which its name in the file is made; `physical` its name in
+    DynamoDB, with ${VAR} and ${VAR:-default}.
+    """
+
+    called: str
+    physical: str
+    key: tuple[KeyAttribute, ...]
+    indexes: list[Index] = field(default_factory=list)
+    stream: Stream = "unknown"
+    checks: list[str] = field(default_factory=list)
+    at: str = ""  # its place in the source, for problems
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of its own key attributes and of those of its indexes."""
+        found: dict[str, str] = {}
+        for one in (*self.key, *(attribute for index in self.indexes for attribute in index.attributes)):
+            found.setdefault(one.name, one.type)
+        return found
+
+
+@dataclass(eq=False)
+class FoundEntity:
+    """A kind of item: the templates of its key attributes, without those that are the field of their own name.
+
+    `attributes` are those that its items hold beside the table's key, where any are known.
+    """
+
+    called: str
+    table: FoundTable
+    key: dict[str, str] = field(default_factory=dict)
+    attributes: Sequence[str] = ()
+    required: list[str] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Found:
+    """All that an importer found in a source."""
+
+    origin: str
+    tables: list[FoundTable] = field(default_factory=list)
+    entities: list[FoundEntity] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)

@@ -1,0 +1,94 @@
+"""Names for the rules file: words made of whatever names a source has, and each of them once."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from sync_rules.language.yaml_source import CONSTANTS
+
+NAME_MAX: Final = 64
+SMALL_NAME: Final = re.compile(r"[a-z][A-Za-z0-9_-]{0,63}")
+WORDS: Final = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+")
+PLURALS: Final = (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("s", ""))
+NO_PLURALS: Final = ("ss", "us", "is", "news", "series", "status", "details", "settings", "metadata")
+ENDINGS: Final = frozenset({"table", "tables", "db", "ddb", "dynamodb", "dynamo"})
+GENERIC_KEY: Final = re.compile(
+    r"(gsi|gs|lsi|ls|index|idx)?\d*(pk|sk|hk|rk|hash|range|(hash|range|partition|sort|primary)?key)\d*"
+)
+SHORT_MAX: Final = 2  # letters of a word that tells nothing by itself
+# Words in keys that do not say what an item is.
+GENERIC: Final = frozenset({
+    "metadata", "meta", "profile", "info", "details", "detail", "root", "head", "header", "data", "item", "self", "a",
+    "main", "base", "config", "record", "v", "current", "latest",
+})  # fmt: skip
+RESERVED: Final = frozenset({*CONSTANTS, "null"})
+
+
+def words(text: str) -> list[str]:
+    """The words of a name in lower case, however they are joined: OrderItem, order-item, ORDER_ITEM."""
+    return [word.lower() for word in WORDS.findall(text)]
+
+
+def slug(text: str, default: str = "thing") -> str:
+    """A name of the rules file for any name: lower case, joined by underscores, a letter first."""
+    parts = words(text)
+    while parts and parts[0].isdigit():
+        parts = parts[1:]
+    made = "_".join(parts)[:NAME_MAX].rstrip("_") or default
+    return f"{made}_" if made in RESERVED else made
+
+
+def kept(text: str, default: str = "thing") -> str:
+    """A name that can stay as it is, if it begins with a small letter; else a name made of it."""
+    return text if SMALL_NAME.fullmatch(text) and text not in RESERVED else slug(text, default)
+
+
+def singular(name: str) -> str:
+    """The name of one thing, of the name of many."""
+    if name.endswith(NO_PLURALS):
+        return name
+    for many, one in PLURALS:
+        if name.endswith(many) and len(name) > len(many) + 1:
+            return name.removesuffix(many) + one
+    return name
+
+
+def table_slug(called: str) -> str:
+    """The name of a table in the file: without the word table that many names end with."""
+    parts = words(called)
+    kept = [part for part in parts if part not in ENDINGS] or parts
+    return slug("_".join(kept), "table")
+
+
+def variable(*parts: str) -> str:
+    """The name of an environment variable."""
+    made = "_".join(word for part in parts for word in words(part)).upper() or "TABLE"
+    return made if not made[0].isdigit() else f"V_{made}"
+
+
+def letters(name: str) -> str:
+    """A name in small letters, however its words are joined."""
+    return "".join(words(name))
+
+
+def says_nothing(name: str) -> bool:
+    """True if the name of a key attribute does not tell what it holds, such as PK or GSI1SK."""
+    return GENERIC_KEY.fullmatch(letters(name)) is not None
+
+
+class Unique:
+    """Names, each given once: a second one of a name gets a number."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def name(self, wanted: str) -> str:
+        """The name itself, or with the first number that is free."""
+        made, number = wanted[:NAME_MAX], 1
+        while made in self._taken:
+            number += 1
+            ending = f"_{number}"
+            made = wanted[: NAME_MAX - len(ending)] + ending
+        self._taken.add(made)
+        return made

@@ -1,0 +1,276 @@
+"""Each format by a document of its real shape: what is taken of it, what is left to check, what is refused and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sync_rules.imports.document import ImportedFileError
+from sync_rules.imports.found import Imported
+from sync_rules.imports.read import rules_from, rules_from_text
+from sync_rules.language.load import parse_rules
+from sync_rules.rules.ruleset import Rules
+from tests.support.shared import case
+from tests.unit.imports.test_any_document import with_examples
+
+FIXTURES = Path(__file__).parent / "fixtures"
+ENVIRON = {"ORDERS_NAME": "orders-x", "STACK_NAME": "stack", "TEAM": "red"}
+
+
+def fixture(name: str) -> tuple[Imported, Rules]:
+    found = rules_from(FIXTURES / name)
+    return found, parse_rules(found.text, environ=ENVIRON)
+
+
+def keys(rules: Rules) -> dict[str, dict[str, str]]:
+    return {name: {a: t.text for a, t in entity.templates.items()} for name, entity in rules.entities.items()}
+
+
+def refused(text: str, file: str = "given.json") -> ImportedFileError:
+    with pytest.raises(ImportedFileError) as caught:
+        rules_from_text(text, file)
+    return caught.value
+
+
+# ---------------------------------------------------------------- Workbench
+def test_workbench_models_of_others_all_import():
+    """Every shared model gives a rules file that passes, with its tables, and with entities that its items belong to."""
+    models = sorted(case("models").glob("aws-design-patterns/*.json"))
+    assert len(models) == 16
+    for path in models:
+        rules = parse_rules(rules_from(path).text, environ={})
+        assert [table.physical_name for table in rules.tables.values()] in (["OnlineShop"], ["DeviceStateLog"])
+        assert parse_rules(with_examples(rules_from(path).text), environ={})
+
+
+def test_workbench_reads_entities_off_keys_and_types():
+    """A model whose prefixes are single letters, named by its EntityType attribute."""
+    rules = parse_rules(rules_from(case("models/aws-design-patterns/AnOnlineShop_9.json")).text, environ={})
+    assert keys(rules) == {
+        "customer": {"PK": "c#{customer_id}", "SK": "c#{customer_id}"},
+        "product": {"PK": "p#{product_id}", "SK": "p#{product_id}"},
+        "warehouse": {"PK": "w#{warehouse_id}", "SK": "w#{warehouse_id}"},
+        "warehouseItem": {"PK": "p#{product_id}", "SK": "w#{warehouse_id}"},
+        "orderItem": {"PK": "o#{order_id}", "SK": "p#{product_id}"},
+        "order": {"PK": "o#{order_id}", "SK": "c#{customer_id}"},
+        "invoice": {"PK": "o#{order_id}", "SK": "i#{invoice_id}"},
+        "shipment": {"PK": "o#{order_id}", "SK": "sh#{shipment_id}"},
+    }
+
+
+def test_workbench_finds_attributes_inside_an_odd_key():
+    """The parts of State#Date are the attributes State and Date of the same item; a sparse index key is said."""
+    found = rules_from(case("models/aws-design-patterns/DeviceStateLog_7.json"))
+    rules = parse_rules(found.text, environ={})
+    assert keys(rules) == {"device_state_log": {"DeviceID": "d#{device_id}", "State#Date": "{State}#{Date}"}}
+    assert any("EscalatedTo is on 1 of 11 items" in note for note in found.notes)
+
+
+def test_workbench_facets_name_entities_and_fields():
+    """Facets with sample data, a facet with aliases alone, and a table of one kind of items."""
+    _, rules = fixture("workbench.json")
+    assert keys(rules) == {
+        "accounts": {"PK": "ACCT#{AccountId}", "SK": "ACCT#{AccountId}"},
+        "transactions": {
+            "PK": "ACCT#{AccountId}",
+            "SK": "TRAN#{tran_at}#{tran_id}",
+            "GSI1PK": "MERCHANT#{merchant_id}",
+        },
+        "cards": {"PK": "ACCT#{account_id}", "SK": "CARD#{card_id}"},
+        "employee": {"LoginAlias": "{LoginAlias}"},
+    }
+
+
+# ---------------------------------------------------------------- templates
+def test_template_functions_become_variables():
+    """Parameters keep their defaults, mappings and conditions are worked out, other names are variables to set."""
+    found, rules = fixture("template.yaml")
+    assert {name: table.physical_name for name, table in rules.tables.items()} == {
+        "shop": "dev-shop",
+        "orders": "orders-x",
+        "users": "stack-users-red",
+        "audit": "audit-dev",
+        "sessions": "sessions",
+        "unnamed": "unnamed",
+    }
+    assert 'name: "${STAGE:-dev}-shop"' in found.text
+    assert [index.name for index in rules.tables["shop"].indexes] == ["GSI1", "by_created"]
+    assert rules.tables["audit"].partition.type == "B"
+
+
+def test_template_notes_say_which_streams_are_missing():
+    """There is one note for each table without a stream of both images, and none for the others."""
+    found, _ = fixture("template.yaml")
+    told = {note.split(":")[0] for note in found.notes if "stream" in note and "NEW_AND_OLD_IMAGES" in note}
+    assert told == {"table orders", "table audit", "table unnamed"}
+    assert any(note.startswith("table sessions: a SimpleTable has no stream") for note in found.notes)
+    assert any("nested stack 'Nested'" in note for note in found.notes)
+
+
+def test_template_of_the_cdk_is_named_by_its_path():
+    """Logical ids have a hash at the end; the path has not."""
+    _, rules = fixture("cdk.template.json")
+    (index,) = rules.tables["orders"].indexes
+    assert [one.name for one in index.partition] == ["tenant", "region"]
+    assert [one.name for one in index.sort] == ["day", "order_id"]
+
+
+def test_terraform_state_plan_and_cdktf():
+    """Modules are searched, data sources are not tables, unknown names are variables, streams are looked at."""
+    found, rules = fixture("terraform-state.json")
+    assert [table.physical_name for table in rules.tables.values()] == ["shop-prod", "orders-prod"]
+    assert any("table orders: it has no stream" in note for note in found.notes)
+    assert rules.tables["orders"].indexes[0].sort[0].name == "day"
+    plan, _ = fixture("terraform-plan.json")
+    assert 'name: "${USERS_TABLE:-users}"' in plan.text
+    assert any("table users: its stream does not show both images" in note for note in plan.notes)
+    synthesised, _ = fixture("cdk.tf.json")
+    assert 'shop: {name: "${STAGE:-dev}-shop", key: {PK: S, SK: B}}' in synthesised.text
+
+
+def test_terraform_s_own_language_is_refused_with_the_command():
+    """The cure is a command that gives what can be read."""
+    error = refused((FIXTURES / "tables.tf").read_text(), "tables.tf")
+    assert "terraform show -json" in error.cure
+
+
+# ---------------------------------------------------------------- schemas
+def test_modelling_schema_has_templates_types_and_patterns():
+    """A key that is one number alone is a number, which is said; access patterns are counted."""
+    found, rules = fixture("schema.json")
+    assert keys(rules) == {
+        "organization": {"pk": "ORG#{org_id}", "sk": "DETAILS"},
+        "organization_member": {
+            "pk": "ORG#{org_id}",
+            "sk": "MEMBER#{user_id}",
+            "gsi1_pk": "STATUS#{status}",
+            "gsi1_sk": "{joined_at}",
+        },
+        "leaderboard_entry": {"game_id": "{game_id}", "score": "{score}"},
+    }
+    assert [one.type for one in rules.tables["leaderboard"].key] == ["S", "N"]
+    assert any("2 access patterns" in note for note in found.notes)
+    assert "copy organization.name into organization_member.organization_name" in found.text
+
+
+def test_modelling_data_model_has_links_through_overloaded_indexes():
+    """GSI1PK of an order is the key of its user: the field has one name on both, and the rule is suggested."""
+    found, rules = fixture("dynamodb_data_model.json")
+    assert keys(rules)["order"] == {"PK": "ORDER#{order_id}", "SK": "ORDER", "GSI1PK": "USER#{user_id}"}
+    assert "copy user.name into order.user_name" in found.text
+
+
+def test_electrodb_keys_are_composed_as_it_composes_them():
+    """Prefixes, labels, collections, clusters, casing, templates, renamed attributes and sparse indexes."""
+    found, rules = fixture("electrodb.json")
+    by_author = "$library#authorlastname_{authorLastName}#authorfirstname_{authorFirstName}"
+    assert keys(rules) == {
+        "author": {
+            "pk": "$library#authorlastname_{authorLastName}",
+            "sk": "$author_1#authorfirstname_{authorFirstName}#birthday_{birthday}",
+            "gsi2pk": by_author,
+            "gsi2sk": "$works#author_1",
+        },
+        "book": {
+            "pk": "$library#isbn_{i}",
+            "sk": "$detail#book_1#bookid_{bookId}",
+            "gsi2pk": by_author,
+            "gsi2sk": "$works#bookid_{bookId}#book_1",
+        },
+        "counter": {"pk": "COUNTER#{name}", "sk": "$COUNTER_2#SHARD_{shard}"},
+    }
+    assert any("gsi1pk is there only on items with memberId" in note for note in found.notes)
+    flat = rules.tables["library"].index("flat-index")
+    assert [(one.name, one.type) for one in flat.attributes] == [("name", "S"), ("shard", "N")]
+
+
+def test_onetable_values_become_templates():
+    """Mapped attributes by their stored name, the type field by its value, a sparse index key left out, padding said."""
+    found, rules = fixture("onetable.json")
+    assert keys(rules) == {
+        "account": {"pk": "account#{id}", "sk": "account#", "gs1pk": "account#", "gs1sk": "account#{name}#{id}"},
+        "user": {"pk": "account#{accountId}", "sk": "User#{em}"},
+        "invoice": {"pk": "account#{accountId}", "sk": "invoice#{number}"},
+    }
+    assert any("number is padded" in note for note in found.notes)
+    assert "link: {id: accountId}" in found.text
+
+
+def test_toolbox_transforms_become_templates():
+    """Prefixes, suffixes, constants and renamed attributes; a link or computeKey leaves a check."""
+    found, rules = fixture("toolbox.json")
+    assert keys(rules)["user"] == {"pk": "USER#{userId}", "sk": "PROFILE"}
+    assert keys(rules)["order"] == {"pk": "USER#{userId}", "sk": "ORDER#{orderId}#V1"}
+    assert any("'pk' may be made by a link or by computeKey, of trainerId, pokemonId" in note for note in found.notes)
+
+
+def test_every_example_that_is_suggested_passes():
+    """The rules in comments, taken in as the comment says."""
+    for path in FIXTURES.iterdir():
+        if path.suffix != ".tf":
+            assert parse_rules(with_examples(rules_from(path).text), environ=ENVIRON)
+
+
+def test_entities_that_keys_do_not_tell_apart_are_comments():
+    """The second one stands as a comment with the reason, and taking it in is the user's choice."""
+    table = {"tableName": "t-1", "partitionKey": {"name": "pk", "type": "string"}}
+    made = [
+        {"entityName": name, "schema": {"type": "item", "attributes": {}}, "table": table} for name in ("one", "two")
+    ]
+    found = rules_from_text(__import__("json").dumps(made), "x.json")
+    assert "  # two: {table: t_1}" in found.text
+    assert any(
+        "entity two is written as a comment: a key of table t_1 may be of one and of two" in n for n in found.notes
+    )
+
+
+# ---------------------------------------------------------------- foreign files
+@pytest.mark.parametrize(
+    ("text", "place", "expected"),
+    [
+        ('{"DataModel": [{"TableName": "abc", "KeyAttributes": []}]}', "/DataModel/0/KeyAttributes", "PartitionKey"),
+        ('{"DataModel": [{"TableName": "a b"}]}', "/DataModel/0/KeyAttributes", "the key"),
+        ('{"DataModel": []}', "", "a table"),
+        ('{"Resources": {"A": {"Type": "AWS::S3::Bucket"}}}', "/Resources", "AWS::DynamoDB::Table"),
+        ("Resources:\n  A:\n    Type: AWS::DynamoDB::Table\n    Properties:\n      KeySchema: 7\n", "5:18 · /Resources/A/Properties/KeySchema", "key attributes"),
+        ('{"a/b": 1, "c~d": 2}', "", "one of: NoSQL Workbench model"),
+        ('{"DataModel": [\n  1,\n  }', "3:3", "JSON"),
+        ("a: [", "1:5", "JSON or YAML"),
+        ("", "", "JSON or YAML"),
+        ('{"values": {}, "format_version": "1.0"}', "", "aws_dynamodb_table"),
+        ('{"tables": [{"table_config": {"table_name": "abc"}}]}', "/tables/0/table_config/partition_key", "text"),
+    ],
+)  # fmt: skip
+def test_foreign_files_are_refused_with_place_and_cure(text, place, expected):
+    """The error says where it is, what was expected, what was found, and what to do."""
+    error = refused(text)
+    assert error.place == place
+    assert expected in error.expected
+    assert error.found
+    assert error.cure
+    assert str(error).startswith(f"given.json · {place}" if place else "given.json\n")
+
+
+def test_foreign_files_that_cannot_be_read_are_refused(tmp_path):
+    """A missing file, a directory, bytes that are no text, and data that is no model."""
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path, found in (
+        (tmp_path, "a directory"),
+        (tmp_path / "none", "no such file"),
+        (binary, "bytes that are not UTF-8"),
+    ):
+        with pytest.raises(ImportedFileError) as caught:
+            rules_from(path)
+        assert caught.value.found == found
+    with pytest.raises(ImportedFileError, match="given-name"):
+        rules_from(tmp_path / "none", name="given-name")
+
+
+def test_foreign_data_is_no_model():
+    """A list of items is told from a model, and none of its values is shown."""
+    with pytest.raises(ImportedFileError) as caught:
+        rules_from(case("models/amazon-dynamodb-tools/persons.ddb.json"))
+    assert "a list of maps with 'id', 'first_name'" in caught.value.found
+    assert "Smith" not in str(caught.value)
