@@ -31,6 +31,7 @@ STACK_SECONDS: Final = 900.0  # to create or delete one: a mapping alone takes m
 APPEARS_SECONDS: Final = 3.0  # in which a stack that was just asked for may appear
 GONE: Final = "ValidationError"  # DescribeStacks of a name that no stack has
 DELETED_AT_ONCE_MAX: Final = 1_000  # of DeleteObjects
+PAGES_MAX: Final = 20  # a bucket with more objects is not one of a self-test, or does not let them go
 DENIED: Final = re.compile(r"not authorized to perform:? ([A-Za-z0-9-]+:[A-Za-z0-9*]+)")
 QUOTA: Final = re.compile(r"limit|quota|exceeded|too many", re.IGNORECASE)
 CLEAN: Final = "`sync-rules selftest --clean` removes what is left"
@@ -285,7 +286,7 @@ def _empty_bucket(clients: Clients, name: str) -> None:
     """Delete the objects of the stack's bucket: CloudFormation deletes only an empty one."""
     client = clients.s3
     with suppress(*aws.ERRORS):  # it may not be there yet, or no more; the stack's own answer tells
-        while True:
+        for _ in range(PAGES_MAX):
             page = aws.retrying()(client.list_objects_v2, Bucket=name, MaxKeys=DELETED_AT_ONCE_MAX)
             objects = [{"Key": one["Key"]} for one in page.get("Contents", ())]
             if not objects:

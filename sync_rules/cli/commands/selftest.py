@@ -53,7 +53,7 @@ def selftest(
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
 ) -> int:
-    """Prove in your account what sync-rules relies on from AWS; makes and removes a stack of its own."""
+    """Prove in your account what sync-rules relies on from AWS. Makes and removes a stack of its own."""
     clients = Clients(endpoint_url, region)
     if clean:
         return _clean(clients, yes=yes)

@@ -104,10 +104,10 @@ def transactions(site: Site) -> str:
     call, cancelled = site.db.transact_write_items, "TransactionCanceledException"
     exists = {"TableName": name, "Key": keyed(pk, "none"), "ConditionExpression": "attribute_exists(pk)"}
     put = {"TableName": name, "Item": keyed(pk, "c")}
-    actions = [{"Update": counting(keyed(pk, "a"), name)}, {"ConditionCheck": exists}, {"Put": put}]
+    actions = [{"ConditionCheck": exists}, {"Update": counting(keyed(pk, "a"), name)}, {"Put": put}]
     error = require_refused(call, cancelled, "a transaction with one false condition", TransactItems=actions)
     codes = [reason.get("Code") for reason in aws.cancellations(error)]
-    require(codes == ["None", FAILED, "None"], f"the reasons are {codes}, expected None, {FAILED}, None")
+    require(codes == [FAILED, "None", "None"], f"the reasons are {codes}, expected {FAILED}, None, None")
     require(not site.query(pk), "a cancelled transaction wrote a part")
     puts = [{"Put": {"TableName": name, "Item": keyed(pk, f"{n:03d}")}} for n in range(101)]
     site.ask(call, TransactItems=puts[:100])
