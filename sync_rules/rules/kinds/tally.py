@@ -69,7 +69,8 @@ class TallyRule(BookedRule):
     def held_by(self, entry: Item) -> Contribution | None:
         """The contribution in an entry; None for one that the pipeline did not write: it names no total of the rule."""
         held = ledger.contribution_of(self.target.table, entry)
-        return held if held is not None and ledger.is_total(self.title, held.total) else None
+        name = self.renamed_from or self.title  # the books keep the name that they began with
+        return held if held is not None and ledger.is_total(name, held.total) else None
 
     def writing_uses(self) -> Iterator[Use]:
         yield from super().writing_uses()
