@@ -219,6 +219,7 @@ def compare(to_compare: ToCompare) -> Work[Comparison]:
     for some in slices(parts, BOUNDS.limits.fan_out_round_max_items):
         for part, written_on, made_from in (yield from read_parts(some)):
             _compare_part(part, written_on, made_from, to_compare.parts[part], comparison)
+    comparison.different = [*{one.subject: one for one in comparison.different}.values()]
     return comparison
 
 
@@ -236,6 +237,8 @@ def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, c
         write = part.rule.write_for(meant, written_on, made_from)
         if isinstance(write, Blocked):
             write = part.rule.rebuilt(meant, written_on, made_from) or write
+        if isinstance(write, Blocked) and write.of_target:  # one thing is one finding, whatever it is in the way of
+            part, made_from = Part(part.rule, part.target, None), None
         if write is not None:
             comparison.different.append(_differing_part(part, write, written_on, made_from))
             return

@@ -35,11 +35,13 @@ SPARSE: Final[Mapping[bool, Mapping[str, object]]] = MappingProxyType({False: {}
 class Blocked:
     """Why a rule cannot do what it should, for the failure record. `patient`: it may pass by itself within a moment,
     and is recorded only if the next look finds the same. `member` is the item that does not fit, if there is one.
+    `of_target`: it is one thing on the target, and in the way of all of its parts.
     """
 
     reason: str
     patient: bool = False
     member: ItemKey | None = None
+    of_target: bool = False
 
 
 def let_in(where: Where | None, item: Item, entity: Entity) -> bool | Blocked:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.errors import UserError
@@ -32,6 +33,7 @@ from sync_rules.rules.families import ListingRule, Part, PartRule
 from sync_rules.rules.rule import SPARSE, Blocked, Drawing, Node, TypeOf, let_in
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
+NOT_A_SET: Final = Blocked("NotASet", of_target=True)
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
 
 
@@ -282,13 +284,17 @@ class CollectRule(ListingRule, PartRule):
 
     # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """Parts affected by a change: for an edge, what its images claim; for a node, elements added or removed."""
+        """Parts affected by a change: for an edge, what its images claim; for a node, elements added or removed, and
+        without an edge what came to stand in the set's place and is no such set: nobody else would report it.
+        """
         found: list[Part] = []
         if entity is self.source:
             found += self._of_edge(change)
         if entity is self.target and change.new is not None:
             came_or_went = self._elements(change.old) ^ self._elements(change.new)
             found += (Part(self, change.key, self.edge_key(change.key, e), e) for e in sorted(came_or_went))
+            if self._misfit(change.new) and not same((change.old or {}).get(self.into), change.new[self.into]):
+                found.append(Part(self, change.key, None))
         return dict.fromkeys(found)
 
     def _of_edge(self, change: Change) -> Iterator[Part]:
@@ -298,8 +304,10 @@ class CollectRule(ListingRule, PartRule):
                 yield Part(self, claim.node, change.key, claim.element)
 
     def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
-        """Without an element, a part stands for all elements by which its edge is, or should be, in the node's set."""
-        if part.element:
+        """Without an element, a part stands for all elements by which its edge is, or should be, in the node's set;
+        without an edge too, for what is no set, or for elements that name no edge.
+        """
+        if part.element or (part.source is None and target is not None and self._misfit(target)):
             return (part,)
         claim = None if part.source is None else self.claim(part.source, source)
         found = {e for e in self._elements(target) if _is_one(self.edge_key(part.target, e), part.source)}
@@ -320,6 +328,8 @@ class CollectRule(ListingRule, PartRule):
         """Put one element in, or take it out; nothing when it is where it belongs."""
         if target is None:
             return None
+        if not part.element:
+            return NOT_A_SET if self._misfit(target) else None
         claim = None if part.source is None else self.claim(part.source, source)
         if claim is not None and not (_is_same(claim.node, part.target) and claim.element == part.element):
             claim = None
@@ -332,7 +342,7 @@ class CollectRule(ListingRule, PartRule):
         if wanted == self._has(target, part.element):
             return None
         if self._misfit(target):
-            return Blocked("NotASet")
+            return NOT_A_SET
         return self._write(part, source, wanted=wanted)
 
     def _write(self, part: Part, source: Item | None, *, wanted: bool) -> Write:

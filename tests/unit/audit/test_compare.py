@@ -302,10 +302,23 @@ def test_compare_a_stuck_part_stays_stuck_whatever_else_happens():
     """A node that keeps changing does not pass for kept up while its set cannot be written."""
     scene = kinds("tags")
     scene.there("shop", order("1", "a", 1), {**ADA, "orders": s("no set")})
-    (before,) = swept(scene).different
+    before, *_ = swept(scene).different
     scene.there("shop", {**ADA, "orders": s("no set"), "visits": n(2)})
     (now,) = scene.drive(look_again([before], scene.rules)).different
     assert (before.drift, second_verdict(before, now)) == (Drift.STUCK, Verdict.DRIFT)
+
+
+@pytest.mark.parametrize("edges", [0, 1, 3])
+def test_compare_reports_what_is_no_set_once(edges):
+    """An attribute that is no set is one thing: one finding, with many edges or with none; repair leaves it, and says so."""
+    scene = kinds("tags")
+    scene.there("shop", *(order("1", str(number), 1) for number in range(edges)), {**ADA, "orders": s("no set")})
+    (found,) = {one.subject: one for one in swept(scene).different}.values()
+    assert (found.drift, found.reason, found.repairable) == (Drift.STUCK, "NotASet", False)
+    (again,) = scene.drive(look_again([found], scene.rules)).different
+    assert second_verdict(found, again) == Verdict.DRIFT
+    scene.there("shop", ADA)
+    assert scene.drive(look_again([found], scene.rules)).different == []
 
 
 @pytest.mark.parametrize(

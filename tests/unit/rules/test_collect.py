@@ -14,7 +14,7 @@ from sync_rules.model.templates import parse_template
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Condition, Test, Transaction, Update
 from sync_rules.rules.families import Part
-from sync_rules.rules.kinds.collect import CollectRule, parse_element
+from sync_rules.rules.kinds.collect import NOT_A_SET, CollectRule, parse_element
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, exists, index, key, n, s, table
 from tests.support.part_worlds import ROAD, PartWorld, rules_of
@@ -128,10 +128,15 @@ def test_collect_right_is_left_alone():
 
 @pytest.mark.parametrize("value", [s("x"), {"NULL": True}, {"L": []}, {"NS": ["1"]}])
 def test_collect_reports_what_is_no_set(value):
-    """An attribute that is no set blocks an element that belongs there, and does not matter otherwise."""
+    """An attribute that is no set blocks an element that belongs there; without one it is reported for itself, once."""
     rule = graph()
     part = Part(rule, G1, U1, LEAD)
-    assert rule.write_for(part, goal(edges=value), member()) == Blocked("NotASet")
+    assert rule.write_for(part, goal(edges=value), member()) == NOT_A_SET
+    own = Part(rule, G1, None)
+    assert [*rule.parts(Change(G1, goal(), goal(edges=value)), rule.target)] == [own]
+    assert [*rule.parts(Change(G1, goal(edges=value), goal(edges=value, name=s("x"))), rule.target)] == []
+    assert [*rule.meant(own, goal(edges=value), None)] == [own]
+    assert (rule.write_for(own, goal(edges=value), None), rule.write_for(own, goal(), None)) == (NOT_A_SET, None)
     assert rule.write_for(part, goal(edges=value), None) is None
 
 
@@ -252,16 +257,16 @@ def test_collect_nodes_and_edges_may_be_of_one_entity():
         (goal(edges={"SS": ["a-1", "b-1"]}), None, set()),
         (goal(edges={"SS": ["a-1", "b-1"]}), goal(edges={"SS": ["b-1", "c-1"]}), {"a-1", "c-1"}),
         (goal(edges={"SS": ["a-1"]}), goal(), {"a-1"}),
-        (goal(edges={"SS": ["a-1"]}), goal(edges=s("a-1")), {"a-1"}),
+        (goal(edges={"SS": ["a-1"]}), goal(edges=s("a-1")), {"a-1", ""}),
         (goal(edges={"SS": ["a-1"]}), goal(edges={"SS": ["a-1"]}, title=s("x")), set()),
     ],
 )
 def test_collect_a_node_names_every_element_that_came_or_went(old, new, expected):
-    """A record of a node looks at every element added or removed, by whichever writer."""
+    """A record of a node looks at every element added or removed, by whichever writer, and at what came and is no set."""
     rule = graph()
     parts = list(rule.parts(Change(G1, old, new), GOAL))
     assert {part.element for part in parts} == expected
-    assert all(part.source == key(GRAPH, "G1", part.element[0]) for part in parts)
+    assert all(part.source == (key(GRAPH, "G1", part.element[0]) if part.element else None) for part in parts)
 
 
 @pytest.mark.parametrize(
@@ -414,7 +419,7 @@ def test_collect_every_set_is_right_in_the_end(strict, steps):
         if "SS" in value:
             assert set(value["SS"]) == expected_set(world, team)
         else:  # not a set, as the application left it: whatever belongs there is parked
-            named = {part.element for part, trouble in world.parked if trouble == Blocked("NotASet")}
+            named = {part.element for part, trouble in world.parked if trouble == NOT_A_SET and part.source is not None}
             assert value == s("no set")
             assert all(part.target.table == "teams" for part, _ in world.parked)
             assert named <= set().union(*(expected_set(world, name) for name in TEAM_IDS))
