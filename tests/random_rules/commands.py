@@ -55,8 +55,8 @@ def threadless() -> Iterator[None]:
 class Kept:
     """Failures that a command keeps, for whoever redrives them."""
 
-    def __init__(self) -> None:
-        self.failures: list[Failure] = []
+    def __init__(self, failures: Iterable[Failure] = ()) -> None:
+        self.failures = list(failures)
 
     def park(self, failure: Failure) -> None:
         self.failures.append(failure)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from random import Random
 from typing import Any, Final
 
@@ -91,6 +91,8 @@ def tables_and_entities(file: File) -> None:
         file.tables["main"] = {"key": {"PK": "S", "SK": "S"}}
         if file.chance(0.2):
             file.tables["main"]["name"] = "${MAIN_TABLE:-prod-main}"
+        if file.chance(0.2):
+            file.tables["main"]["max_write_units_per_second"] = file.one(1, 500)
     for number, name in enumerate(names):
         _entity(file, name, names[:number])
         file.readable[name] = ["name", "state", *file.random.sample([*TEXTS[1:], *NUMBERS], 3)]
@@ -201,7 +203,7 @@ def _relation(file: File, one: str, many: str, given: Mapping[str, str] | None =
 def _sorted_by(file: File, many: str) -> tuple[Form, bool]:
     """A sort key that items may lack: then all must have it, or a rule gives it to them, or the index is sparse."""
     name = f"at{file.number()}"
-    how = file.one("required", "sparse", "derived") if file.chance(0.8) else UNSAID
+    how = file.one("required", "sparse", "derived") if file.chance(0.7) else UNSAID
     if how == "required":
         file.entities[many].setdefault("required", []).append(name)
     if how == "derived":
@@ -294,7 +296,7 @@ def copy(file: File) -> Form | str | None:
         return None
     one, many = relation.one, relation.many
     read = file.random.sample(file.readable[one], min(len(file.readable[one]), file.one(1, 1, 2)))
-    policy = file.one("keep", "clear", "clear", "delete", "restrict")
+    policy = file.one("keep", "clear", "clear", "delete", "delete", "restrict")
     form: Form = {}
     if len(read) == 1:
         form = {"copy": f"{one}.{read[0]}", "into": f"{many}.{_spot(file, many)}"}
@@ -410,7 +412,8 @@ def derive(file: File) -> Form:
 
         def slot() -> str:
             text = file.one(*slots)
-            steps = [file.one("upper", "lower", "nospace", "pad(5)", "shard(3)", "date(%Y-%m)", "sizes", "", "", "")]
+            date = f"date({file.one('%Y-%m', '%Y', '%Y-%m-%d', '%d.%m.%Y')})"
+            steps = [file.one("upper", "lower", "nospace", "pad(5)", "shard(3)", date, "sizes", "", "", "")]
             if steps == ["sizes"]:
                 tables["sizes"] = {"OPEN": "1", "SENT": "2", "2": "two"}
                 text = file.one("state", "amount")
@@ -568,7 +571,10 @@ def ranked(file: File) -> Form | str | None:
 
 def archive(file: File) -> Form:
     name = file.one(*file.entities)
-    form: Form = {"archive": name, "into": f"s3://{file.one('bucket', '${BUCKET:-the-bucket}')}/{name}s/"}
+    form: Form = {
+        "archive": name,
+        "into": f"s3://{file.one('bucket', '${BUCKET:-the-bucket}')}/{name}s{file.number()}/",
+    }
     if file.chance(0.7):
         form["when"] = file.one("deleted", "expired")
     if file.chance(0.4):
@@ -583,6 +589,8 @@ def call(file: File) -> Form:
         form["when"] = file.random.sample(["created", "changed", "deleted"], file.one(1, 2))
     if "changed" in form.get("when", ["changed"]) and file.chance(0.5):
         form["watch"] = [file.one("state", "name", "info.city")]
+    if file.chance(0.3):
+        form["since"] = file.one("horizon", "deployment")
     if file.chance(0.4):
         form["where"] = condition(file, name)
     return form
@@ -598,9 +606,11 @@ def written(number: int, attempt: int = 0) -> File:
     """The file of a number, as it is written before anybody checks it."""
     file = File(Random(f"rules {number} {attempt}"))
     tables_and_entities(file)
-    for _ in range(file.one(2, 3, 4, 5, 6)):
+    for _ in range(file.one(3, 4, 5, 6)):
         file.before = {name: tuple(texts) for name, texts in file.readable.items()}
         form = file.one(*KINDS)(file)
+        if isinstance(form, dict) and file.chance(0.1):
+            form["renamed_from"] = f"former{len(file.rules)}"
         if form is not None:
             file.rules[f"rule{len(file.rules)}"] = form
     return file
@@ -615,6 +625,12 @@ class Made:
     spec: Spec
     rules: Rules
     refused: int = 0  # how many files before it were not
+
+    @cached_property
+    def prompt(self) -> Made:
+        """The same for a table whose indexes never lag: nobody looks a second time."""
+        rules = {name: replace(rule, settle_seconds=0) for name, rule in self.rules.rules.items()}
+        return replace(self, rules=replace(self.rules, rules=rules))
 
 
 def made_of(text: str) -> tuple[Made | None, list[Problem]]:

@@ -20,14 +20,17 @@ from sync_rules.adapters.state import MemoryState
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Failure, Keep
 from sync_rules.model.limits import Limits
-from sync_rules.model.writes import Result, Status, Transaction
+from sync_rules.model.writes import Check, Result, Status, Transaction
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import CallMessage, Message, decode, encode
 from sync_rules.pipeline.requests import Apply, FetchCall, Host, KeepCall, Later, List, Page, Park, Read, Request, Scan
 from sync_rules.pipeline.requests import World as Ports
-from tests.random_rules.commands import DivergenceError, backfill, backfill_run_of, began
+from tests.random_rules.commands import DivergenceError, Kept, backfill, backfill_run_of, began
+from tests.random_rules.damage import damage_of_books
+from tests.random_rules.deletes import left_over
 from tests.random_rules.grammar import Made
 from tests.random_rules.oracle import Oracle, Verdict
+from tests.random_rules.plots import disturb, fits, shrunk
 from tests.random_rules.spec import Place
 from tests.random_rules.versions import Numbers, other_version
 from tests.random_rules.workload import OPERATIONS, Application, Playground
@@ -42,7 +45,7 @@ TIME_MS: Final = 900_000
 SECONDS_PER_STEP: Final = 0.01
 FAULTS: Final = (
     "crash before", "crash after", "throttle", "answer lost", "in flight", "crash in flight", "again", "message twice",
-    "out of time", "give up", "call fails",
+    "out of time", "give up", "call fails", "conflict",
 )  # fmt: skip
 
 
@@ -105,7 +108,7 @@ class Worker:
     request: Any = None
     answers: dict[int, Any] = field(default_factory=dict)
     left: list[int] = field(default_factory=list)
-    read: list[Place] = field(default_factory=list)  # last
+    read: list[Place] = field(default_factory=list)  # or listed
     asleep: int = 0  # until this step
 
 
@@ -113,10 +116,12 @@ class History:
     """A history with one rules file. `story` collects its steps in words, when given."""
 
     def __init__(self, made: Made, choices: Choices, story: list[str] | None = None) -> None:
+        self.prompt = choices.configuration.pick(6) == 5  # no index lags, so nobody looks a second time
+        made = made.prompt if self.prompt else made
         self.made, self.choices, self.story = made, choices, story
         self.seen: Counter[tuple[str, str]] = Counter()
         self.steps = self.begun = 0
-        self.calm = False
+        self.calm = self.late = False  # late: what was there before is right only in the end
         self.world = World(made, self.seen, self.tell)
         self.oracle = Oracle(made.spec)
         playground = made.spec.known.get(("playground", ""))
@@ -135,6 +140,7 @@ class History:
         """Swarm: which operations, which faults and how many, which limits, who is quick and who is slow."""
         pick = self.choices.configuration.pick
         rounds, inline = pick(3), pick(3)
+        self.impatient = pick(6) == 5  # what is parked is looked at once more, and then left to whoever redrives it
         limits = Limits(
             fan_out_page_max_items=2,
             fan_out_round_max_items=(1_000, 2, 1)[rounds],
@@ -144,19 +150,28 @@ class History:
             chunk_step_max_items=(1, 2, 1)[rounds],
             fan_out_spread_max_items=(10_000, 1, 3)[(rounds + inline) % 3],
             apply_max_writes=(100, 1)[pick(2)],
-            parked_max_looks=10**9,  # an item may stay as it is for as long as the history likes
+            parked_max_looks=1 if self.impatient else 10**9,  # an item may stay as it is for as long as it likes
         )
         self.percent = (0, 4, 10, 25)[pick(4)]
         self.budget = (8, 20, 40)[pick(3)]
         self.possible = frozenset(fault for fault in FAULTS if pick(2) == 0)
+        if pick(4) == 3:  # one fault, again and again
+            self.possible, self.percent = frozenset({FAULTS[pick(len(FAULTS))]}), 40
         names = [name for name in OPERATIONS if pick(5) < 4] or list(OPERATIONS)
+        self.app.fills = not self.impatient
+        names = [name for name in names if name != "fill" or self.app.fills] or list(OPERATIONS)
         self.operations = [name for name in names for _ in range(OPERATIONS[name][0])]
         self.operations_left = 6 + pick(24)
-        self.overtaking = (0, 8, 3)[pick(3)]  # one of so many writes
-        self.lag = pick(2) == 0
+        self.overtaking = (0, 8, 3)[pick(3)]  # one of so many requests
+        self.lag = not self.prompt and pick(3) < 2
+        self.slow = pick(2) == 1  # an index that lags does so until the faults are over
         if pick(3) == 2:  # the items of one rule alone, so that the same ones meet again and again
             of_rules = self.app.playground.of_rules
             self.app.focus = of_rules[pick(len(of_rules))] or self.app.focus
+        tampers = self.made.spec.ledgers and not self.impatient and pick(4) == 3
+        self.tampering = 1 + pick(3) if tampers else 0  # how often somebody writes to the books
+        self.tampered = False
+        self.seen.update(("mode", name) for name in ("prompt", "impatient", "lag", "slow") if getattr(self, name))
         self.limits = limits
         self._deploy()
         self.actions: list[Callable[[], bool]] = [
@@ -168,6 +183,7 @@ class History:
             *[self._again] * (1, 2)[pick(2)],
             *[self._pass] * (0, 1)[pick(2)],
             *[self._operate] * (2, 1, 6)[pick(3)],
+            *[self._tamper] * (self.tampering > 0),
         ]
 
     def _deploy(self) -> None:
@@ -199,7 +215,8 @@ class History:
         if how < 6 or (self.numbers and pick(2)):
             self.tell(f"-- a backfill of {len(self.world.items)} items")
             self.backfilled()
-        return how >= 6 and bool(self.world.unheard)
+        self.late = how >= 6 and bool(self.world.unheard)
+        return self.late
 
     def _count(self, pick: Callable[[int], int]) -> None:
         """From now on nothing that counts changes, and every number is judged. Rules are deployed and rolled back."""
@@ -212,7 +229,7 @@ class History:
         self.versions.append(other)
         self.numbers = [numbers, Numbers.of(other.spec, self.world.safety)]
         self.world.safety.judge = numbers.check
-        self.operations_left = 0
+        self.operations_left = self.tampering = 0
         self.possible -= {"in flight", "crash in flight"}  # a write of a version that is gone may be seen for a moment
         self.switches, self.errands = pick(5), 1 + pick(3)
         self.touches = 10 + pick(20)
@@ -231,18 +248,59 @@ class History:
             self._go_to(0)
 
     def rest(self) -> None:
-        """End all faults, and let everything come to rest."""
+        """End all faults, and let everything come to rest; first, perhaps, while there are items without room."""
         self.calm = True
         self.tell("-- the faults are over")
+        full = shrunk(self.world.items)
+        if full and self.choices.configuration.pick(2):
+            self._settle()
+            self._check_full()
+        while full:
+            for write in full:
+                self.tell(f"application: room in {_key(write[0])}")
+                self.world.operate(*write)
+            self._settle()
+            full = shrunk(self.world.items)
+        self._settle()
+
+    def _check_full(self) -> None:
+        """What has no room is in nobody's way: all that fits is right. Raises DivergenceError."""
+        if self.late:
+            return
+        for (name, place), values in self.oracle.look(self.world.items).differing.items():
+            kind, item = self.made.spec.rules[name]["kind"], self.world.items[place]
+            if kind in ("copy", "derive") and fits(item, values):
+                raise DivergenceError(f"rule {name} ({kind}) on {_key(place)}: not {values}, and there is room")
+
+    def _settle(self) -> None:
         if not self._play(CALM_MAX_STEPS):
             raise DivergenceError("the pipeline does not come to rest")
         self.world.store.catch_up()
 
+    def redrive(self) -> None:
+        """Where nobody looks at what is parked: first, every copy whose own change or whose source's cured it is right
+        all the same. Then all that is recorded is put through again, until that changes nothing.
+        """
+        if not self.impatient:
+            return
+        wrong = [
+            one for one in self.oracle.look(self.world.items).wrong if " (copy) on " in one or " (derive) on " in one
+        ]
+        if wrong:
+            raise DivergenceError("\n  ".join(wrong))
+        before = -1
+        while before < self.world.clock:
+            before = self.world.clock
+            for message in Kept(self.world.failures).messages():
+                self.world.later(message, 0, before)
+            self.rest()
+
     def judged(self) -> Verdict:
         """All items against the truth. Raises DivergenceError."""
         verdict = self.oracle.look(self.world.items)
-        if verdict.wrong:
-            raise DivergenceError("\n  ".join(verdict.wrong))
+        wrong = verdict.wrong or ([] if self.prompt else list(left_over(self.made.spec, self.world, verdict)))
+        if wrong:
+            raise DivergenceError("\n  ".join(wrong))
         return verdict
 
     def end(self) -> None:
@@ -273,16 +331,17 @@ class History:
         return True
 
     def _operate(self) -> bool:
-        if self.calm or self.operations_left == 0:
+        if self.calm or (self.operations_left == 0 and not self.app.following):
             return False
-        self.operations_left -= 1
-        self.operate()
+        follows = self.app.following and (self.operations_left == 0 or self.choices.schedule.pick(4))
+        self.operations_left -= not follows
+        self.operate(follows=bool(follows))
         return True
 
-    def operate(self) -> None:
-        """An application makes a write."""
-        name = self.operations[self.app.pick(len(self.operations))]
-        write = OPERATIONS[name][1](self.app)
+    def operate(self, *, follows: bool = False) -> None:
+        """An application makes a write: one that follows in a plot, or any."""
+        name = "follow" if follows else self.operations[self.app.pick(len(self.operations))]
+        write = self.app.follow() if follows else OPERATIONS[name][1](self.app)
         if write is None:
             return
         expiring = write[1] is None and self.app.pick(3) == 2
@@ -291,6 +350,20 @@ class History:
             self.tell(f"application: {name} {_key(write[0])}: {_words(old)} -> {_words(write[1])}")
         if self.world.operate(*write, expiring=expiring):
             self.seen["operation", name] += 1
+
+    def _tamper(self) -> bool:
+        """Somebody writes to the books while everybody is at work, with or without a record of it."""
+        found = None if self.calm or not self.tampering else damage_of_books(self.made, self.world, self.app.pick)
+        if found is None:
+            return False
+        self.tampering -= 1
+        self.tampered = True
+        place, item = found
+        self.tell(f"-- damage: the books at {_key(place)}: {_words(self.world.items[place])} -> {_words(item)}")
+        self.seen["damage", "meanwhile"] += 1
+        with suppress(StoreError):
+            (self.world.operate if self.app.pick(2) else self.world.quietly)(place, item)
+        return True
 
     def _work(self) -> bool:
         if not self.workers:
@@ -346,7 +419,7 @@ class History:
         return True
 
     def _catch_up(self) -> bool:
-        behind = self.world.store.behind()
+        behind = [] if self.slow and not self.calm else self.world.store.behind()
         if not behind:
             return False
         number, row = behind[self.choices.schedule.pick(len(behind))]
@@ -481,12 +554,13 @@ class History:
         if self.occurs("crash before"):
             self._die(worker, "before")
             return
-        if isinstance(request, Read):
-            self._note_read(worker, request)
-        if isinstance(request, Apply) and self._overtakes():
+        checked = _checked(request)
+        if isinstance(request, Apply | List | Read) and worker.read and self._overtakes(bool(checked)):
             worker.asleep = self.steps + 10 + 10 * pick(3)
-            self._operate_on(worker.read)
+            self._operate_on(checked or worker.read)
             return
+        if isinstance(request, Read):
+            worker.read = [*(place_of(key) for key in request.keys), *worker.read][:6]
         if isinstance(request, Read | Apply):
             apart = len(worker.left) > 1 and pick(3) == 2
             parts = [worker.left[pick(len(worker.left))]] if apart else list(worker.left)
@@ -519,22 +593,22 @@ class History:
             return
         self._resume(worker, lambda: worker.lane.switch(whole))
 
-    def _overtakes(self) -> bool:
-        """True if an application changes now what a worker has read, before the worker writes."""
+    def _overtakes(self, checked: bool) -> bool:
+        """True if an application changes now what a worker has read, before the worker writes: more often where the write
+        checks another item than its own.
+        """
         if self.calm or not self.operations_left or not self.overtaking:
             return False
-        if self.choices.schedule.pick(self.overtaking) != self.overtaking - 1:
+        odds = 2 if checked else self.overtaking
+        if self.choices.schedule.pick(odds) != odds - 1:
             return False
         self.operations_left -= 1
         self.seen["overtaken", "overtaken"] += 1
         return True
 
-    def _note_read(self, worker: Worker, request: Read) -> None:
-        worker.read = [place_of(key) for key in request.keys]
-
     def _operate_on(self, places: list[Place]) -> None:
         """An application changes something that a worker has read and goes by."""
-        write = self.app.change_of(places)
+        write = disturb(self.app, places)
         if write is not None:
             self.tell(f"application: change {_key(write[0])} -> {_words(write[1])}")
             self.world.operate(*write)
@@ -550,7 +624,7 @@ class History:
     def _apply(self, worker: Worker, request: Apply, part: int) -> Result | None:
         write = request.writes[part]
         conflict = "TransactionConflict" if isinstance(write, Transaction) else "ThrottlingException"
-        if self.occurs("throttle"):
+        if self.occurs("throttle") or (isinstance(write, Transaction) and self.occurs("conflict")):
             return Result(Status.FAILED, reason=conflict)
         if self.occurs("answer lost"):
             self.world.apply(write)
@@ -572,7 +646,10 @@ class History:
                 pick, store = self.choices.faults.pick, self.world.store
                 replica = pick(REPLICAS) if store.lag and request.index else 0
                 store.left_out = 0 if self.calm else pick(3)
-                return store.list_from(replica, request)
+                page = store.list_from(replica, request)
+                table = self.made.spec.tables[request.table]
+                worker.read = [*(table.place(item) for item in page.items), *worker.read][:6]
+                return page
             case Scan():
                 return self.world.store.scan(request)
             case Later():
@@ -600,6 +677,13 @@ class History:
     def tell(self, text: str) -> None:
         if self.story is not None:
             self.story.append(text)
+
+
+def _checked(request: Any) -> list[Place]:
+    """The items of a transaction that checks one: what it goes by, and what it writes."""
+    writes = request.writes if isinstance(request, Apply) else ()
+    some = [write.actions for write in writes if isinstance(write, Transaction)]
+    return [place_of(one.key) for actions in some if any(isinstance(one, Check) for one in actions) for one in actions]
 
 
 # ---------------------------------------------------------------- in words

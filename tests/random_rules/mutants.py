@@ -21,14 +21,15 @@ from sync_rules.model.where import Where
 from sync_rules.pipeline import reconcile
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules.books import Books
+from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.ledger import VERSION
 from sync_rules.rules.ruleset import Rules
 from tests.random_rules.grammar import made
 from tests.random_rules.history import History
 from tests.random_rules.runs import Failed, failures
-from tests.random_rules.world import World, place_of
-from tests.simulation import mutants_backfill, mutants_errands, test_two_versions
+from tests.random_rules.world import Batch, Streams, World, place_of
+from tests.simulation import mutants_backfill, mutants_errands, mutants_work, test_two_versions
 from tests.simulation.breaking import Mutant, answered
 from tests.simulation.mutants import MUTANTS as OF_SIMULATOR
 
@@ -134,6 +135,31 @@ def unsaid_index() -> Iterator[None]:
         yield
 
 
+def moving_key_ignored() -> Any:
+    """Mutant: a target that moves inside the index that lists it is not looked at. Maps around copies are, as ever."""
+    original = LinkedRule.relevant_paths.func
+
+    def relevant_paths(rule: Any) -> Any:
+        return tuple(path for path in original(rule) if path not in mutants_work.index_keys(rule))
+
+    return patch.object(LinkedRule, "relevant_paths", property(relevant_paths))
+
+
+@contextmanager
+def dead_letters_dropped() -> Iterator[None]:
+    """Mutant: what was given up is never put through again."""
+    over = Streams.over
+
+    def dropping(streams: Streams, batch: Batch, failed: str | None, *, gives_up: bool) -> None:
+        dead = list(streams.dead)
+        over(streams, batch, failed, gives_up=gives_up)
+        if gives_up:
+            streams.dead = dead
+
+    with patch.object(Streams, "over", dropping):
+        yield
+
+
 def mark_ignored() -> Any:
     """Mutant: numbers are written from books that nobody has called complete."""
     return patch.object(Books, "complete", lambda _books, mark: mark is not None)
@@ -147,6 +173,8 @@ def mark_missing_ignored() -> Any:
 
 OWN: Final[Mapping[str, Mutant]] = {
     "own records ignored": own_records_ignored,
+    "dead letters dropped": dead_letters_dropped,
+    "moving index key ignored": moving_key_ignored,
     "eventually consistent source": eventual_read,
     "where: what cannot be evaluated is false": condition_false,
     "where: a text beside a number makes all false": comparison_fails,

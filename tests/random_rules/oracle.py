@@ -53,6 +53,7 @@ class Verdict:
     open: dict[tuple[str, Place], str] = field(default_factory=dict)
     orphans: set[tuple[str, Place]] = field(default_factory=set)
     settled: list[tuple[str, Place, Path]] = field(default_factory=list)
+    differing: dict[tuple[str, Place], Wanted] = field(default_factory=dict)  # what is wrong, by rule and item
 
     def settles(self, name: str, place: Place, path: Path) -> bool:
         """True if a rule answers for a path of an item."""
@@ -115,6 +116,8 @@ class View:
                 self.leave(rule, place, "rejected")
                 return
         self.verdict.settled += [(rule["name"], place, path) for path in wanted]
+        if different:
+            self.verdict.differing[rule["name"], place] = different
         for path, value in different.items():
             self.wrong(rule, place, f"{'.'.join(path)} is {get(item, path)}, expected {value}")
 
@@ -270,7 +273,8 @@ def lets_in(rule: Body, entity: Entity, item: Item) -> bool:
     if rule.get("where") is None and rule.get("omit") is None:
         return True
     view = seen(entity, item)
-    return holds(rule.get("where"), view) and not (rule.get("omit") is not None and holds(rule["omit"], view))
+    omitted = rule.get("omit") is not None and holds(rule["omit"], view)  # then `where` is not asked
+    return not omitted and holds(rule.get("where"), view)
 
 
 # ---------------------------------------------------------------- embed
@@ -438,7 +442,7 @@ def _collect(view: View, rule: Body) -> None:
                 fit = element[1] and _names(members, rule, place, element[0]) == at
                 (wanted if fit else loose).add(element[0])
         if value is not None and kind not in value:
-            view.leave(rule, place, "NotASet" if wanted else "not a set, of no edges")
+            view.leave(rule, place, "NotASet")
             continue
         held = set() if value is None else set(map(_spelt, value[kind]) if kind == "NS" else value[kind])
         if loose:
@@ -473,18 +477,22 @@ def _spelt(text: str) -> str:
 # ---------------------------------------------------------------- derive
 def _derive(view: View, rule: Body) -> None:
     entity, path = view.spec.ref(rule["derive"])
-    bare = {name: one for name, one in entity.patterns.items() if name in entity.table.key or (name,) != path}
-    read_as = Entity(entity.name, entity.table, bare)
-    asked = entity.table.limits.get(path[0]) if len(path) == 1 else None
     for place, item in view.of(entity):
-        text = _formula(rule, read_as, item)
-        value: Value | None = None if text is None else {"S": text}
-        if value is not None and asked is not None:
-            if asked[0] == "N":
-                value = _as_number(text or "")
-            elif asked[0] == "B" or not fits(value, asked[1]):
-                value = None
-        view.require(rule, place, item, {path: value})
+        view.require(rule, place, item, {path: derived(rule, entity, path, item)})
+
+
+def derived(rule: Body, entity: Entity, path: Path, item: Item) -> Value | None:
+    """The value that a rule makes of an item's own."""
+    bare = {name: one for name, one in entity.patterns.items() if name in entity.table.key or (name,) != path}
+    text = _formula(rule, Entity(entity.name, entity.table, bare), item)
+    value: Value | None = None if text is None else {"S": text}
+    asked = entity.table.limits.get(path[0]) if len(path) == 1 else None
+    if value is not None and asked is not None:
+        if asked[0] == "N":
+            return _as_number(text or "")
+        if asked[0] == "B" or not fits(value, asked[1]):
+            return None
+    return value
 
 
 def _as_number(text: str) -> Value | None:

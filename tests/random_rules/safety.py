@@ -1,7 +1,8 @@
 """Checks each write of the pipeline at the moment when it is made, whatever becomes right again later.
 
 Invariant: no item is created or deleted that is not the pipeline's to make or delete, no attribute of an application is
-touched, and no copy takes a value that its source never had. What is strict is right when it is written.
+touched, no copy takes a value that its source never had, and what an item's own values make is made of those that it
+holds. What is strict is right when it is written.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from tests.random_rules.oracle import (
     Copy,
     copy_holds,
     copy_of,
+    derived,
     lets_in,
     members_of,
     mirror_of,
@@ -36,6 +38,7 @@ class Safety:
         self._owned: dict[str, list[Path]] = {}
         self._mirrors: dict[str, list[Body]] = {}
         self._copies: dict[str, list[tuple[Body, Copy]]] = {}
+        self._derived: dict[str, list[tuple[Body, Path]]] = {}
         self._deleting: dict[str, list[tuple[Body, Entity, Link]]] = {}
         for name, entity in spec.entities.items():
             self._owned[name] = [path for paths in owned_paths(spec, entity).values() for path in paths]
@@ -52,6 +55,9 @@ class Safety:
                 self._copies.setdefault(copy.target.name, []).append((rule, copy))
                 if policy == "delete":
                     self._deleting.setdefault(copy.target.name, []).append((rule, copy.source, copy.link))
+            case "derive":
+                entity, path = spec.ref(rule["derive"])
+                self._derived.setdefault(entity.name, []).append((rule, path))
             case "path" if policy == "delete":
                 entity, link = path_link(spec, rule)
                 self._deleting.setdefault(entity.name, []).append((rule, entity, link))
@@ -90,10 +96,16 @@ class Safety:
         ]
         if changed and not any(self._is_mirror(rule, place, new, changed) for rule in mirrors):
             raise UnsafeError(f"the pipeline changes {changed} of {place}")
-        for rule, copy in self._copies.get(entity.name, ()):
-            self._check_copy(rule, copy, place, old, new)
+        self._check_values(entity, place, old, new)
         if self.judge is not None:
             self.judge(place, old, new, self._items)
+
+    def _check_values(self, entity: Entity, place: Place, old: Item, new: Item) -> None:
+        for rule, copy in self._copies.get(entity.name, ()):
+            self._check_copy(rule, copy, place, old, new)
+        for rule, path in self._derived.get(entity.name, ()):
+            if not same(get(old, path), get(new, path)) and not same(get(new, path), derived(rule, entity, path, new)):
+                raise UnsafeError(f"rule {rule['name']} derives {path} of {place} = {get(new, path)} of what it is not")
 
     # ---------------------------------------------------------------- mirrors
     def _was_mirror(self, mirrors: Sequence[Body], place: Place, old: Item) -> bool:
@@ -132,11 +144,11 @@ class Safety:
 
     # ---------------------------------------------------------------- deletes
     def _goes(self, entity: Entity, place: Place, old: Item) -> bool:
-        """True if a rule deletes this item, because its source does not exist now."""
+        """True if a rule deletes this item, because its source was deleted and does not exist now."""
         for rule, one, link in self._deleting.get(entity.name, ()):
             named = self._spec.named(one, link, old)
-            if named is None or named in self._items or named == place:
-                continue
+            if named is None or named in self._items or named not in self._past or named == place:
+                continue  # a source that never was has not been deleted
             if rule["kind"] == "copy":
                 if copy_holds(copy_of(self._spec, rule), rule, None, old):
                     return True

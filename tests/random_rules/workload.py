@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.random_rules.oracle import children_of, copy_of, members_of, mirror_of, owned_paths, path_link
+from tests.random_rules.plots import Step, Tie, fill, race, ties_of
 from tests.random_rules.spec import Entity, Item, Path, Pattern, Place, Spec, Value, get, path_of
 from tests.simulation.truths import put
 
 Pick = Callable[[int], int]
 IDS: Final[Mapping[str, tuple[Value, ...]]] = {
-    "S": ({"S": "1"}, {"S": "2"}, {"S": "3"}, {"S": "é ü"}, {"S": "a#b"}, {"S": "x-y|z"}),
-    "N": ({"N": "1"}, {"N": "2"}, {"N": "3"}, {"N": "-4.5"}),
+    "S": ({"S": "1"}, {"S": "12"}, {"S": "2"}, {"S": "é ü"}, {"S": "a#b"}, {"S": "x-y|z"}),
+    "N": ({"N": "1"}, {"N": "12"}, {"N": "2"}, {"N": "-4.5"}),
     "B": ({"B": b"\x01"}, {"B": b"\x02"}, {"B": b"\xff\x00"}),
 }
 LINKS: Final = re.compile(r"'([^']*)'|`(-?[\d.]+)`")
@@ -44,6 +45,8 @@ class Kind:
     links: tuple[Path, ...]
     owned: tuple[Path, ...]
     mirrored: bool
+    scarce: frozenset[Path] = frozenset()  # keys of an index that not every item has
+    pointing: Mapping[Path, tuple[Value, ...]] = field(default_factory=dict)  # links that rules write, and their values
 
 
 @dataclass
@@ -54,16 +57,21 @@ class Playground:
     kinds: list[Kind] = field(default_factory=list)
     of_rules: list[list[Kind]] = field(default_factory=list)  # the entities of each rule
     pools: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+    ties: list[Tie] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.pools = _pools(self.spec)
+        self.ties = ties_of(self.spec)
         found = _attributes(self.spec, self.pools)
         mirrors = {rule["into"] for rule in self.spec.rules.values() if rule["kind"] == "mirror"}
         for name, entity in self.spec.entities.items():
             owned = tuple(path for paths in owned_paths(self.spec, entity).values() for path in paths)
             values, links = found[name]
             plain = {path: some for path, some in values.items() if path not in owned}
-            self.kinds.append(Kind(entity, plain, links, owned, name in mirrors))
+            scarce = {(one,) for one in entity.table.limits if one not in entity.patterns}
+            scarce -= {*links, *((one,) for one in self.spec.said[name])}
+            pointing = {path: some for path, some in values.items() if path in owned and path in links}
+            self.kinds.append(Kind(entity, plain, links, owned, name in mirrors, frozenset(scarce), pointing))
         for rule in self.spec.rules.values():
             named = _named(rule)
             self.of_rules.append([kind for kind in self.kinds if kind.entity.name in named])
@@ -118,7 +126,7 @@ def _attributes(
             of, path = (source, path[1:]) if source is not None and path[0] == source.name else (entity, path)
             if path and path[0] not in WORDS and of is not None:
                 extra = [{"BOOL": True}] if path[-1] == "flag" else []
-                extra += [{"N": "1"}, {"N": "3"}, {"N": "-2"}] if path[-1] == "amount" else []
+                extra += [{"N": "1"}, {"N": "3"}, {"N": "-2"}, {"S": "many"}] if path[-1] == "amount" else []
                 extra += [{"SS": ["1", "2"]}, {"L": []}] if path[-1] == "tags" else []
                 add(of, path, *(value for value in given if path[-1] not in ("flag", "amount", "tags")), *extra)
 
@@ -220,9 +228,19 @@ class Application:
     pick: Pick
     counter: int = 0
     focus: list[Kind] = field(default_factory=list)
+    fills: bool = True  # items may become as large as they can be
+    following: list[Step] = field(default_factory=list)  # the rest of the plots that have begun
 
     def __post_init__(self) -> None:
         self.focus = self.playground.kinds
+        self._kinds = {one.entity.name: one for one in self.playground.kinds}
+
+    def kind_of(self, place: Place) -> Kind | None:
+        entity = self.playground.spec.entity_of(place)
+        return None if entity is None else self._kinds[entity.name]
+
+    def put(self, item: Item, path: Path, value: Value | None) -> Item:
+        return _put(item, path, value)
 
     # ---------------------------------------------------------------- values
     def one(self, some: Any) -> Any:
@@ -253,10 +271,10 @@ class Application:
             if name not in kind.entity.table.key and (name,) not in kind.values and (name,) not in kind.owned:
                 item = {**item, **self.indexed(kind, name, pattern, fields)}
         for path in kind.values:
-            if self.pick(8) < 7:
+            if self.pick(2) if path in kind.scarce else self.pick(8) < 7:
                 item = _put(item, path, self.value(kind, path))
         for path in kind.owned:
-            if self.pick(6) == 5:
+            if self.pick(2 if path in kind.pointing else 6) == (1 if path in kind.pointing else 5):
                 item = _put(item, path, self.stale(kind, path))
         return place, {**item, **self.links(kind, item)}
 
@@ -280,7 +298,9 @@ class Application:
         return {name: value} if value is not None else {}
 
     def stale(self, kind: Kind, path: Path) -> Value | None:
-        """Something in a place that a rule writes: a value of anybody's past, or any other."""
+        """Something in a place that a rule writes: a value of anybody's past, or any other; of a link, who is there."""
+        if path in kind.pointing and self.pick(4):
+            return self.one(kind.pointing[path][:3])  # type: ignore[no-any-return]
         found = [
             value for images in self.past.values() for item in images[-2:] if (value := get(item, path)) is not None
         ]
@@ -308,17 +328,6 @@ class Application:
         path = self.one(list(kind.values))
         return place, _put(item, path, self.value(kind, path))
 
-    def change_of(self, places: list[Place]) -> Write | None:
-        """A change of one of these items, as far as they are there."""
-        kinds = {one.entity.name: one for one in self.playground.kinds}
-        entities = [(self.playground.spec.entity_of(place), place) for place in places if place in self.items()]
-        found = [(kinds[entity.name], place) for entity, place in entities if entity is not None]
-        if not found:
-            return None
-        kind, place = self.one(found)
-        path = self.one(list(kind.values))
-        return place, _put(self.items()[place], path, self.value(kind, path, odd=False))
-
     def relink(self) -> Write | None:
         found = self.there()
         if found is None or not found[0].links:
@@ -329,6 +338,10 @@ class Application:
             return place, {**item, **self.links(kind, item)}
         value = self.value(kind, path) if self.pick(8) < 7 else None
         return place, _put(item, path, value)
+
+    def follow(self) -> Write | None:
+        """The next write of a plot that has begun."""
+        return self.following.pop(0)(self)
 
     def delete(self) -> Write | None:
         found = self.there(mirrors=self.pick(6) == 5)
@@ -395,6 +408,8 @@ OPERATIONS: Final[Mapping[str, tuple[int, Callable[[Application], Write | None]]
     "back": (1, Application.back),
     "meddle": (2, Application.meddle),
     "foreign": (1, Application.foreign),
+    "race": (5, race),
+    "fill": (1, fill),
 }
 
 
