@@ -33,10 +33,12 @@ from tests.simulation import mutants_backfill, mutants_errands, mutants_work, te
 from tests.simulation.breaking import Mutant, answered
 from tests.simulation.mutants import MUTANTS as OF_SIMULATOR
 
-# Mutants that random rules do not cover, and why.
+# Mutants that histories of this kind cannot show, and why. Each is caught in tests/simulation/test_mutants.py.
 ELSEWHERE: Final[Mapping[str, str]] = {
     "source cached across batches": "the mutant asks for items by key only",
-    **dict.fromkeys(mutants_backfill.MUTANTS, "nobody dies in a backfill here, or works beside one"),
+    **dict.fromkeys(
+        mutants_backfill.MUTANTS, "a backfill runs alone here, or where no item changes, and is never judged"
+    ),
     **dict.fromkeys(mutants_errands.MUTANTS, "nobody dies in a verify or a redrive here, or works beside one"),
 }
 

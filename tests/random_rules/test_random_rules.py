@@ -37,7 +37,8 @@ GUARDS = ("copy", "link or where", "existence", "absence", "books", "check: sour
 KINDS = ("copy", "embed", "collect", "derive", "path", "mirror", "count", "sum", "min", "max", "archive", "call")
 # Mutants of each sort that are caught soon. All: `python -m tests.random_rules --mutants`.
 QUICK = (
-    "no link guard", "no existence guard", "value from the image", "no pull on link change", "no push",
+    "delete from a pull", "inputs of a derived attribute not guarded", "full item blocks its shard", "full item dropped",
+    "no park retry", "no link guard", "no existence guard", "value from the image", "no pull on link change", "no push",
     "last record of an item only", "node not watched",
     "where: what cannot be evaluated is false",
     "books: mark ignored", "books: mark set too early", "books: not begun before the first entry",
@@ -91,6 +92,10 @@ def test_random_rules_race_and_cover_what_they_claim():
     wanted |= {
         ("damage", "done"),
         ("damage", "books"),
+        ("damage", "meanwhile"),
+        ("mode", "prompt"),
+        ("mode", "impatient"),
+        ("mode", "slow"),
         ("record", "filtered"),
         ("verify", "stuck"),
         ("verify", "orphan"),

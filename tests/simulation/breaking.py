@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -61,6 +62,26 @@ def wrapping(module: Any, name: str, ask: Callable[[Request], Any]) -> Mutant:
     """A generator function of a module, all of its requests going through `ask`."""
     original = getattr(module, name)
     return lambda: patch.object(module, name, lambda *args, **kwargs: answered(original(*args, **kwargs), ask))
+
+
+@contextmanager
+def at_each_history(forget: Callable[[], None]) -> Iterator[None]:
+    """Forget what a mutant remembers before each history, of either simulator."""
+    from tests.random_rules.history import History as OfRandomRules  # noqa: PLC0415 - it plays without mutants too
+    from tests.simulation.scheduler import History  # noqa: PLC0415
+
+    with ExitStack() as stack:
+        for kind in (History, OfRandomRules):
+            stack.enter_context(patch.object(kind, "_configure", _forgetting(kind._configure, forget)))
+        yield
+
+
+def _forgetting(configure: Callable[[Any], None], forget: Callable[[], None]) -> Callable[[Any], None]:
+    def fresh(history: Any) -> None:
+        forget()
+        configure(history)
+
+    return fresh
 
 
 def replacing(module: Any, name: str, function: Any) -> Mutant:

@@ -13,8 +13,7 @@ from sync_rules.pipeline import consumer, fanout, handover
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage
 from sync_rules.pipeline.requests import Later, List, Request
 from sync_rules.rules.families import TargetRule
-from tests.simulation.breaking import Mutation, Work, among, answered, known, wrapping
-from tests.simulation.scheduler import History
+from tests.simulation.breaking import Mutation, Work, among, answered, at_each_history, known, wrapping
 
 INDEX = ("index", "strict-index", "two-index", "delete-index")
 DELETE = among("O1", "delete", "delete-index", "two-delete")
@@ -119,7 +118,7 @@ def no_parts() -> Iterator[None]:
 def rows_as_images() -> Iterator[None]:
     """Mutant: index rows of a chunk's targets are taken for their images."""
     rows: dict[Any, Any] = {}
-    list_page, configure = handover.list_page, History._configure
+    list_page = handover.list_page
 
     def noting(listing: Any, rules: Any, bounds: Any) -> Work:
         table = listing.push.rules[0].listed.table
@@ -132,16 +131,12 @@ def rows_as_images() -> Iterator[None]:
 
         return answered(list_page(listing, rules, bounds), ask)
 
-    def fresh(self: History) -> None:
-        rows.clear()
-        configure(self)
-
     def believing(original: Any, chunks: Any, bounds: Any) -> Work:
         return answered(original(chunks, bounds), known(rows))
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(handover, "list_page", noting))
-        stack.enter_context(patch.object(History, "_configure", fresh))
+        stack.enter_context(at_each_history(rows.clear))
         stack.enter_context(looked_at(believing))
         yield
 

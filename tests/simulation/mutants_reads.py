@@ -12,9 +12,8 @@ from sync_rules.model.errors import StoreError
 from sync_rules.pipeline import consumer, fanout, reconcile
 from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
 from sync_rules.pipeline.requests import Later, Read, Request
-from tests.simulation.breaking import Work, answered, known
+from tests.simulation.breaking import Work, answered, at_each_history, known
 from tests.simulation.configurations import rules_of
-from tests.simulation.scheduler import History
 from tests.simulation.workers import Workers
 
 
@@ -46,7 +45,7 @@ def eventual_read() -> Iterator[None]:
 def cached_source() -> Iterator[None]:
     """Mutant: a source read once is used by all later batches."""
     cache: dict[Any, Any] = {}
-    configure, read_sources = History._configure, reconcile.read_sources
+    read_sources = reconcile.read_sources
 
     def ask(request: Request) -> Work:
         missing = tuple(key for key in request.keys if key not in cache) if isinstance(request, Read) else ()
@@ -54,12 +53,8 @@ def cached_source() -> Iterator[None]:
             cache.update(zip(missing, (yield Read(missing)), strict=True))
         return tuple(cache[key] for key in request.keys)  # type: ignore[union-attr]
 
-    def fresh(self: History) -> None:
-        cache.clear()
-        configure(self)
-
     with ExitStack() as stack:
-        stack.enter_context(patch.object(History, "_configure", fresh))
+        stack.enter_context(at_each_history(cache.clear))
         stack.enter_context(patch.object(reconcile, "read_sources", lambda *args: answered(read_sources(*args), ask)))
         yield
 
@@ -117,7 +112,7 @@ def value_from_image() -> Iterator[None]:
 def value_in_message() -> Iterator[None]:
     """Mutant: messages of a push carry the value read of its source."""
     carried: dict[str, Any] = {}
-    push, process_message, configure = fanout.push, consumer.process_message, History._configure
+    push, process_message = fanout.push, consumer.process_message
 
     def carrying(read: dict[Any, Any]) -> Any:
         def ask(request: Request) -> Work:
@@ -136,12 +131,8 @@ def value_in_message() -> Iterator[None]:
         items = {message.source: carried[text]} if text in carried else {}
         return answered(answered(process_message(message, rules, bounds), carrying(dict(items))), known(items))
 
-    def fresh(self: History) -> None:
-        carried.clear()
-        configure(self)
-
     with ExitStack() as stack:
         stack.enter_context(patch.object(consumer, "push", lambda *args: answered(push(*args), carrying({}))))
         stack.enter_context(patch.object(consumer, "process_message", receiving))
-        stack.enter_context(patch.object(History, "_configure", fresh))
+        stack.enter_context(at_each_history(carried.clear))
         yield
