@@ -264,7 +264,7 @@ class History:
         self._settle()
 
     def _check_full(self) -> None:
-        """What has no room is in nobody's way: all that fits is right. Raises DivergenceError."""
+        """Check that full items are in nobody's way: all that fits is right. Raises DivergenceError."""
         if self.late:
             return
         for (name, place), values in self.oracle.look(self.world.items).differing.items():
@@ -278,8 +278,8 @@ class History:
         self.world.store.catch_up()
 
     def redrive(self) -> None:
-        """Where nobody looks at what is parked: first, every copy whose own change or whose source's cured it is right
-        all the same. Then all that is recorded is put through again, until that changes nothing.
+        """Redrive what is parked where nobody looks at it. Every copy that a change of its own or of its source cured is
+        right before that. Then all that is recorded is put through again, until that changes nothing.
         """
         if not self.impatient:
             return

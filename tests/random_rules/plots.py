@@ -125,7 +125,7 @@ def deleted(place: Place) -> Step:
 
 
 def back(place: Place) -> Step:
-    """What was deleted is there again, as it was or changed."""
+    """Make again what was deleted, as it was or changed."""
 
     def step(app: Application) -> Write | None:
         kind, images = app.kind_of(place), app.past.get(place, [])
@@ -229,7 +229,7 @@ def spoilt(tie: Tie, place: Place) -> Step:
 
 
 def cured(tie: Tie, place: Place) -> Step:
-    """What stands where the map around a copy was goes, or is a map again."""
+    """Remove what stands where the map around a copy was, or make it a map again."""
 
     def step(app: Application) -> Write | None:
         item = app.items().get(place)
