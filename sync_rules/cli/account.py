@@ -86,10 +86,3 @@ def require_local(options: Mapping[str, Any], why: str = "it applies to a run on
     for name, value in options.items():
         if value:
             raise UserError(f"{name} cannot be given with --remote: {why}")
-
-
-def require_remote(options: Mapping[str, Any]) -> None:
-    """Raises UserError for the first option given that needs --remote."""
-    for name, value in options.items():
-        if value:
-            raise UserError(f"{name} needs --remote")

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, TextIO
 import typer
 
 from sync_rules.cli import options as opt
+from sync_rules.cli.dependencies import require_sense
 from sync_rules.model.errors import UserError
 
 RULES: Final = "rules_file"  # verbs call the argument so
@@ -45,6 +46,7 @@ def with_habits(verb: Callable[..., int]) -> Callable[..., int]:
 
     @wraps(verb)
     def called(context: typer.Context, **options: Any) -> int:
+        require_sense(context)
         given, document = options.pop(GIVEN, None), options.pop(DOCUMENT, False)
         if given is not None:
             _require_once(context, options[RULES], given)

@@ -53,7 +53,7 @@ class Limits:
     """First wait before a parked target is retried; doubles up to `settle_max_seconds`."""
 
     parked_max_looks: int = 12
-    """Retries of a parked target (about two and a half hours); then a change of what it lacked, or verify, finds it."""
+    """Retries of a parked target by each process that parked it (2.5 hours in all); then a change or verify helps."""
 
     fixes_per_target_max_writes: int = 600
     """Writes of the same value on one target in one window before it is parked, because something writes it back."""

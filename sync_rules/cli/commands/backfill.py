@@ -25,7 +25,7 @@ from sync_rules.adapters.files import locked
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import FileState, MemoryState, State, TableState, applied, save_applied
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
+from sync_rules.cli.account import Account, account_of, report_started, require_local, typed
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.show.console import make_console
@@ -130,12 +130,6 @@ def backfill(
     stop: Annotated[bool, typer.Option("--stop", help="With --remote: stop the backfill that is running.")] = False,
 ) -> int:
     """Apply the rules to items that already exist. Start the stream handler first."""
-    of_items: dict[str, object] = {"--where": where, "--from-export": from_export, "--changed": changed}
-    of_state: dict[str, object] = {"--resume": resume, "--restart": restart}
-    _require_sense("--resume", resume, {"--restart": restart})
-    _require_sense("--changed", changed, {"--rule": rule})
-    _require_sense("--key", key, of_items | of_state)
-    _require_sense("--forget", forget, of_items | of_state | {"--key": key, "--rule": rule, "--table": table})
     if remote:
         require_local({"--key": key, "--from-export": from_export, "--forget": forget})
         require_local({"--handler-since": handler_since})
@@ -144,7 +138,6 @@ def backfill(
             {"--state": state != opt.STATE, "--failures": failures != Files.failures}, "the stack has its own"
         )
         require_local({"--state-table": typed(context, "state_table")}, "the stack has its own")
-        _require_sense("--stop", stop, of_items | of_state | {"--rule": rule, "--table": table, "--detach": detach})
         account = account_of(stack_name, "BackfillMachineArn", endpoint_url, region)
         there = RemoteBackfill(account, rules_file, as_json=as_json)
         if stop:
@@ -154,7 +147,6 @@ def backfill(
         words = {"rules": "rule", **{word: word for word in asked if word not in ("rules", "resume", "restart")}}
         given = frozenset(word for word, parameter in words.items() if typed(context, parameter))
         return there.start(load_rules(rules_file), asked, given, detach=detach)
-    require_remote({"--detach": detach, "--stop": stop, "--stack": typed(context, "stack_name")})
     if (max_lag is None) != (function is None) or (max_lag is not None and not rate):
         raise UserError("--max-lag and --function must be given together, and need a --rate above 0")
     since = _since(handler_since, from_export)
@@ -194,13 +186,6 @@ def _code_of(run: BackfillRun, *, done: bool) -> int:
 
 
 # ---------------------------------------------------------------- options
-def _require_sense(option: str, given: object, others: Mapping[str, object]) -> None:
-    """Raises UserError for options that exclude each other."""
-    for name, value in others.items():
-        if given and value:
-            raise UserError(f"{option} and {name} cannot be given together")
-
-
 def _since(text: str | None, from_export: str | None) -> datetime | None:
     """Raises UserError for no time, and for one without an export."""
     if text is None:

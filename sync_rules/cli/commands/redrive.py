@@ -27,7 +27,7 @@ from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
+from sync_rules.cli.account import Account, account_of, report_started, require_local
 from sync_rules.cli.commands.failures import Places, titles_named
 from sync_rules.cli.show.console import make_console, say
 from sync_rules.jobs.account.protocol import as_here
@@ -46,7 +46,6 @@ VERB = "redrive"
 
 
 def redrive(
-    context: typer.Context,
     rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
     rule: opt.RuleNames = None,
@@ -89,7 +88,6 @@ def redrive(
         require_local({"--function": function, "--dry-run": dry_run, "--failures": failures != Files.failures})
         account = account_of(stack_name, "RedriveMachineArn", endpoint_url, region)
         return redrive_in_account(account, rules, only, detach=detach, as_json=as_json)
-    require_remote({"--detach": detach, "--stack": typed(context, "stack_name")})
     span = _span(stream, shard, first, last)
     given = Places([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
     elsewhere = bool(file or batches or queue or bucket)

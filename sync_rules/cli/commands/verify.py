@@ -27,7 +27,7 @@ from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_
 from sync_rules.audit.findings import Finding, Tally, select_rules, share_of
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
+from sync_rules.cli.account import Account, account_of, report_started, require_local
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen, waiting
 from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, page
@@ -119,14 +119,11 @@ def verify(
         result = verify_in_account(account, rules, asked | {"workers": workers or REMOTE_WORKERS}, detach=detach)
         kept = f"the failures queue ({account.failures_command()})"
         return 0 if result is None else _show_remote(result, rules, seed, kept, repair=repair, as_json=as_json)
-    require_remote({"--detach": detach, "--segments": segments, "--stack": typed(context, "stack_name")})
     workers = _at_most(workers or 1)
     _require_outputs(rules_file, from_report, failures, page_file, repair=repair)
     rules = load_rules(rules_file)
     only = select_rules(rules, rule or [])
     item = None if key is None else parse_key(key, table, rules)
-    if sum(given is not None for given in (key, from_report, sample)) > 1:
-        raise UserError("--key, --from and --sample exclude each other: give one of them")
     listed = None if from_report is None else open_report(from_report, rules)
     only = only if listed is None else only & listed.names
     if listed is not None and not only:

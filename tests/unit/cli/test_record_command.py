@@ -233,7 +233,7 @@ def test_record_command_redacts_with_a_salt_of_its_own(run, tmp_path):
         (["--out", "there.jsonl", "--append"], "expected a recording to append to"),
         (["--out", "there.jsonl", "--append", "--redact"], "needs the --salt"),
         (["--out", "new.jsonl", "--redact", "--salt", "x"], "expected 16 characters or more, found 1"),
-        (["--out", "new.jsonl", "--keep-shape"], "add --redact"),
+        (["--out", "new.jsonl", "--keep-shape"], "give --redact too"),
         (["--out", "r.jsonl", "--table", "shops"], "Did you mean 'shop'"),
         (["--out", "no/r.jsonl"], "expected a file that can be written"),
     ],

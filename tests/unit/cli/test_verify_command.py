@@ -171,8 +171,8 @@ def test_verify_of_one_key(command):
         (["--sample", "101"], ["sample"]),
         (["--seed", "1"], ["--sample"]),
         (["--workers", "0"], ["workers"]),
-        (["--sample", "5", "--from", "r.jsonl"], ["give one of them"]),
-        (["--key", '{"author_id": "a1"}', "--sample", "5"], ["give one of them"]),
+        (["--sample", "5", "--from", "r.jsonl"], ["cannot be given together"]),
+        (["--key", '{"author_id": "a1"}', "--sample", "5"], ["cannot be given together"]),
         (["--from", "nowhere.jsonl"], ["nowhere.jsonl", "No such file"]),
     ],
 )
