@@ -55,6 +55,7 @@ ONLY_IN = {
     "aws_lambda_powertools": {"functions", "adapters.functions"},
     "pytest": {"lab.pytest_plugin", "lab.pytest_scenarios"},
     "pygraphviz": {"cli.show.picture"},
+    "ministack": {"lab.engine_process"},
 }
 
 

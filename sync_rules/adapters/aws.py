@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
@@ -66,6 +66,7 @@ FIRST_MAX_SECONDS: Final = 5
 # model also refuses some shard ids as too short.
 UNVALIDATED: Final = frozenset({"dynamodb", "dynamodbstreams"})
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+STATEMENTS: Final = "x-sync-rules-statements"  # a header of the embedded engine's answers
 OTHER_THROTTLE: Final = "Other"  # DynamoDB gave no reason, or one that is not known here
 NO_CREDENTIALS: Final = "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
 
@@ -144,6 +145,11 @@ def is_aws(client: Any) -> bool:
     return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
 
 
+def records_statements(client: Any) -> bool:
+    """Tell whether a PartiQL statement leaves a stream record: on AWS, and on an emulator that said so in an answer."""
+    return is_aws(client) or client.meta.endpoint_url in _recording
+
+
 def embed(endpoint_url: str) -> None:
     """Make clients of this endpoint, an engine that this process started for itself, independent of the user's
     configuration: neither its Region nor a profile that asks for a login is of use there.
@@ -152,6 +158,7 @@ def embed(endpoint_url: str) -> None:
 
 
 _embedded: set[str] = set()
+_recording: set[str] = set()  # endpoints of emulators whose answers said STATEMENTS
 
 
 @cache
@@ -219,7 +226,13 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     require_answers(client, service)
     if service == "dynamodb":
         use_json(client)
+        client.meta.events.register_last("after-call.dynamodb", partial(_note_statements, client.meta.endpoint_url))
     return client
+
+
+def _note_statements(endpoint_url: str, http_response: Any, **_: Any) -> None:
+    if STATEMENTS in http_response.headers:
+        _recording.add(endpoint_url)
 
 
 # ---------------------------------------------------------------- errors

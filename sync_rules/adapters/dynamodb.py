@@ -53,7 +53,8 @@ class DynamoStore:
 
     `remaining_seconds` returns how long retries may still wait; `workers` is the number of parallel writing requests;
     `on_throttle` is called with the kind of each throttle. `write_mode` "batch" lets updates share a request. Without
-    it the variable SYNC_RULES_WRITES decides, else "batch" on AWS alone: many emulators have another PartiQL.
+    it the variable SYNC_RULES_WRITES decides, else "batch" on AWS, and on the embedded engine once it has answered:
+    many emulators have another PartiQL.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class DynamoStore:
         self._client = client
         self._tables = tables
         self._retrying = aws.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
-        mode = write_mode or mode_given() or ("batch" if aws.is_aws(client) else "update")
+        mode = write_mode or mode_given() or ("batch" if aws.records_statements(client) else "update")
         rounds = aws.retrying(remaining_seconds, None, sleep, on_throttle=on_throttle)
         self._writer = Writer(
             client, tables, self._retrying, workers, mode=mode, rounds=rounds, fruitless_max=attempts_max

@@ -61,11 +61,24 @@ def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retryi
             problems.append(Problem(table.physical_name, f"it does not exist at {where}", cure))
             continue
         problems += _key_problems(table, description)
-        problems += _index_problems(rules, table, description)
+        problems += _index_problems(table, description, _listing(rules, table))
         if streams:
             problems += _stream_problems(table, description)
             arns += [description["LatestStreamArn"]] if "LatestStreamArn" in description else []
     return Survey(tuple(problems), tuple(arns))
+
+
+def differences(rules: Rules, table: Table, description: Mapping[str, Any]) -> tuple[Problem, ...]:
+    """The differences between a table as described and the rules file: its key, all its indexes, its stream."""
+    uses = {index.name: "the rules file declares" for index in table.indexes} | _listing(rules, table)
+    streams = _stream_problems(table, description) if table in rules.streamed_tables else ()
+    return (*_key_problems(table, description), *_index_problems(table, description, uses), *streams)
+
+
+def _listing(rules: Rules, table: Table) -> dict[str, str]:
+    """The indexes of a table that rules list by, and which rule does."""
+    finding = (r for r in rules.rules.values() if r.listed.table == table and r.find and r.find.index)
+    return {r.find.index: f"rule {r.title} lists by" for r in finding if r.find and r.find.index}
 
 
 def _account(descriptions: Iterable[Mapping[str, Any] | None]) -> str:
@@ -129,16 +142,13 @@ def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Prob
         )
 
 
-def _index_problems(rules: Rules, table: Table, description: Mapping[str, Any]) -> Iterator[Problem]:
+def _index_problems(table: Table, description: Mapping[str, Any], uses: Mapping[str, str]) -> Iterator[Problem]:
     found = {index["IndexName"]: index for index in description.get("GlobalSecondaryIndexes", [])}
-    finding = {
-        r.find.index: r.title for r in rules.rules.values() if r.listed.table == table and r.find and r.find.index
-    }
-    for name, rule in finding.items():
+    for name, use in uses.items():
         index = table.index(name)
         expected = _expected(index.partition, index.sort)
         if name not in found:
-            missing = f"it has no index {name}, which rule {rule} lists by"
+            missing = f"it has no index {name}, which {use}"
             yield Problem(table.physical_name, missing, f"Create the index with {expected}")
         elif (schema := _schema(found[name]["KeySchema"], description)) != expected:
             yield Problem(

@@ -72,6 +72,16 @@ VERB_CODES: Final[Mapping[str, VerbCodes]] = {
         "something is, because --apply was not given or an item changed meanwhile",
         interrupted="and the last line says how many leftovers were removed",
     ),
+    "emulator": VerbCodes(
+        "stopped by Ctrl-C or SIGTERM",
+        mistake="the port is taken, or the engine is not installed or did not start",
+        stopped=ExitCode.WELL,
+    ),
+    "tables": VerbCodes(
+        "each table is as the rules need it, or was created, or would be with --dry-run",
+        "a table that exists differs from the rules",
+        mistake="a table may not be described or created, or AWS was meant and not confirmed",
+    ),
     "run": VerbCodes(
         "stopped by Ctrl-C or SIGTERM, or everything was read with --once",
         mistake="a table, index, stream or bucket is missing, or the checkpoint is of other tables or in use",

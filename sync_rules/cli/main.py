@@ -35,6 +35,8 @@ VERBS: dict[str, str] = {
     "verify": "Compare every copy with its source; --repair corrects drift.",
     "explain": "Explain an item's values or copies, or what a record triggers.",
     "prune": "Find what deleted rules left in the tables; --apply removes it.",
+    "emulator": "Run a DynamoDB engine on this machine, in memory, until stopped.",
+    "tables": "Create the tables of the rules file, on an emulator or on AWS.",
     "run": "Consume the tables' streams and keep copies correct.",
     "failures": "Show recorded failures by rule and reason, with count and time.",
     "redrive": "Retry failed work; safe at any later time.",

@@ -1,19 +1,21 @@
-"""The tables of the rules as CreateTable parameters, and their creation.
+"""The tables of the rules as CreateTable parameters, their comparison with those that exist, and their creation.
 
-Tables have on-demand capacity, and those of sources and targets a stream with both images.
+Tables have on-demand capacity, and those of sources and targets a stream with both images. A table that exists is
+described and never changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random_exponential
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.preflight import IMAGES, describe
+from sync_rules.adapters.preflight import IMAGES, Problem, describe, differences
 from sync_rules.model.entities import Index, KeyAttribute, Table
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 ACTIVE_MAX_SECONDS: Final = 300.0
 WAIT_MAX_SECONDS: Final = 2.0
+CALLS_KEY: Final = KeyAttribute("id", "S")  # of the table that remembers calls
+CALLS_TTL: Final = "expiration"
 PROJECTIONS: Final = {"all": "ALL", "keys": "KEYS_ONLY"}
 
 
@@ -60,20 +64,101 @@ def _schema(partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> 
     ]
 
 
+# ---------------------------------------------------------------- beside those that exist
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A table that is needed beside its namesake in DynamoDB: `exists` says if there is one, `problems` how it differs.
+    `ttl`: its attribute of Time to Live, if it needs one.
+    """
+
+    table: Table
+    parameters: Mapping[str, Any]
+    exists: bool
+    problems: tuple[Problem, ...] = ()
+    ttl: str | None = None
+
+
+def compare(client: DynamoDBClient, rules: Rules, calls_table: str | None = None) -> tuple[Compared, ...]:
+    """Describe every table of the rules in their order, and the table that remembers calls.
+
+    Raises:
+        UserError: when the table of calls is a table of the rules.
+        StoreError: when a table cannot be described.
+    """
+    retrying = aws.retrying(first=True)
+    compared: list[Compared] = []
+    for table, parameters in zip(rules.tables.values(), all_parameters(rules), strict=True):
+        found = describe(client, table, retrying)
+        problems = _elsewhere(table) if found is None else differences(rules, table, found)
+        compared.append(Compared(table, parameters, found is not None, problems))
+    if calls_table:
+        compared.append(_compare_calls(client, rules, calls_table, retrying))
+    return tuple(compared)
+
+
+def _compare_calls(client: DynamoDBClient, rules: Rules, name: str, retrying: Retrying) -> Compared:
+    table = Table("calls", name, CALLS_KEY)
+    if table.address.name in rules.by_physical_name:
+        raise UserError(f"table {name} is a table of the rules: name another one with --calls-table")
+    found = describe(client, table, retrying)
+    problems: tuple[Problem, ...] = () if found is not None else _elsewhere(table)
+    if found is not None:
+        asked: Any = client.describe_time_to_live
+        where = f"DescribeTimeToLive of {name}"
+        ttl = aws.ask(retrying, where, asked, TableName=name).get("TimeToLiveDescription") or {}
+        expires = ttl.get("AttributeName") == CALLS_TTL and ttl.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
+        off = Problem(name, f"its Time to Live is not on {CALLS_TTL}", "Enable it, or remembered calls stay for ever")
+        problems = (*differences(rules, table, found), *(() if expires else (off,)))
+    return Compared(table, table_parameters(table, stream=False), found is not None, problems, CALLS_TTL)
+
+
+def _elsewhere(table: Table) -> tuple[Problem, ...]:
+    """The problem of a missing table that is named by its ARN: it may be of another account or Region."""
+    if not table.physical_name.startswith("arn:"):
+        return ()
+    found = "it does not exist, and is named by its ARN, which may be of another account or Region"
+    return (Problem(table.physical_name, found, "Create it there, or name it without the ARN"),)
+
+
+# ---------------------------------------------------------------- created
+def create_missing(client: DynamoDBClient, compared: Iterable[Compared]) -> tuple[Compared, ...]:
+    """Create the tables that do not exist, and wait until they are active; returns them. The others are left alone.
+
+    Raises:
+        StoreError: when a table cannot be created or is not active in time. Earlier ones stay.
+    """
+    missing = tuple(one for one in compared if not one.exists and not one.problems)
+    for one in missing:
+        _create(client, one.parameters)
+    for one in missing:
+        _wait_until_active(client, one.table, ACTIVE_MAX_SECONDS)
+        if one.ttl is not None:
+            specification = {"Enabled": True, "AttributeName": one.ttl}
+            name, call = one.table.physical_name, client.update_time_to_live
+            where = f"UpdateTimeToLive of {name}"
+            aws.ask(aws.retrying(), where, call, TableName=name, TimeToLiveSpecification=specification)
+    return missing
+
+
+def _create(client: DynamoDBClient, parameters: Mapping[str, Any]) -> None:
+    aws.ask(aws.retrying(), f"CreateTable of {parameters['TableName']}", client.create_table, **parameters)
+
+
 def create_tables(client: DynamoDBClient, rules: Rules, *, active_max_seconds: float = ACTIVE_MAX_SECONDS) -> None:
     """Create every table of the rules and wait until each is active.
 
     Raises:
         StoreError: when a table cannot be created (ResourceInUseException: it exists) or is not active in time.
     """
-    retrying = aws.retrying()
     for parameters in all_parameters(rules):
-        aws.ask(retrying, f"CreateTable of {parameters['TableName']}", client.create_table, **parameters)
+        _create(client, parameters)
     for table in rules.tables.values():
-        _wait_until_active(client, table, retrying, active_max_seconds)
+        _wait_until_active(client, table, active_max_seconds)
 
 
-def _wait_until_active(client: DynamoDBClient, table: Table, retrying: Retrying, max_seconds: float) -> None:
+def _wait_until_active(client: DynamoDBClient, table: Table, max_seconds: float) -> None:
+    retrying = aws.retrying()
+
     def active() -> bool:
         description = describe(client, table, retrying)
         if description is None:

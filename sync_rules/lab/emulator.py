@@ -6,8 +6,10 @@ dies with its parent however the parent ends: it watches its standard input, and
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -31,18 +33,12 @@ HEALTH_TIMEOUT_SECONDS: Final = 5.0
 OUTPUT_SHOWN_CHARACTERS: Final = 2000
 HEALTH_PATH: Final = "/_ministack/health"
 INHERITED: Final = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "SYSTEMROOT", "VIRTUAL_ENV")
-WATCH_AND_RUN: Final = """
-import os, shutil, sys, threading
-
-def end_with_parent():
-    sys.stdin.buffer.read()
-    shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
-    os._exit(0)
-
-threading.Thread(target=end_with_parent, daemon=True).start()
-from ministack.app import main
-main()
-"""
+PORT_CURE: Final = "Give another one with --port, or --port 0 for any that is free"
+PORT_PROBLEMS: Final = {
+    errno.EADDRINUSE: f"another program listens there. {PORT_CURE}",
+    errno.EACCES: f"ports below 1024 need special rights. {PORT_CURE}",
+}
+ENGINE: Final = ("-P", str(Path(__file__).with_name("engine_process.py")))  # -P: the modules beside it are not its own
 
 
 @dataclass(frozen=True)
@@ -62,22 +58,44 @@ class Server:
         return self.directory / "output"
 
 
+@dataclass(frozen=True)
+class Engine:
+    """A running server: its endpoint URL, and its process."""
+
+    url: str
+    server: Server
+    process: subprocess.Popen[bytes]
+
+    def require(self) -> None:
+        """Check that it still runs. Raises UserError with its output when it has ended by itself."""
+        if self.process.poll() is not None:
+            said = _tail(self.server.output)
+            raise UserError(f"{self.server.name} ended by itself, with exit code {self.process.returncode}.{said}")
+
+
 @contextmanager
 def ministack(start_max_seconds: float = START_MAX_SECONDS) -> Iterator[str]:
-    """Run the embedded engine and yield its endpoint URL.
+    """Run the embedded engine on a free port and yield its endpoint URL. Raises UserError like `embedded`."""
+    with embedded(start_max_seconds=start_max_seconds) as engine:
+        yield engine.url
+
+
+@contextmanager
+def embedded(port: int = 0, *, start_max_seconds: float = START_MAX_SECONDS) -> Iterator[Engine]:
+    """Run the embedded engine on a port; 0: any that is free.
 
     Raises:
-        UserError: when it is not installed or does not start, with its output.
+        UserError: when it is not installed, the port is taken, or it does not start, with its output.
     """
     if importlib.util.find_spec("ministack") is None:
         raise UserError("the embedded engine is not installed: run pip install 'sync-rules[demo]'")
-    command = [sys.executable, "-c", WATCH_AND_RUN]
+    command = [sys.executable, *ENGINE]
     with tempfile.TemporaryDirectory(prefix="sync-rules-engine-", ignore_cleanup_errors=True) as directory:
-        port = free_port()
+        port = free_port(port)
         environment = _environment(port, directory)
         server = Server("the embedded engine", command, port, HEALTH_PATH, Path(directory), environment)
-        with running(server, start_max_seconds) as url:
-            yield url
+        with _serving(server, start_max_seconds) as engine:
+            yield engine
 
 
 def _environment(port: int, directory: str) -> dict[str, str]:
@@ -104,6 +122,12 @@ def running(server: Server, start_max_seconds: float = START_MAX_SECONDS) -> Ite
     Raises:
         UserError: when it ends or stays silent instead.
     """
+    with _serving(server, start_max_seconds) as engine:
+        yield engine.url
+
+
+@contextmanager
+def _serving(server: Server, start_max_seconds: float) -> Iterator[Engine]:
     with server.output.open("wb") as sink:
         process = subprocess.Popen(  # noqa: S603 -- a fixed command, no shell
             server.command,
@@ -116,7 +140,7 @@ def running(server: Server, start_max_seconds: float = START_MAX_SECONDS) -> Ite
         )
     try:
         _wait_until_healthy(server, process, start_max_seconds)
-        yield f"http://{LOOPBACK}:{server.port}"
+        yield Engine(f"http://{LOOPBACK}:{server.port}", server, process)
     finally:
         _stop(process)
 
@@ -127,7 +151,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(STOP_MAX_SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # the group is its own: it, and the programs that it started
         process.wait()
 
 
@@ -164,10 +188,19 @@ def answers(port: int, path: str) -> bool:
         connection.close()
 
 
-def free_port() -> int:
-    """A port on which nobody listens at this moment."""
-    with socket.create_server((LOOPBACK, 0)) as server:
-        port: int = server.getsockname()[1]
+def free_port(wanted: int = 0) -> int:
+    """A port on which nobody listens at this moment: the wanted one, or any for 0.
+
+    Raises:
+        UserError: when the wanted one cannot be used.
+    """
+    try:
+        with socket.create_server((LOOPBACK, wanted)) as server:
+            port: int = server.getsockname()[1]
+    except OSError as error:
+        raise UserError(
+            f"port {wanted} cannot be used: {PORT_PROBLEMS.get(error.errno or 0, error.strerror)}"
+        ) from error
     return port
 
 

@@ -1117,7 +1117,6 @@ def test_transaction_has_up_to_100_actions(bench: Make, actions, status):
 
 
 # ---------------------------------------------------------------- stream records
-@pytest.mark.needs("records_of_statements")
 def test_records_carry_both_images(bench: Make):
     """Insert, update and delete each leave one record, in order; a refused write leaves none."""
     b = bench(THINGS)
@@ -1190,7 +1189,6 @@ def test_records_of_elements_sums_and_puts(bench: Make):
     assert [old is None for old, _ in seen] == [True] + [False] * 5
 
 
-@pytest.mark.needs("records_of_statements")
 @pytest.mark.needs("silent_set_reorder")
 def test_records_of_a_set_in_another_order(bench: Make):
     """None: a set has no order."""

@@ -109,9 +109,7 @@ def ministack(directory: Path) -> Iterator[str]:
     inherited = emulator._environment(port, str(directory))
     alone = {name: value for name, value in inherited.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     alone |= {"SFN_WAIT_SCALE": "0", "AWS_EC2_METADATA_DISABLED": "true"}
-    server = emulator.Server(
-        "ministack", [str(python), "-c", emulator.WATCH_AND_RUN], port, emulator.HEALTH_PATH, directory, alone
-    )
+    server = emulator.Server("ministack", [str(python), *emulator.ENGINE], port, emulator.HEALTH_PATH, directory, alone)
     with emulator.running(server) as url:
         yield url
 

@@ -323,9 +323,11 @@ def test_docs_broken_rules_fail_as_shown(block):
 
 
 # ---------------------------------------------------------------- commands
+FOLLOWED = "docs/desk.md"  # as a whole, in tests/docs/test_desk.py
 COMMANDS = [
     (block, line.split("  #")[0].split("   ")[0].strip())
     for block in blocks_of("sh")
+    if block.page != FOLLOWED
     for line in block.body.splitlines()
     if line.strip() and not line.startswith("#")
 ]
@@ -380,7 +382,7 @@ OF_NEW_KIND = {  # files that the page for developers tells them to make
 def test_docs_mention_only_options_that_exist():
     """Every --option is one of ours, of pip or SAM in a command above, or of the AWS CLI in its own lines."""
     ours = "\n".join(help_text(*verb) for verb in [(), *((verb,) for verb in main.VERBS)])
-    known = set(re.findall(r"--[a-z][a-z-]*", ours)) | {"--target", "--guided", "--use-container"}
+    known = set(re.findall(r"--[a-z][a-z-]*", ours)) | {"--target", "--guided", "--use-container", "--rm"}
     known |= {f"--sync-rules{option}" for option in ("", "-variant", "-seed")}  # of pytest, by our plugin
     text = re.sub(r"^aws (?:.*\\\n)*.*$", "", "\n".join(USERS.values()), flags=re.MULTILINE)
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) <= known

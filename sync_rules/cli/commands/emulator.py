@@ -1,0 +1,64 @@
+"""`sync-rules emulator`: run a DynamoDB engine on this machine until stopped; nothing that it holds is kept.
+
+It listens on the loopback interface only, and needs no account and no docker. With `--rules` it also creates the tables
+of a rules file. Ctrl-C or SIGTERM stops it, with everything that it started.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from sync_rules.adapters import aws
+from sync_rules.cli import options as opt
+from sync_rules.cli.show.tables import lines
+from sync_rules.cli.signals import stop_signals
+from sync_rules.deploy.tables import compare, create_missing
+from sync_rules.lab.emulator import embedded
+from sync_rules.language.load import load_rules
+
+PORT: Final = 8000  # as DynamoDB Local's
+LOOK_EVERY_SECONDS: Final = 0.2
+
+
+def emulator(
+    *,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")] = PORT,
+    rules_file: Annotated[
+        Path | None, typer.Option("--rules", metavar="FILE", help="Create the tables of this rules file at once.")
+    ] = None,
+    calls_table: opt.CallsTable = None,
+) -> int:
+    """Run a DynamoDB engine on this machine, in memory, until stopped."""
+    rules = None if rules_file is None else load_rules(rules_file)
+    with embedded(port) as engine, stop_signals() as stopping:
+        _say(f"DynamoDB with streams, in memory, at {engine.url} (also SQS and S3). Nothing is kept when it stops.")
+        if rules is not None:
+            client = aws.dynamodb(engine.url)
+            compared = compare(client, rules, calls_table)
+            created = create_missing(client, compared)
+            for one in compared:
+                for text in lines(one, created):
+                    _say(text)
+        _say(f"Next, in another terminal:\n  {_next(rules_file, engine.url)}\nCtrl-C stops it.")
+        while not stopping():
+            engine.require()
+            time.sleep(LOOK_EVERY_SECONDS)
+    _say("stopped")
+    return 0
+
+
+def _next(rules_file: Path | None, url: str) -> str:
+    """The command that a user needs next."""
+    if rules_file is None:
+        return f"sync-rules tables create --endpoint-url {url}"
+    named = "" if rules_file == opt.RULES_FILE else f" {shlex.quote(str(rules_file))}"
+    return f"sync-rules run{named} --endpoint-url {url}"
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # it stays open, and whoever waits for the line reads a pipe

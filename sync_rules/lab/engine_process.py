@@ -1,0 +1,123 @@
+"""The process of the embedded engine: ministack, with two things added to its DynamoDB. It is run as a file.
+
+Statements leave stream records, as in DynamoDB, so that updates can be sent 25 to a request; and what was parsed once
+is remembered: ministack parses a key condition again for each item of a partition, for each page of a Query.
+Each answer of DynamoDB then says STATEMENTS. Where ministack is another version than the one that this was written
+for, nothing is added and nothing is said.
+
+Invariant: it ends with its parent, whose end closes its standard input, and takes its own children and its directory
+with it. It imports nothing of this package, which the engine's environment may not have.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from importlib.metadata import version
+from typing import Any, Final
+
+WRITTEN_FOR: Final = "1.5.33"
+STATEMENTS: Final = "x-sync-rules-statements"  # as `adapters.aws` reads it
+REMEMBERED_MAX: Final = 4_096  # texts of expressions and statements
+
+Change = tuple[str, Any, Any]
+
+
+def end_with_parent() -> None:
+    """Wait until the parent closes the standard input, or ends; then end everything at once."""
+    sys.stdin.buffer.read()
+    shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
+    if os.getpgrp() == os.getpid():  # a group of its own, with the programs that the engine started
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)
+
+
+def remember(module: Any, name: str) -> None:
+    """Replace a function of text alone by one that remembers its answers; a list is given as a copy."""
+    known = lru_cache(REMEMBERED_MAX)(getattr(module, name))
+
+    def answer(*words: str) -> Any:
+        found = known(*words)
+        return found.copy() if isinstance(found, list) else found
+
+    setattr(module, name, answer)
+
+
+class Records:
+    """Makes the stream records of PartiQL statements, once all of a request has succeeded."""
+
+    def __init__(self, dynamodb: Any) -> None:
+        self._emit = dynamodb._emit_stream_event  # noqa: SLF001 - no public way
+        self._changes: list[Change] | None = None  # of the statement at work
+        dynamodb._set_item = self._noting(dynamodb._set_item)  # noqa: SLF001
+        dynamodb._remove_item = self._noting(dynamodb._remove_item)  # noqa: SLF001
+        dynamodb._execute_statement = self._recording(dynamodb._execute_statement)  # noqa: SLF001
+        dynamodb._execute_transaction = self._recording(dynamodb._execute_transaction)  # noqa: SLF001
+
+    def _noting(self, write: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(write)
+        def noted(table: Any, partition: Any, sort: Any, *item: Any) -> Any:
+            before = write(table, partition, sort, *item)
+            if self._changes is not None:
+                self._changes.append((table["TableName"], before, item[0] if item else None))
+            return before
+
+        return noted
+
+    def _recording(self, execute: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(execute)
+        def recorded(data: Any) -> Any:
+            changes: list[Change] = []
+            self._changes = changes
+            try:
+                answer = execute(data)
+            finally:
+                self._changes = None
+            if answer[0] == 200:  # noqa: PLR2004 - OK
+                for table, before, after in changes:
+                    self._record(table, before, after)
+            return answer
+
+        return recorded
+
+    def _record(self, table: str, before: Any, after: Any) -> None:
+        if before is not None or after is not None:
+            event = "INSERT" if before is None else "REMOVE" if after is None else "MODIFY"
+            self._emit(table, event, before, after)
+
+
+def improve() -> None:
+    """Add what this process adds to ministack's DynamoDB."""
+    from ministack.services import _dynamodb_keywords, dynamodb  # noqa: PLC0415 - once it is known that it is there
+
+    remember(dynamodb, "_tokenize")
+    remember(dynamodb, "_condition_syntax_error")
+    remember(_dynamodb_keywords, "_tokenize")
+    Records(dynamodb)
+    handle = dynamodb.handle_request
+
+    @wraps(handle)
+    async def told(*request: Any) -> Any:
+        status, headers, body = await handle(*request)
+        return status, {**headers, STATEMENTS: "recorded"}, body
+
+    dynamodb.handle_request = told
+
+
+def main() -> None:
+    """Serve until the parent ends."""
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    if version("ministack") == WRITTEN_FOR:
+        improve()
+    from ministack.app import main as serve  # noqa: PLC0415 - it reads the environment when imported
+
+    serve()
+
+
+if __name__ == "__main__":
+    main()
