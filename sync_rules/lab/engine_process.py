@@ -1,9 +1,9 @@
 """The process of the embedded engine: ministack, with two things added to its DynamoDB. It is run as a file.
 
-Statements leave stream records, as in DynamoDB, so that updates can be sent 25 to a request; and what was parsed once
-is remembered: ministack parses a key condition again for each item of a partition, for each page of a Query.
-Each answer of DynamoDB then says STATEMENTS. Where ministack is another version than the one that this was written
-for, nothing is added and nothing is said.
+PartiQL statements leave stream records and are held to the types of index keys, as in DynamoDB, so that updates can be
+sent 25 to a request. And what was parsed once is remembered: ministack parses a key condition again for each item of a
+partition, for each page of a Query. Each answer of DynamoDB then says STATEMENTS. To another version of ministack than
+the one that this was written for, nothing is added, and it says nothing.
 
 Invariant: it ends with its parent, whose end closes its standard input, and takes its own children and its directory
 with it. It imports nothing of this package, which the engine's environment may not have.
@@ -25,7 +25,7 @@ WRITTEN_FOR: Final = "1.5.33"
 STATEMENTS: Final = "x-sync-rules-statements"  # as `adapters.aws` reads it
 REMEMBERED_MAX: Final = 4_096  # texts of expressions and statements
 
-Change = tuple[str, Any, Any]
+Change = tuple[Any, Any, Any, Any, Any]  # table, values of its key, item before and after
 
 
 def end_with_parent() -> None:
@@ -48,14 +48,31 @@ def remember(module: Any, name: str) -> None:
     setattr(module, name, answer)
 
 
-class Records:
-    """Makes the stream records of PartiQL statements, once all of a request has succeeded."""
+def parse_once(dynamodb: Any) -> None:
+    """Parse each statement of a batch once: ministack does it to check the batch, and again to run the statement."""
+    parse = dynamodb._parse_partiql  # noqa: SLF001 - no public way
+    last: tuple[Any, Any, Any] = (None, None, None)
+
+    def parsed(statement: Any, parameters: Any) -> Any:
+        nonlocal last
+        if last[0] is not statement or last[1] is not parameters:
+            last = (statement, parameters, parse(statement, parameters))
+        return last[2]
+
+    dynamodb._parse_partiql = parsed  # noqa: SLF001
+
+
+class Statements:
+    """Lets statements check index keys, and makes their stream records once all of a request has succeeded."""
 
     def __init__(self, dynamodb: Any) -> None:
-        self._emit = dynamodb._emit_stream_event  # noqa: SLF001 - no public way
+        self._emit = dynamodb._emit_stream_event  # noqa: SLF001
+        self._refusal = dynamodb._validate_index_key_values  # noqa: SLF001
+        self._set = dynamodb._set_item  # noqa: SLF001
+        self._remove = dynamodb._remove_item  # noqa: SLF001
         self._changes: list[Change] | None = None  # of the statement at work
-        dynamodb._set_item = self._noting(dynamodb._set_item)  # noqa: SLF001
-        dynamodb._remove_item = self._noting(dynamodb._remove_item)  # noqa: SLF001
+        dynamodb._set_item = self._noting(self._set)  # noqa: SLF001
+        dynamodb._remove_item = self._noting(self._remove)  # noqa: SLF001
         dynamodb._execute_statement = self._recording(dynamodb._execute_statement)  # noqa: SLF001
         dynamodb._execute_transaction = self._recording(dynamodb._execute_transaction)  # noqa: SLF001
 
@@ -64,7 +81,7 @@ class Records:
         def noted(table: Any, partition: Any, sort: Any, *item: Any) -> Any:
             before = write(table, partition, sort, *item)
             if self._changes is not None:
-                self._changes.append((table["TableName"], before, item[0] if item else None))
+                self._changes.append((table, partition, sort, before, item[0] if item else None))
             return before
 
         return noted
@@ -78,17 +95,33 @@ class Records:
                 answer = execute(data)
             finally:
                 self._changes = None
-            if answer[0] == 200:  # noqa: PLR2004 - OK
-                for table, before, after in changes:
-                    self._record(table, before, after)
-            return answer
+            if answer[0] != 200:  # noqa: PLR2004 - OK
+                return answer
+            refusal = self._undone(changes)
+            if refusal is None:
+                for change in changes:
+                    self._record(change)
+            return refusal or answer
 
         return recorded
 
-    def _record(self, table: str, before: Any, after: Any) -> None:
+    def _undone(self, changes: list[Change]) -> Any:
+        """The refusal of changes of which one has an index key that cannot be, once they are undone; else None."""
+        refusals = (self._refusal(table, after, update_expr=True) for table, *_, after in changes if after is not None)
+        refusal = next(filter(None, refusals), None)
+        if refusal is not None:
+            for table, partition, sort, before, _ in reversed(changes):
+                if before is None:
+                    self._remove(table, partition, sort)
+                else:
+                    self._set(table, partition, sort, before)
+        return refusal
+
+    def _record(self, change: Change) -> None:
+        table, _, _, before, after = change
         if before is not None or after is not None:
             event = "INSERT" if before is None else "REMOVE" if after is None else "MODIFY"
-            self._emit(table, event, before, after)
+            self._emit(table["TableName"], event, before, after)
 
 
 def improve() -> None:
@@ -98,7 +131,8 @@ def improve() -> None:
     remember(dynamodb, "_tokenize")
     remember(dynamodb, "_condition_syntax_error")
     remember(_dynamodb_keywords, "_tokenize")
-    Records(dynamodb)
+    parse_once(dynamodb)
+    Statements(dynamodb)
     handle = dynamodb.handle_request
 
     @wraps(handle)

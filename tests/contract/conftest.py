@@ -38,7 +38,6 @@ WRITE_GAPS: dict[str, frozenset[str]] = {
 STATEMENT_GAPS: dict[str, frozenset[str]] = {
     "element_twice_in_statement": frozenset({"ministack-batch"}),
     "empty_set_in_statement": frozenset({"ministack-batch"}),
-    "index_key_in_statement": frozenset({"ministack-batch"}),
     "key_in_statement": frozenset({"dynoxide-batch", "ministack-batch"}),
     "overlapping_paths_in_statement": frozenset({"dynoxide-batch"}),
     "parent_in_statement": frozenset({"dynoxide-batch"}),  # makes the map that is missing

@@ -134,3 +134,12 @@ def test_emulator_of_a_rules_file_with_mistakes_does_not_start(tmp_path, capsys)
     (tmp_path / "rules.yaml").write_text("tables: {}")
     assert main.main(["emulator", "--rules", str(tmp_path / "rules.yaml")]) == 2
     assert "rules.yaml" in capsys.readouterr().err
+
+
+def test_emulator_benchmark_measures_both_ways_of_writing():
+    """A line for the first copies and for a rename, of updates together and alone; every copy was checked."""
+    pytest.importorskip("ministack")
+    command = [sys.executable, "-m", "benchmarks.emulator", "--copies", "30"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    rows = [line.split()[:2] for line in done.stdout.splitlines()[1:]]
+    assert rows == [[writes, what] for writes in ("batch", "update") for what in ("first", "rename")]
