@@ -226,6 +226,7 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     require_answers(client, service)
     if service == "dynamodb":
         use_json(client)
+    if service == "dynamodb" and endpoint_url is not None:
         client.meta.events.register_last("after-call.dynamodb", partial(_note_statements, client.meta.endpoint_url))
     return client
 
