@@ -52,6 +52,7 @@ class VerbCodes:
 
 
 VERB_CODES: Final[Mapping[str, VerbCodes]] = {
+    "init": VerbCodes("it was written", mistake="files of these names exist, and nothing was written"),
     "check": VerbCodes("no errors; warnings do not count", "errors, or warnings with --strict-warnings"),
     "graph": VerbCodes(
         "it was written", mistake="errors in the rules file, or Graphviz, which draws the SVG, is missing"
@@ -99,7 +100,10 @@ VERB_CODES: Final[Mapping[str, VerbCodes]] = {
         "one does not, also when Ctrl-C ended the reduction",
         "a file is invalid, and nothing was replayed",
     ),
-    "infra": VerbCodes("it was written, or nothing differs", "--check found a block that differs"),
+    "infra": VerbCodes(
+        "it was written, or nothing differs",
+        "--check found a difference, or an upgrade left lines that you had changed",
+    ),
     "selftest": VerbCodes(
         "every tested fact holds, or --clean left nothing",
         "a fact does not hold, or could not be tested",

@@ -25,6 +25,7 @@ from sync_rules.model.errors import SyncRulesError
 
 # `commands/<verb>.py` has a function of the verb's name, which takes its options and gives the exit code.
 VERBS: dict[str, str] = {
+    "init": "Begin a project of your own: rules, a scenario, template, CI.",
     "check": "Check a rules file: every problem with its reason and its cure.",
     "graph": "Draw which attributes are derived from which.",
     "schema": "Write the JSON Schema of rules files, for editors.",

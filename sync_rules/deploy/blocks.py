@@ -84,6 +84,8 @@ def differences(old: str, new: str, file: str) -> Iterator[tuple[str, str]]:
     """The blocks that differ between two versions of a file, line endings aside, each with a unified diff."""
     before, after = blocks_in(old, file), blocks_in(new, file)
     for name, place in before.items():
+        if name not in after:
+            continue  # of a version whose template has no such block
         was, now = old[place.start : place.end], new[after[name].start : after[name].end]
         was_lines, now_lines = was.splitlines(), now.splitlines()
         if was_lines != now_lines:

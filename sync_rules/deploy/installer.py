@@ -34,7 +34,17 @@ def command(locked: Path, directory: Path, python: str, platform: str) -> list[s
     if not find_spec("pip"):
         raise UserError(f"{sys.executable} has neither uv nor pip to install the packages of the functions: install uv")
     tags = [word for tag in tags_of(platform) for word in ("--platform", tag)]
-    return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *LOCKED, *tags, *what]
+    return [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--no-compile",
+        *LOCKED,
+        *tags,
+        *what,
+    ]
 
 
 def tags_of(platform: str) -> list[str]:

@@ -47,8 +47,7 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
             each other.
     """
     _require_deployable(deployment, rules_file)
-    blanks: dict[str, Written] = dict.fromkeys((RULES_BLOCK, *BLOCKS), lambda _indent: "")
-    fixed = read_yaml(replaced(text, blanks, str(template)), str(template))
+    fixed = read_yaml(fixed_part(text, template), str(template))
     path = Path(os.path.relpath(rules_file.absolute(), template.absolute().parent)).as_posix()
     generated: dict[str, dict[str, Any]] = {
         "parameters": _limited(resources.parameters(deployment), value_limits(deployment)),
@@ -65,6 +64,12 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
     require_distinct(fixed, new_ids, deployment, rules_file, template)
     generated[RULES_BLOCK] = {"SyncRules": {"Rules": path}}
     return replaced(text, {name: partial(as_yaml, made) for name, made in generated.items()}, str(template))
+
+
+def fixed_part(text: str, template: Path) -> str:
+    """A template with nothing in its blocks. Raises UserError when a block is missing or not known."""
+    blanks: dict[str, Written] = dict.fromkeys((RULES_BLOCK, *BLOCKS), lambda _indent: "")
+    return replaced(text, blanks, str(template))
 
 
 def _limited(parameters: dict[str, Any], limits: Mapping[str, int]) -> dict[str, Any]:

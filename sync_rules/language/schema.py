@@ -5,6 +5,7 @@ Names that must exist elsewhere, templates and links are checked by `load`, `com
 
 from __future__ import annotations
 
+import json
 from functools import cache, reduce
 from operator import or_
 from typing import Annotated, Any, Literal
@@ -141,3 +142,8 @@ def _rule_form(value: Any) -> str | None:
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of rules files, made from the models that validate them."""
     return {"$schema": DIALECT, **file_form().model_json_schema(by_alias=True), "title": "sync-rules: rules file"}
+
+
+def schema_text() -> str:
+    """The JSON Schema as the text of a file."""
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"

@@ -16,6 +16,7 @@ import botocore.session
 import pytest
 from ruamel.yaml import YAML
 
+from sync_rules import __version__
 from sync_rules.adapters import dynamodb
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.cli import main
@@ -87,8 +88,9 @@ def is_whole(block: Block) -> bool:
 
 
 def first_file(page: str) -> Block:
-    """The first block of a page that is a whole rules file: what its other examples add to."""
-    return next(block for block in blocks(page) if block.language == "yaml" and not block.mark and is_whole(block))
+    """The first block of a page that is a whole rules file, to which its other examples add; else the README's."""
+    found = (block for block in blocks(page) if block.language == "yaml" and not block.mark and is_whole(block))
+    return next(found, None) or first_file("README.md")
 
 
 def rows(page: str, *head: str) -> list[list[str]]:
@@ -333,7 +335,7 @@ COMMANDS = [
 ]
 
 
-OFFLINE = ("check", "schema", "demo")  # the verbs that need nothing but a rules file
+OFFLINE = ("check", "schema", "demo", "init")  # the verbs that need nothing but a rules file
 
 
 @pytest.mark.parametrize(("block", "line"), COMMANDS, ids=str)
@@ -353,8 +355,11 @@ def test_docs_commands_work(block, line, tmp_path, monkeypatch, capsys):
         assert main.main(arguments) == 0
         assert capsys.readouterr().out
     else:
-        installing = ("python3 -m pip install .", "python3 -m pip install --target build .")
-        assert line in (*installing, "cp -R handlers rules.yaml build/")
+        wheel = f"sync_rules-{__version__}-py3-none-any.whl"
+        installing = ("python3 -m pip install --target build .", "python3 -m venv .venv", "source .venv/bin/activate")
+        assert line in (*installing, "cp -R handlers rules.yaml build/") or re.fullmatch(
+            rf"python3 -m pip install (\S+/dist/)?{re.escape(wheel)}", line
+        )
 
 
 def test_docs_editor_line_names_the_file_that_schema_writes():
@@ -372,6 +377,7 @@ def test_docs_mention_only_examples_that_exist():
 
 
 DEVELOPERS = "docs/contributing.md"
+ORIGINALS = "infra/originals"  # in a project of a user's own
 USERS = {page: text for page, text in TEXTS.items() if page != DEVELOPERS}
 OF_NEW_KIND = {  # files that the page for developers tells them to make
     *("sync_rules/rules/kinds/latest.py", "sync_rules/language/kinds/latest.py"),
@@ -405,7 +411,7 @@ def test_docs_mention_only_limits_that_exist():
 def test_docs_mention_only_modules_that_exist():
     """Every path or dotted name of our packages leads to something."""
     for place in set(re.findall(r"`((?:sync_rules|handlers|tests|infra)/[\w./]*)`", ALL)):
-        assert (ROOT / place).exists() or place in OF_NEW_KIND, place
+        assert (ROOT / place).exists() or place in OF_NEW_KIND or place.startswith(ORIGINALS), place
     for dotted in set(re.findall(r"\b((?:handlers|sync_rules\.rules\.kinds)\.\w+(?:\.\w+)*)\b", ALL)):
         module, _, name = dotted.rpartition(".") if dotted.endswith(".handler") else (dotted, "", "")
         assert not name or hasattr(import_module(module), name), dotted

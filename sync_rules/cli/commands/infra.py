@@ -1,20 +1,25 @@
 """`sync-rules infra`: generate the blocks of template.yaml that depend on the rules; list each function's permissions.
 
-The template is replaced as a whole or not at all.
+The template is replaced as a whole or not at all. In a project that `sync-rules init` made, and after an upgrade of
+sync-rules, the command also brings what the new version changes into the template, infra/machine.asl.json and
+requirements.txt, line by line, and shows it. Lines that you changed stay: where both changed the same ones, it shows
+those of the new version and exits with 1, once.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from sync_rules import __version__
 from sync_rules.adapters.files import replacing
-from sync_rules.deploy import explain_iam
+from sync_rules.deploy import explain_iam, originals
 from sync_rules.deploy.blocks import differences
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.template import index_warnings, place_warnings, rules_noted, warnings, written
@@ -58,35 +63,55 @@ def infra(
         return 0
     text = _read(template)
     rules_file = rules or rules_noted(text, template)
-    new = written(text, deployment_of(rules_file), rules_file, template)
+    upgrade = originals.upgraded(template, text)
+    new = written(upgrade[0].new if upgrade else text, deployment_of(rules_file), rules_file, template)
     for warning in (
         *warnings(new, template),
         *place_warnings(rules_file, template),
         *index_warnings(text, new, template),
     ):
         print(warning, file=sys.stderr)
+    found = _differences(text, new, template, upgrade)
     if check:
-        return _checked(text, new, template)
-    if not _changed(text, new, template):
+        return _checked(found, template)
+    if not found:
         print(f"{template} is up to date with {rules_file}")
         return 0
-    _write(template, new)
-    print(f"updated {template} from {rules_file}: {_changed(text, new, template)}")
-    return 0
+    if text != new:
+        _write(template, new)
+        print(f"updated {template} from {rules_file}: {', '.join(_blocks(text, new, template)) or 'no block'}")
+    return _finished(template, upgrade) if upgrade else 0
 
 
-def _checked(text: str, new: str, template: Path) -> int:
-    found = dict(differences(text, new, str(template)))
-    for diff in found.values():
+def _blocks(text: str, new: str, template: Path) -> dict[str, str]:
+    return dict(differences(text, new, str(template)))
+
+
+def _differences(text: str, new: str, template: Path, upgrade: list[originals.Changed]) -> dict[str, str]:
+    """The differences as diffs: of each block, and of what an upgrade changes."""
+    return _blocks(text, new, template) | {f"sync-rules {__version__}, {one.path}": one.diff() for one in upgrade}
+
+
+def _finished(template: Path, upgrade: list[originals.Changed]) -> int:
+    """Write the other files of an upgrade, and show what it changed and what it left."""
+    for one in upgrade:
+        if one.diff():
+            if one.path != template:
+                _write(one.path, one.new)
+            print(f"updated {one.path} to sync-rules {__version__}:\n{one.diff()}")
+    originals.keep(template)
+    left = [note for one in upgrade for note in one.notes()]
+    for note in left:
+        print(note, file=sys.stderr)
+    return int(bool(left))
+
+
+def _checked(found: Mapping[str, str], template: Path) -> int:
+    for diff in filter(None, found.values()):
         print(diff)
     if found:
-        blocks = ", ".join(found)
-        print(f"{template} is not up to date ({blocks}): run `sync-rules infra`", file=sys.stderr)
+        print(f"{template} is not up to date ({', '.join(found)}): run `sync-rules infra`", file=sys.stderr)
     return int(bool(found))
-
-
-def _changed(text: str, new: str, template: Path) -> str:
-    return ", ".join(name for name, _ in differences(text, new, str(template)))
 
 
 def _read(template: Path) -> str:

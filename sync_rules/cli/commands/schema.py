@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 from sync_rules.adapters.files import require_ending
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import put_out
-from sync_rules.language.schema import json_schema
+from sync_rules.language.schema import schema_text
 
 
 def schema(out: opt.Out = None) -> int:
     """Write the JSON Schema of rules files, for editors."""
     if out is not None:
         require_ending(out, [".json"])  # above all, not the rules file itself
-    text = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
-    put_out(text, out, f". First line of your rules file: # yaml-language-server: $schema={out}")
+    put_out(schema_text(), out, f". First line of your rules file: # yaml-language-server: $schema={out}")
     return 0

@@ -1,0 +1,152 @@
+"""Lays out a project: the files that `sync-rules init` writes into a user's own repository.
+
+Invariant: nothing is overwritten. Where one of the files exists nothing is written at all; a Makefile and a
+.pre-commit-config.yaml that exist are left as they are, and the lines to add are given instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sync_rules import __version__
+from sync_rules.deploy import files, originals
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.template import written
+from sync_rules.language.schema import schema_text
+from sync_rules.model.errors import UserError
+
+PARTS: Final = Path(__file__).parent / "project"
+RULES: Final = "rules.yaml"
+SCENARIO: Final = "scenarios/first.scenario.yaml"
+WORKFLOWS: Final = Path(".github/workflows")
+PRE_COMMIT: Final = ".pre-commit-config.yaml"
+
+
+@dataclass(frozen=True)
+class Project:
+    """The files of a project: `new` are to be written, `lines` are to be added by the user to files that exist."""
+
+    folder: Path
+    new: Mapping[Path, str]
+    lines: Mapping[Path, str]
+
+
+def project_in(folder: Path, rules: str | None = None, scenario: str | None = None) -> Project:
+    """The project for a folder, with these rules and this scenario, or with one rule to begin with.
+
+    The CI workflow and the pre-commit configuration belong to the root of the git repository around the folder.
+
+    Raises:
+        UserError: when the rules are wrong or no template can be made from them.
+    """
+    root = _root(folder)
+    place = folder.resolve().relative_to(root.resolve()).as_posix()
+    marks = {"VERSION": __version__, "FOLDER": place, "RULES": (Path(place) / RULES).as_posix()}
+    rules = part("rules.yaml") if rules is None else rules
+    own = {
+        RULES: rules,
+        originals.SCHEMA: schema_text(),
+        SCENARIO: part("first.scenario.yaml") if scenario is None else scenario,
+        files.SAM_CONFIG: files.text_of(files.SAM_CONFIG),
+        **originals.as_written(),
+        files.TEMPLATE: _template(rules),
+        **{f"{originals.FOLDER}/{name}": text for name, text in originals.kept().items()},
+    }
+    shared = {folder / "Makefile": part("Makefile"), root / PRE_COMMIT: _filled(part("pre-commit.yaml"), marks)}
+    new = {folder / name: text for name, text in own.items()}
+    new[_workflow(root, place)] = _filled(part("workflow.yml"), marks)
+    new |= {path: text for path, text in shared.items() if not os.path.lexists(path)}
+    return Project(folder, new, {path: text for path, text in shared.items() if path not in new})
+
+
+def part(name: str) -> str:
+    """One of the texts of a project."""
+    return (PARTS / name).read_text(encoding="utf-8")
+
+
+def _template(rules: str) -> str:
+    """The template of these rules, beside their file."""
+    with tempfile.TemporaryDirectory(prefix="sync-rules-init-") as directory:
+        rules_file, template = Path(directory, RULES), Path(directory, files.TEMPLATE)
+        rules_file.write_text(rules, encoding="utf-8")
+        return written(originals.as_written()[files.TEMPLATE], deployment_of(rules_file), rules_file, template)
+
+
+def _root(folder: Path) -> Path:
+    """The root of the git repository around a folder, or the folder itself. Given as a path from the same start."""
+    whole = folder.resolve()
+    for above in (whole, *whole.parents):
+        if os.path.lexists(above / ".git"):
+            return Path(os.path.relpath(above)) if not folder.is_absolute() else above
+    return folder
+
+
+def _workflow(root: Path, place: str) -> Path:
+    """The workflow's file: named after the folder where another project of the repository has the plain name."""
+    plain = root / WORKFLOWS / "sync-rules.yml"
+    if place == "." or not os.path.lexists(plain):
+        return plain
+    return plain.with_name(f"sync-rules-{re.sub(r'[^A-Za-z0-9]+', '-', place).strip('-')}.yml")
+
+
+def _filled(text: str, marks: Mapping[str, str]) -> str:
+    return re.sub(r"@([A-Z]+)@", lambda match: marks[match[1]], text)
+
+
+# ---------------------------------------------------------------- writing
+def write(project: Project) -> None:
+    """Write the new files of a project, all of them or none.
+
+    Raises:
+        UserError: with the list, when something of these names exists; or when a file cannot be written.
+    """
+    taken = [path for path in project.new if os.path.lexists(path)]
+    taken += sorted({above for path in project.new for above in path.parents if above.exists() and not above.is_dir()})
+    if taken:
+        listed = "".join(f"\n  {path}" for path in taken)
+        raise UserError(
+            f"these files exist, and nothing was written:{listed}\nMove them away, or name a folder for the project:"
+            " sync-rules init FOLDER"
+        )
+    with _undone_if_raised() as (made_folders, made_files):
+        for path, text in project.new.items():
+            _make_folder(path.parent, made_folders)
+            try:
+                with path.open("x", encoding="utf-8", newline="") as file:
+                    made_files.append(path)
+                    file.write(text)
+            except OSError as error:
+                raise UserError(f"{path} cannot be written: {error.strerror}. Nothing was written") from error
+
+
+@contextmanager
+def _undone_if_raised() -> Iterator[tuple[list[Path], list[Path]]]:
+    """Lists for the folders and files that are made; they are removed again when the block raises."""
+    folders: list[Path] = []
+    found: list[Path] = []
+    try:
+        yield folders, found
+    except BaseException:
+        for path in found:
+            with suppress(OSError):
+                path.unlink()
+        for path in reversed(folders):
+            with suppress(OSError):
+                path.rmdir()
+        raise
+
+
+def _make_folder(folder: Path, made: list[Path]) -> None:
+    for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
+        try:
+            missing.mkdir()
+        except OSError as error:
+            raise UserError(f"{missing} cannot be made: {error.strerror}. Nothing was written") from error
+        made.append(missing)

@@ -1,0 +1,125 @@
+"""The road of a user with an own repository: an empty folder, the wheel in a fresh environment, and nothing of the clone.
+
+Each step is a function of the `Road`, and `STEPS` has them in the order in which a user takes them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.deploy import tools
+from tests.deploy.stacks import Stack, deployed, eventually
+from tests.deploy.tools import run, tool
+from tests.support.builders import order_item, s, user_item
+from tests.support.engines import ROOT
+
+INSTALL_MAX_SECONDS = 600
+ROAD_MAX_SECONDS = 1_500  # in it: an installation, a build and a deployment, on a machine that has other things to do
+
+
+@dataclass(frozen=True)
+class Road:
+    """A folder outside of the clone, with the wheel installed into `.venv` there."""
+
+    folder: Path
+
+    def run(self, *command: str | Path) -> str:
+        """The output of a command that succeeds, run in the folder as its user would with `.venv` active."""
+        given = {
+            **{name: value for name, value in os.environ.items() if name.startswith(("UV_", "PIP_", "SSL_"))},
+            "PATH": f"{self.folder / '.venv/bin'}{os.pathsep}{os.environ['PATH']}",
+            "BUNDLE_PYTHON": "{}.{}".format(*sys.version_info),
+            "BUNDLE_PLATFORM": f"{os.uname().machine.replace('arm64', 'aarch64')}-manylinux_2_28",
+        }
+        return run(*command, given=given, cwd=self.folder)
+
+    def sync_rules(self, *arguments: str) -> str:
+        """The output of the installed command."""
+        return self.run(self.folder / ".venv/bin/sync-rules", *arguments)
+
+
+# ---------------------------------------------------------------- the steps
+def begins(road: Road) -> None:
+    """`init` makes a project that needs nothing done to it, and that knows nothing of the clone."""
+    road.sync_rules("init")
+    for command in (["check"], ["test", "scenarios"], ["infra", "--check"]):
+        road.sync_rules(*command)
+    origin = road.run(road.folder / ".venv/bin/python", "-c", "import sync_rules; print(sync_rules.__file__)")
+    assert Path(origin.strip()).is_relative_to(road.folder / ".venv")
+    texts = [path.read_bytes() for path in road.folder.rglob("*") if path.is_file() and ".venv" not in path.parts]
+    assert not [text for text in texts if str(ROOT).encode() in text]
+
+
+def plays_an_example(road: Road) -> None:
+    """The examples come with the wheel."""
+    assert "no example 'nonsense'. Known: authors-and-books" in refused(road, "demo", "nonsense")
+
+
+def builds(road: Road) -> None:
+    """`sam build` finds all that the functions need in the folder and in the installed package."""
+    road.run(tool("sam", "bin", "sam"), "build")
+    made = road.folder / ".aws-sam/build/StreamFunction"
+    assert {"handlers", "sync_rules", "tenacity", "rules.compiled"} <= {path.name for path in made.iterdir()}
+
+
+def deploys(road: Road) -> None:
+    """`sam deploy`, and one write is followed by one copy."""
+    place = road.folder.parent / "engine"
+    place.mkdir()
+    with deployed(road.folder, place) as found:
+        stack = Stack(**json.loads(found))
+        stack.put("shop", user_item("u1", name=s("Ada")), order_item("u1", "o1"))
+        key = {"PK": "USER#u1", "SK": "ORDER#o1"}
+        eventually(lambda: stack.item("shop", **key), lambda item: item.get("user_name") == s("Ada"))
+
+
+STEPS: tuple[Callable[[Road], None], ...] = (begins, plays_an_example, builds, deploys)
+
+
+# ---------------------------------------------------------------- the test
+def refused(road: Road, *arguments: str) -> str:
+    """The error of a command that ends with 2."""
+    done = subprocess.run(
+        [road.folder / ".venv/bin/sync-rules", *arguments],
+        capture_output=True, text=True, cwd=road.folder, env=tools.environment(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stdout + done.stderr
+    return done.stderr
+
+
+@pytest.fixture
+def road(tmp_path) -> Road:
+    """An empty folder but for `.venv`. Skips without a package registry, and fails there where engines are required."""
+    tool("sam", "bin", "sam")
+    tool("ministack", "bin", "python")
+    built = tmp_path / "dist"
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", built, cwd=ROOT)
+    (wheel,) = built.glob("*.whl")
+    road = Road(tmp_path / "mine")
+    road.folder.mkdir()
+    run(sys.executable, "-m", "venv", road.folder / ".venv")
+    python = road.folder / ".venv/bin/python"
+    done = subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel],
+        capture_output=True, text=True, cwd=road.folder, check=False, timeout=INSTALL_MAX_SECONDS,
+        env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")},
+    )  # fmt: skip
+    if done.returncode:
+        said = f"the wheel cannot be installed: {done.stderr[-1000:]}"
+        pytest.fail(said) if os.environ.get("REQUIRE_ENGINES") == "1" else pytest.skip(said)
+    return road
+
+
+@pytest.mark.timeout(ROAD_MAX_SECONDS)
+def test_road_from_an_empty_folder_to_a_copy(road: Road):
+    """Every step of a user's own project, with the wheel alone."""
+    for step in STEPS:
+        step(road)

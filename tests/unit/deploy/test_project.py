@@ -1,0 +1,244 @@
+"""A project of a user's own: whatever `init` writes works as it is, is what the verbs write, and overwrites nothing."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from sync_rules import __version__
+from sync_rules.cli import main
+from sync_rules.deploy import bundle, files, originals, project
+from sync_rules.language.schema import schema_text
+from tests.test_house import ROOT
+
+WRITTEN = {
+    *(".github/workflows/sync-rules.yml", ".pre-commit-config.yaml", "Makefile", "samconfig.toml", "template.yaml"),
+    *("rules.yaml", "sync-rules.schema.json", "scenarios/first.scenario.yaml", "requirements.txt"),
+    *("infra/machine.asl.json", "infra/originals/README.md", "infra/originals/infra/machine.asl.json"),
+    *("infra/originals/requirements.txt", "infra/originals/template.yaml"),
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def loaded(path: Path):
+    return YAML(typ="safe").load(path.read_text())
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_project_is_whole_and_works(here, capsys):
+    """`init` in an empty folder, then every check: nothing is to be done before the first deployment."""
+    assert main.main(["init"]) == 0
+    said = capsys.readouterr().out
+    assert files_in(here).keys() == WRITTEN
+    assert len(said.partition("\n\n")[2].splitlines()) == 5
+    commands = (["check"], ["check", "--strict-warnings"], ["test", "scenarios"], ["infra", "--check"], ["infra"])
+    assert [main.main(command) for command in commands] == [0] * len(commands)
+    assert (here / "sync-rules.schema.json").read_text() == schema_text()
+    assert (here / "rules.yaml").read_text().startswith("# yaml-language-server: $schema=./sync-rules.schema.json\n")
+    assert bundle.locked_beside(here / "template.yaml").name == "requirements.txt"
+
+
+def test_project_next_steps_are_commands(here, capsys):
+    """Each of our commands in the last lines exists, with its options."""
+    main.main(["init"])
+    for line in capsys.readouterr().out.partition("Next:\n")[2].splitlines():
+        for command in line.partition("#")[0].partition("then: ")[2 if "then: " in line else 0].split("&&"):
+            program, *arguments = shlex.split(command)
+            if program == "sync-rules":
+                app = main._application(arguments)
+                app.commands[arguments[0]].make_context(arguments[0], arguments[1:])
+            else:
+                assert program == "sam"
+
+
+def test_project_workflow_and_hook_call_commands_that_pass(here):
+    """The workflow installs this version and runs commands that succeed in a new project; the hook is one of ours."""
+    main.main(["init"])
+    workflow = loaded(here / ".github/workflows/sync-rules.yml")
+    (job,) = workflow["jobs"].values()
+    commands = [shlex.split(step["run"]) for step in job["steps"] if "run" in step]
+    assert commands.pop(0) == ["python", "-m", "pip", "install", "$SYNC_RULES"]
+    assert workflow["env"] == {"SYNC_RULES": f"sync-rules=={__version__}"}
+    assert [(program, main.main(arguments)) for program, *arguments in commands] == [("sync-rules", 0)] * len(commands)
+    (repository,) = loaded(here / ".pre-commit-config.yaml")["repos"]
+    assert repository["rev"] == f"v{__version__}"
+    hooks = {hook["id"]: hook for hook in loaded(ROOT / ".pre-commit-hooks.yaml")}
+    for hook in repository["hooks"]:
+        program, *arguments = shlex.split(hooks[hook["id"]]["entry"])
+        assert (program, main.main([*arguments, *hook["args"]])) == ("sync-rules", 0)
+
+
+def test_project_template_is_the_one_of_the_clone(here):
+    """But for the generated blocks and the address of a page, it is the template that the tests of deployment deploy."""
+    main.main(["init"])
+    ours = originals.fixed_part((ROOT / "template.yaml").read_text(), Path("template.yaml"))
+    theirs = (here / "infra/originals/template.yaml").read_text()
+    assert theirs.replace(originals.HOME, "") == ours
+    assert originals.fixed_part((here / "template.yaml").read_text(), Path("template.yaml")) == theirs
+    assert (here / files.MACHINE).read_text() == (ROOT / files.MACHINE).read_text()
+    locked = [line for line in (ROOT / files.REQUIREMENTS).read_text().splitlines() if not line.startswith("#")]
+    assert (here / "requirements.txt").read_text().splitlines()[-len(locked) :] == locked
+
+
+def test_project_writes_nothing_where_one_of_its_files_is(here, capsys):
+    """The files that exist are listed, all is as it was, and the cure works."""
+    (here / "template.yaml").write_text("mine")
+    (here / "rules.yaml").symlink_to("nowhere")
+    (here / "infra").write_text("a file where a folder should be")
+    before = sorted(here.iterdir())
+    assert main.main(["init"]) == 2
+    said = capsys.readouterr().err
+    assert "these files exist, and nothing was written:\n  rules.yaml\n  template.yaml\n  infra\n" in said
+    assert sorted(here.iterdir()) == before
+    assert main.main(["init", "new/project"]) == 0
+    assert (here / "new/project/rules.yaml").exists()
+
+
+def test_project_leaves_a_makefile_and_hooks_and_says_what_to_add(here, capsys):
+    """Both may belong to more than this project: their lines are printed instead."""
+    (here / "Makefile").write_text("all:\n")
+    (here / ".pre-commit-config.yaml").write_text("repos: []\n")
+    assert main.main(["init"]) == 0
+    said = capsys.readouterr().out
+    assert (here / "Makefile").read_text() == "all:\n"
+    assert (here / ".pre-commit-config.yaml").read_text() == "repos: []\n"
+    assert "Makefile exists and is left as it is. Add to it:" in said
+    assert project.part("Makefile") in said
+    assert "- id: sync-rules-check" in said
+
+
+def test_project_in_a_folder_of_a_repository(here, capsys):
+    """The workflow and the hook go to the repository's root, and name the folder; two projects are two workflows."""
+    (here / ".git").mkdir()
+    assert main.main(["init", "data/shop"]) == 0
+    assert main.main(["init", "data/other"]) == 0
+    assert 'args: ["data/other/rules.yaml"]' in capsys.readouterr().out
+    assert {path.name for path in (here / ".github/workflows").iterdir()} == {
+        "sync-rules.yml",
+        "sync-rules-data-other.yml",
+    }
+    (job,) = loaded(here / ".github/workflows/sync-rules.yml")["jobs"].values()
+    assert job["defaults"] == {"run": {"working-directory": "data/shop"}}
+    (hook,) = loaded(here / ".pre-commit-config.yaml")["repos"][0]["hooks"]
+    assert main.main(["check", *hook["args"]]) == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_project_in_a_folder_that_cannot_be_written(here, capsys):
+    """One line with the place, and nothing left behind."""
+    here.chmod(0o500)
+    assert main.main(["init", "new"]) == 2
+    assert "new cannot be made" in capsys.readouterr().err
+
+
+def test_project_that_cannot_be_written_whole_leaves_nothing(here, monkeypatch, capsys):
+    """A disk that is full after some files: they are removed again, with the folders made for them."""
+    opened = Path.open
+
+    def full(path: Path, *given, **more):
+        if path.name == "requirements.txt" and given[:1] == ("x",):
+            raise OSError(28, "No space left on device")
+        return opened(path, *given, **more)
+
+    monkeypatch.setattr(Path, "open", full)
+    assert main.main(["init", "new"]) == 2
+    assert "requirements.txt cannot be written: No space left on device. Nothing was written" in capsys.readouterr().err
+    assert not list(here.iterdir())
+
+
+# ---------------------------------------------------------------- upgrades
+@pytest.fixture
+def older(here, monkeypatch):
+    """A project that an older version made: its template had a shorter timeout, and lacked a parameter."""
+    now = originals.as_written()
+
+    def of_then():
+        text = now[files.TEMPLATE].replace("Timeout: 120", "Timeout: 60")
+        start, end = text.index("  LagAlarmSeconds:"), text.index("  AlarmTopicArn:")
+        return {**now, files.TEMPLATE: text[:start] + text[end:], files.MACHINE: "{}\n"}
+
+    with monkeypatch.context() as then:
+        then.setattr(originals, "as_written", of_then)
+        then.setattr(originals, "__version__", "0.0.9")
+        assert main.main(["init"]) == 0
+    assert (here / files.MACHINE).read_text() == "{}\n"
+    return here
+
+
+def changed(path: Path, old: str, new: str) -> None:
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_upgrade_brings_what_is_new_and_keeps_what_the_user_changed(older, capsys):
+    """`infra` shows and writes what the new version changes; changes of the user elsewhere stay."""
+    template = older / "template.yaml"
+    changed(template, "MemorySize: 1769", "MemorySize: 3008")
+    changed(older / "requirements.txt", "\ntenacity", "\n# of ours\nmine==1.0\ntenacity")
+    capsys.readouterr()
+    assert main.main(["infra", "--check"]) == 1
+    shown = capsys.readouterr()
+    assert "+      Timeout: 120" in shown.out
+    assert f"sync-rules {__version__}, template.yaml" in shown.err
+    assert "Timeout: 120" not in template.read_text()
+    assert main.main(["infra"]) == 0
+    said = capsys.readouterr().out
+    assert "+  LagAlarmSeconds:" in said
+    assert "-{}" in said
+    text = template.read_text()
+    assert text.count("Timeout: 120") == 1
+    assert "MemorySize: 3008" in text
+    assert (older / files.MACHINE).read_text() == (ROOT / files.MACHINE).read_text()
+    assert "mine==1.0" in (older / "requirements.txt").read_text()
+    assert __version__ in (older / "infra/originals/README.md").read_text()
+    assert main.main(["infra", "--check"]) == 0
+    assert (older / "infra/originals/template.yaml").read_text() == originals.as_written()[files.TEMPLATE]
+
+
+def test_upgrade_leaves_a_line_that_both_changed_and_says_so_once(older, capsys):
+    """The user's line stays, the new one is shown, and the exit code is 1; the next run has nothing to say."""
+    changed(older / "template.yaml", "Timeout: 60", "Timeout: 90")
+    capsys.readouterr()
+    assert main.main(["infra"]) == 1
+    said = capsys.readouterr().err
+    assert "Yours stay:" in said
+    assert "Timeout: 90" in said
+    assert "Timeout: 120" in said
+    assert "Timeout: 90" in (older / "template.yaml").read_text()
+    assert main.main(["infra"]) == 0
+    assert main.main(["infra", "--check"]) == 0
+
+
+def test_upgrade_keeps_line_ends_and_files_that_are_gone(older):
+    """A template with Windows line ends keeps them; a file that the user deleted is not made again."""
+    template = older / "template.yaml"
+    template.write_bytes(template.read_bytes().replace(b"\n", b"\r\n"))
+    (older / files.MACHINE).unlink()
+    assert main.main(["infra"]) == 0
+    assert template.read_bytes().count(b"\n") == template.read_bytes().count(b"\r\n")
+    assert b"Timeout: 120" in template.read_bytes()
+    assert not (older / files.MACHINE).exists()
+
+
+def test_upgrade_renews_the_schema_and_minds_nothing_without_originals(older):
+    """The schema is generated, so it is replaced; without the folder of originals `infra` leaves all but the blocks."""
+    (older / originals.SCHEMA).write_text("{}")
+    assert main.main(["infra"]) == 0
+    assert (older / originals.SCHEMA).read_text() == schema_text()
+    changed(older / "template.yaml", "Timeout: 120", "Timeout: 60")
+    for name in originals.as_written():
+        (older / originals.FOLDER / name).unlink()
+    assert main.main(["infra"]) == 0
+    assert "Timeout: 60" in (older / "template.yaml").read_text()
