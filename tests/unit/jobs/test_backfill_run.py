@@ -637,6 +637,17 @@ def test_rounds_of_a_hierarchy_end_with_its_levels(levels, rounds):
     assert seen == rounds
 
 
+def test_run_of_a_name_saves_it_and_is_over_at_its_end():
+    """The head of a run has the name that it was given; after the last step there is nothing to process."""
+    state = JsonState()
+    run = run_of(Scene(every_kind.rules_of(effects=False)), state, name="nightly")
+    run.begin()
+    assert state.load(HEAD)["run"] == "nightly"
+    assert run.round_supplies()
+    assert run.run()
+    assert (run.ended, run.round_supplies()) == (True, ())
+
+
 def test_totals_count_some_outcomes_of_some_rules():
     """A total counts the outcomes that are asked for, of all rules or of some."""
     totals = Totals(outcomes=Counter({("a", Outcome.COPIED): 2, ("b", Outcome.COPIED): 3, ("a", Outcome.RIGHT): 5}))

@@ -15,10 +15,10 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures
+from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, LooksToCome
 from sync_rules.pipeline.consumer import Consumer, lowest
 from sync_rules.pipeline.messages import PullMessage, PushMessage
-from sync_rules.pipeline.requests import Remembering, World
+from sync_rules.pipeline.requests import Later, Remembering, World
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
 from tests.support.worlds import Parked, Scene, Tap, event_of
@@ -318,3 +318,13 @@ def test_batch_and_message_begin_with_nothing_remembered():
     consumer.handle_event(event_of(scene.rules, *scene.records), lambda: 60_000)
     consumer.handle_message(PullMessage(scene.at("books", "b0")))
     assert store.forgotten == 2
+
+
+def test_look_that_is_of_no_parked_work_is_always_sent():
+    """Only looks at parked work serve all that asked for one: a message without rules is sent each time."""
+    scene = Scene(shop())
+    world = replace(scene.world, looks=LooksToCome(Limits(), THIS_PROCESS))
+    message = PullMessage(key(scene.rules.tables["shop"], "USER#1", "ORDER#1"), attempt=1)
+    for rules, sent in (((), 1), ((), 2), (("names",), 3), (("names",), 3), ((), 4)):
+        world.answer(Later(message, 60, rules))
+        assert len(scene.queue.messages) == sent
