@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sync_rules.adapters.metered import MeteredStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
@@ -646,6 +647,17 @@ def test_run_of_a_name_saves_it_and_is_over_at_its_end():
     assert run.round_supplies()
     assert run.run()
     assert (run.ended, run.round_supplies()) == (True, ())
+
+
+def test_run_counts_the_units_of_each_page_once(monkeypatch):
+    """The read and write units of a run are those that its requests cost, however many pages it took."""
+    monkeypatch.setattr("sync_rules.jobs.backfill.segments.PAGE_MAX_ITEMS", 2)
+    scene = Scene(shop())
+    scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(number)) for number in range(9)))
+    scene.tap = metered = MeteredStore(scene.memory, scene.rules.tables)
+    run = run_of(scene, total=1)
+    assert run.run()
+    assert (run.totals.reads, run.totals.writes) == (sum(metered.reads.values()), metered.writes.total())
 
 
 def test_totals_count_some_outcomes_of_some_rules():
