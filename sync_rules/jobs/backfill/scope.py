@@ -68,11 +68,12 @@ def require_beginning(state: State, scope: Body, where: str, *, resume: bool, re
     if restart:
         abandon(state)
     found = unfinished(state)
-    if found is None and resume:
-        raise UserError(f"{where} has no unfinished backfill: leave out --resume")
-    if found is not None and resume:
+    if found is None:
+        if resume:
+            raise UserError(f"{where} has no unfinished backfill: leave out --resume")
+    elif resume:
         require_same(found["scope"], scope)
-    elif found is not None:
+    else:
         raise UserError(
             f"{where} has an unfinished backfill, {about(found['scope'])}. "
             "Continue it with --resume, or discard it and start from the beginning with --restart."

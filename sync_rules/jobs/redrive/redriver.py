@@ -297,7 +297,7 @@ class Redriver:
     def _records(self, records: Iterable[Any]) -> str:
         """Process records as the handler does."""
         readable, unreadable = legible(records, self.rules)
-        answer = self._consumer.handle_event({"Records": readable}, self.remaining_ms) if readable else {}
+        answer = self._consumer.handle_event({"Records": readable}, self.remaining_ms)
         self.tally.records += len(readable)
         failed = list(self._consumer.telemetry.failed.values())
         self._count()

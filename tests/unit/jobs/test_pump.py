@@ -15,7 +15,7 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping, StepCounts
 from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.consume.run import Pump
-from sync_rules.jobs.consume.shards import ShardProgress
+from sync_rules.jobs.consume.shards import ShardProgress, as_stream_record
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.messages import PullMessage
@@ -636,3 +636,16 @@ def test_pump_brings_a_message_again_when_its_handler_raises():
     pump.step()
     assert pump.queue.pending == ()
     assert pump.thrown == {"ThrottlingException": 1, "RuntimeError": 1}
+
+
+def test_step_progressed_if_another_one_could_do_anything():
+    """Records that were read or given up, batches and messages are progress; an error is none."""
+    for name in ("read", "batches", "records_dropped", "messages"):
+        assert StepCounts(**{name: 1}).progressed
+    assert not StepCounts(read_errors=1, destination_errors=1).progressed
+
+
+def test_record_has_the_size_of_its_json():
+    """The size of a record, which fills a batch, is that of compact JSON."""
+    body = record("7")
+    assert as_stream_record(body, NOON_MS).size_bytes == len(json.dumps(body, separators=(",", ":")))
