@@ -20,6 +20,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Options]]] = {
     "plan": {"--seed": ("--sample",)},
     "verify": {"--seed": ("--sample",), "--table": ("--key",)},
     "explain": {"--table": ("--key", "--where-used")},
+    "emulator": {"--calls-table": ("--rules",)},
     "record": {"--salt": ("--redact",), "--keep-shape": ("--redact",)},
 }
 REMOTE: Final = ("--stack", "--detach")  # of the verbs that run in the account
@@ -48,6 +49,7 @@ EXCLUDES: Final[Mapping[str, Mapping[str, Options]]] = {
         "--detach": ("--jsonl", "--json"),
     },
     "verify": {"--key": ("--from", "--sample"), "--from": ("--sample",), "--detach": ("--jsonl", "--json")},
+    "tables": {"--dry-run": ("--yes",)},
     "replay": {"--seed": ("--seeds",)},
     "redrive": {
         "--remote": ("--shard", "--from", "--to", "--fanout-queue", "--calls-table"),

@@ -9,7 +9,7 @@ import pytest
 from sync_rules.cli import main
 from sync_rules.cli.dependencies import EXCLUDES, NEEDS, NEEDS_REMOTE
 
-REQUIRED = {"record": ["--out", "o.jsonl"], "replay": ["recording.jsonl"]}
+REQUIRED = {"record": ["--out", "o.jsonl"], "replay": ["recording.jsonl"], "tables": ["create"]}
 VALUES = {"--format": "text", "--rate": "5", "--rules": "rules.yaml", "--sample": "5", "--from": "f"}
 FLAGS = frozenset(
     [
@@ -26,6 +26,7 @@ FLAGS = frozenset(
         "--strict-warnings",
         "--list-variants",
         "--dry-run",
+        "--yes",
     ]
 )
 NEEDING = [(verb, one, needed) for verb, of in NEEDS.items() for one, needed in of.items()]
