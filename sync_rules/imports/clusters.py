@@ -7,7 +7,7 @@ and, in a live table, where only one item has it.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -62,18 +62,19 @@ def clusters_of(table: FoundTable, samples: Sequence[Sample], *, live: bool) -> 
     """The kinds of items. `live`: a word must be shared by several items, for it may be a value."""
     keys = [tuple(_tokens(sample, one.name, one.type) for one in table.key) for sample in samples]
     for place in range(len(table.key)):
-        keys = with_prefixes(keys, place)
+        keys = _with_prefixes(keys, place)
     keys = [_without_fields(table, sample, key) for sample, key in zip(samples, keys, strict=True)]
-    if live:
-        keys = without_rare(keys)
-    clusters = grouped(samples, keys)
+    keys = _without_rare(keys) if live else _with_endings(keys)
+    clusters = _grouped(samples, keys)
     if len(clusters) > KINDS_MAX:
         first_only = [tuple(_first_word(tokens) for tokens in key) for key in keys]
-        clusters = grouped(samples, first_only)
+        clusters = _grouped(samples, first_only)
     if len(clusters) > KINDS_MAX:
         plain = [tuple((Token(joined(tokens), word=False),) for tokens in key) for key in keys]
-        clusters = grouped(samples, plain)
-    return [_with_constants(cluster, live=live) for cluster in _merged(table, clusters)]
+        clusters = _grouped(samples, plain)
+    merged = _merged(table, clusters)
+    spoken = {word for cluster in merged for part in cluster.shape for _, word in part if word}
+    return [_with_constants(cluster, spoken, live=live) for cluster in merged]
 
 
 def joined(tokens: Tokens) -> str:
@@ -92,7 +93,7 @@ def _first_word(tokens: Tokens) -> Tokens:
     )
 
 
-def with_prefixes(keys: list[tuple[Tokens, ...]], place: int) -> list[tuple[Tokens, ...]]:
+def _with_prefixes(keys: list[tuple[Tokens, ...]], place: int) -> list[tuple[Tokens, ...]]:
     """Split user_7 after the word where most keys of the column are so, and some begin alike."""
     single = [key[place][0] for key in keys if len(key[place]) == 1 and not key[place][0].word]
     starts = Counter(match[1] for token in single if (match := PREFIXED.fullmatch(token.text)))
@@ -115,7 +116,29 @@ def _without_fields(table: FoundTable, sample: Sample, key: tuple[Tokens, ...]) 
     )
 
 
-def without_rare(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
+def _with_endings(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
+    """Take what follows a value for a word where several keys end so: u#7#follower."""
+
+    def ending(tokens: Tokens) -> tuple[Any, ...] | None:
+        last = tokens[-1]
+        after_value = len(tokens) > 2 and not tokens[-2].word  # noqa: PLR2004 - a word, a value, and the end
+        if last.word or not after_value or not last.text.isalpha():
+            return None
+        return (*(token.kind for token in tokens[:-1]), last.text)
+
+    count = Counter((place, ending(tokens)) for key in keys for place, tokens in enumerate(key))
+    return [
+        tuple(
+            (*tokens[:-1], replace(tokens[-1], word=True))
+            if ending(tokens) and count[place, ending(tokens)] > 1
+            else tokens
+            for place, tokens in enumerate(key)
+        )
+        for key in keys
+    ]
+
+
+def _without_rare(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
     """Take a word for a value where only one item has it: in a live table it may be one."""
     seen: dict[tuple[int, int, str], set[str]] = defaultdict(set)
     for key in keys:
@@ -135,7 +158,7 @@ def without_rare(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
     ]
 
 
-def grouped(samples: Iterable[Sample], keys: Iterable[tuple[Tokens, ...]]) -> list[Cluster]:
+def _grouped(samples: Iterable[Sample], keys: Iterable[tuple[Tokens, ...]]) -> list[Cluster]:
     found: dict[Shape, Cluster] = {}
     for sample, key in zip(samples, keys, strict=True):
         shape = tuple(tuple(token.kind for token in tokens) for tokens in key)
@@ -177,7 +200,7 @@ def _opened(key: tuple[Tokens, ...], place: int, number: int) -> tuple[Tokens, .
     return (*key[:place], (*tokens[:number], tokens[number].as_value(), *tokens[number + 1 :]), *key[place + 1 :])
 
 
-def _with_constants(cluster: Cluster, *, live: bool) -> Cluster:
+def _with_constants(cluster: Cluster, spoken: Collection[str], *, live: bool) -> Cluster:
     """Take a value for a word where all items have it, several of them, and it looks like one."""
     if len({joined(key[0]) for key in cluster.keys}) < (3 if live else 2):
         return cluster
@@ -185,7 +208,8 @@ def _with_constants(cluster: Cluster, *, live: bool) -> Cluster:
     for place, tokens in enumerate(keys[0]):
         for number, token in enumerate(tokens):
             same = {key[place][number].text for key in keys} == {token.text}
-            if same and not token.word and (CAPITALS.fullmatch(token.text) or (token.text.isalpha() and not number)):
+            like_one = CAPITALS.fullmatch(token.text) or (token.text.isalpha() and not number) or token.text in spoken
+            if same and not token.word and like_one:
                 keys = [_worded(key, place, number) for key in keys]
     return replace(cluster, keys=keys)
 

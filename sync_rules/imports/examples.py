@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from sync_rules.imports.names import NAME_MAX, letters, says_nothing, words
+from sync_rules.imports.names import NAME_MAX, letters, plural, says_nothing, words
 from sync_rules.imports.settled import SettledEntity
 from sync_rules.model.templates import parse_template
 
@@ -106,8 +106,7 @@ def _copy(source: SettledEntity, target: SettledEntity, link: dict[str, str]) ->
     attribute = _telling(source)
     made = f"{source.name}_{attribute}" if attribute[0].islower() else f"{_camel(source.name)}{attribute}"
     copy, into = f"{source.name}.{attribute}", f"{target.name}.{made}"
-    plural = target.name if target.name.endswith("s") else f"{target.name}s"
-    name = "-".join([*words(source.name), *words(attribute), "on", *words(plural)])[:NAME_MAX].rstrip("-")
+    name = "-".join([*words(source.name), *words(attribute), "on", *words(plural(target.name))])[:NAME_MAX].rstrip("-")
     if not link:
         return Example(name, (f"{name}: copy {copy} into {into}",))
     pairs = ", ".join(f"{field}: {there}" for field, there in link.items())

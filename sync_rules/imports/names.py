@@ -11,6 +11,7 @@ NAME_MAX: Final = 64
 SMALL_NAME: Final = re.compile(r"[a-z][A-Za-z0-9_-]{0,63}")
 WORDS: Final = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+")
 PLURALS: Final = (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("s", ""))
+VOWELS: Final = ("a", "e", "i", "o", "u", "")
 NO_PLURALS: Final = ("ss", "us", "is", "news", "series", "status", "details", "settings", "metadata")
 ENDINGS: Final = frozenset({"table", "tables", "db", "ddb", "dynamodb", "dynamo"})
 GENERIC_KEY: Final = re.compile(
@@ -52,6 +53,13 @@ def singular(name: str) -> str:
         if name.endswith(many) and len(name) > len(many) + 1:
             return name.removesuffix(many) + one
     return name
+
+
+def plural(name: str) -> str:
+    """The name of many things, of the name of one."""
+    if name.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{name}es" if not name.endswith(NO_PLURALS) and singular(name) == name else name
+    return f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in VOWELS else f"{name}s"
 
 
 def table_slug(called: str) -> str:

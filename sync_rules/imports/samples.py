@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from sync_rules.imports.clusters import TYPE_NAMES, Cluster, Sample, clusters_of, joined, without_rare
+from sync_rules.imports.clusters import TYPE_NAMES, Cluster, Sample, clusters_of, joined
 from sync_rules.imports.fields import Namer, Values
 from sync_rules.imports.found import FoundEntity, FoundTable
 from sync_rules.imports.names import GENERIC, SHORT_MAX, letters, says_nothing, singular, table_slug, words
@@ -28,7 +28,8 @@ def entities_of(table: FoundTable, samples: Sequence[Sample], *, live: bool = Fa
     clusters = clusters_of(table, usable, live=live)
     type_name = _type_attribute(table, usable)
     named = _named(table, clusters, type_name, live=live)
-    namer = Namer(_roots(clusters, [name for name, _ in named]))
+    default = singular(table_slug(table.called))  # says nothing of a word
+    namer = Namer(_roots(clusters, [name if sure or name != default else "" for name, sure in named]))
     made = {}  # those that others point to come first, and name the fields
     for cluster, (name, sure) in sorted(zip(clusters, named, strict=True), key=lambda one: not _is_root(one[0])):
         made[id(cluster)] = _Maker(table, cluster, name, namer, type_name, live=live).entity(sure=sure)
@@ -60,11 +61,13 @@ def _named(table: FoundTable, clusters: Sequence[Cluster], type_name: str, *, li
         only = facets if len(facets) == 1 and facets != {""} else types
         given = next(iter(only)) if len(only) == 1 else ""
         shared = len(cluster.samples) > 1 and WORD.fullmatch(given) is not None  # else it may be a value
+        taken = {name for name, _ in made.values()}
+        spoken = _spoken_name(cluster, singular(table_slug(table.called)), taken)
         if words(given) and (shared or not live):
-            made[id(cluster)] = given, True
+            more = given in taken and words(spoken) != words(given)
+            made[id(cluster)] = f"{given}_{spoken}" if more else given, True
         else:
-            taken = {name for name, _ in made.values()}
-            made[id(cluster)] = _spoken_name(cluster, singular(table_slug(table.called)), taken), False
+            made[id(cluster)] = spoken, False
     return [made[id(cluster)] for cluster in clusters]
 
 
@@ -83,7 +86,7 @@ def _roots(clusters: Sequence[Cluster], names: Sequence[str]) -> dict[str, str]:
     """The entity that a word in front of a value stands for: where an entity's key is that word and one value."""
     found: dict[str, str] = {}
     for cluster, name in zip(clusters, names, strict=True):
-        if _is_root(cluster):
+        if name and _is_root(cluster):
             found.setdefault(cluster.keys[0][0][0].text, name)
     for cluster in clusters:
         for word in (word for part in cluster.shape for _, word in part if word and len(word) <= SHORT_MAX):
@@ -173,11 +176,11 @@ class _Maker:
         column = [tokens_of(text) for text in texts]
         if len({tuple(token.before for token in tokens) for tokens in column}) > 1:
             return None
-        if self.live:
-            column = [key[0] for key in without_rare([(tokens,) for tokens in column])]
         held = [set(one.values()) for one in self.values.plain]
+        several = len(texts) > 1 or not self.live  # a word of one item may be a value
         shared = [
-            all(tokens[number].word and tokens[number].text == token.text for tokens in column)
+            several
+            and all(tokens[number].word and tokens[number].text == token.text for tokens in column)
             and not all(token.text in one for one in held)
             for number, token in enumerate(column[0])
         ]

@@ -59,9 +59,9 @@ class SettledEntity:
         return sum(len(set(template.fields)) for template in self.templates.values()) > len(self.identity)
 
     @property
-    def says_nothing(self) -> bool:
-        """True if any key of the table fits."""
-        return not any(text for template in self.templates.values() for text in template.literals)
+    def told(self) -> int:
+        """The letters by which its keys are told from others."""
+        return sum(len(text) for template in self.templates.values() for text in template.literals)
 
 
 @dataclass
@@ -183,22 +183,20 @@ def _entity(name: str, table: SettledTable, found: FoundEntity) -> SettledEntity
 
 
 def _told_apart(entities: list[SettledEntity]) -> list[SettledEntity]:
-    """The entities in an order in which each key is of one: nodes before edges, and refused where there is none."""
+    """The entities, refused where a key may be of another one that says more of its keys. Nodes stand before edges."""
     kept: dict[int, list[SettledEntity]] = {}
-    for entity in sorted(entities, key=lambda one: one.says_nothing):
+    nodes: set[int] = set()
+    for entity in sorted(entities, key=lambda one: -one.told):
         others = kept.setdefault(id(entity.table), [])
         alike = [other for other in others if _overlap(entity, other)]
-        wrong = [other for other in alike if entity.repeats == other.repeats]
-        if wrong:
-            entity.refused = f"a key of table {entity.table.name} may be of {wrong[0].name} and of {entity.name}"
-        elif alike and entity.repeats:
-            others.insert(min(others.index(other) for other in alike), entity)
-        else:
-            others.append(entity)
-    order = {id(entity): place for one in kept.values() for place, entity in enumerate(one)}
+        wrong = next((other for other in alike if entity.repeats == other.repeats), None)
+        if wrong is not None:
+            entity.refused = f"a key of table {entity.table.name} may be of {wrong.name} and of {entity.name}"
+            continue
+        others.append(entity)
+        nodes |= {id(one) for one in (entity, *alike) if alike and one.repeats}
     tables = {id(entity.table): place for place, entity in reversed([*enumerate(entities)])}
-    last = len(entities)
-    return sorted(entities, key=lambda one: (tables[id(one.table)], order.get(id(one), last)))
+    return sorted(entities, key=lambda one: (tables[id(one.table)], bool(one.refused), id(one) not in nodes))
 
 
 def _overlap(one: SettledEntity, two: SettledEntity) -> bool:

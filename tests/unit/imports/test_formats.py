@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from sync_rules.imports.read import rules_from, rules_from_text
 from sync_rules.language.load import parse_rules
 from sync_rules.rules.ruleset import Rules
 from tests.support.shared import case
+from tests.unit.imports import writers
 from tests.unit.imports.test_any_document import with_examples
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -218,7 +220,7 @@ def test_entities_that_keys_do_not_tell_apart_are_comments():
     made = [
         {"entityName": name, "schema": {"type": "item", "attributes": {}}, "table": table} for name in ("one", "two")
     ]
-    found = rules_from_text(__import__("json").dumps(made), "x.json")
+    found = rules_from_text(json.dumps(made), "x.json")
     assert "  # two: {table: t_1}" in found.text
     assert any(
         "entity two is written as a comment: a key of table t_1 may be of one and of two" in n for n in found.notes
@@ -274,3 +276,60 @@ def test_foreign_data_is_no_model():
         rules_from(case("models/amazon-dynamodb-tools/persons.ddb.json"))
     assert "a list of maps with 'id', 'first_name'" in caught.value.found
     assert "Smith" not in str(caught.value)
+
+
+# ---------------------------------------------------------------- keys of items
+def read_off(*pairs: tuple[str, str], **more: str) -> dict[str, dict[str, str]]:
+    """The entities that are read off items with these keys."""
+    items = [{"PK": {"S": pk}, "SK": {"S": sk}, **{k: {"S": v} for k, v in more.items()}} for pk, sk in pairs]
+    document = {"tables": [writers.request(parse_rules(SINGLE, environ={}).tables["app"])], "items": {"app": items}}
+    found = rules_from_text(json.dumps(document), "x.json")
+    return keys(parse_rules(found.text, environ={}))
+
+
+SINGLE = "{tables: {app: {key: {PK: S, SK: S}}}, entities: {}, rules: {}}"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        # a word before a value, a word alone, both with other separators
+        ([("user:1", "info:"), ("user:2", "info:")], {"user": {"PK": "user:{user_id}", "SK": "info:"}}),
+        ([("ORG|1", "A"), ("ORG|2", "A")], {"org": {"PK": "ORG|{org_id}", "SK": "A"}}),
+        ([("user_1", "PROFILE"), ("user_2", "PROFILE")], {"user": {"PK": "user_{user_id}", "SK": "PROFILE"}}),
+        # words after values, and two words in a row that others begin with
+        (
+            [("u#1#follower", "u#2"), ("u#1#follower", "u#3"), ("u#1#post", "p#2"), ("u#2#post", "p#3"), ("u#1", "INFO")],
+            {
+                "follower": {"PK": "u#{u_id}#follower", "SK": "u#{u_id_2}"},
+                "post": {"PK": "u#{u_id}#post", "SK": "p#{post_id}"},
+                "app": {"PK": "u#{u_id}", "SK": "INFO"},
+            },
+        ),
+        # dates, padded numbers and addresses are values; a path of any depth is one
+        ([("LOG#1", "2026-01-01T10:00:00"), ("LOG#2", "2026-01-02T10:00:00")], {"log": {"PK": "LOG#{log_id}"}}),
+        ([("https://a.example/x", "1"), ("https://a.example/y", "2")], {"app": {}}),
+        ([("dir/a/b/c", "X1"), ("dir/d", "X2")], {"dir": {"PK": "dir/{dir_id}"}}),
+        # one item of a kind: what its metadata repeats is the same field
+        ([("GAME#9", "#METADATA#9")], {"game": {"PK": "GAME#{game_id}", "SK": "#METADATA#{game_id}"}}),
+        # four values that look like words, and nothing else differs
+        ([(f"{name}#1", "LOGIN#1") for name in ("ALICE", "BOB", "CAROL", "DAVE")], {"login": {"PK": "{pk_part}#{pk_part_2}", "SK": "LOGIN#{login_id}"}}),
+    ],
+)  # fmt: skip
+def test_items_are_told_by_the_form_of_their_keys(pairs, expected):
+    """Separators, words, values, and what only looks like either."""
+    found = read_off(*pairs, title="t")
+    named = {name: {a: t for a, t in key.items() if t != f"{{{a}}}"} for name, key in found.items()}
+    assert named == expected
+
+
+def test_items_of_one_type_with_several_keys_have_names_of_their_own():
+    """The root keeps the type's name, the others add a word of their keys."""
+    found = read_off(("VIN#1", "#META#"), ("VIN#1", "FEATURE#a"), ("VIN#2", "FEATURE#b"), type="vehicle")
+    assert set(found) == {"vehicle", "vehicle_feature"}
+
+
+def test_items_that_a_general_key_would_swallow_keep_their_entities():
+    """Where keys fit two entities, the one that says less is the comment."""
+    found = read_off(("u#1", "a1"), ("u#2", "b2"), ("u#1#follower", "u#2"), ("u#2#follower", "u#1"))
+    assert found == {"follower": {"PK": "u#{u_id}#follower", "SK": "u#{u_id_2}"}}
