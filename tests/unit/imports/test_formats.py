@@ -330,6 +330,6 @@ def test_items_of_one_type_with_several_keys_have_names_of_their_own():
 
 
 def test_items_that_a_general_key_would_swallow_keep_their_entities():
-    """Where keys fit two entities, the one that says less is the comment."""
+    """If keys fit two entities, the one that says less is the comment."""
     found = read_off(("u#1", "a1"), ("u#2", "b2"), ("u#1#follower", "u#2"), ("u#2#follower", "u#1"))
     assert found == {"follower": {"PK": "u#{u_id}#follower", "SK": "u#{u_id_2}"}}
