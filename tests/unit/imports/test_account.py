@@ -3,19 +3,66 @@
 from __future__ import annotations
 
 import json
+from itertools import cycle
 
 import boto3
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from moto import mock_aws
 
 from sync_rules.adapters import aws
 from sync_rules.imports.account import rules_from_account
+from sync_rules.imports.clusters import Sample
+from sync_rules.imports.found import Found, FoundTable
+from sync_rules.imports.keys import as_key
+from sync_rules.imports.samples import entities_of
+from sync_rules.imports.workbench import unseen
+from sync_rules.imports.write import imported
 from sync_rules.language.load import parse_rules
+from sync_rules.model.entities import Index
 from sync_rules.model.errors import StoreError, UserError
 from tests.support.shared import case
 from tests.unit.imports.test_formats import keys
 
 SECRETS = ("margaret", "hopper", "4111-2222", "secretword", "Ring Road")
+
+
+PIECES = st.one_of(
+    st.sampled_from(["USER", "order", "#", "v", "2026-01-01"]),
+    st.just("SECRET"),
+    st.just("secret"),
+    st.just("Secret_x-1"),
+)
+KEYS = st.tuples(st.sampled_from("#|:/~_-"), st.lists(PIECES, min_size=1, max_size=4))
+ITEMS = st.lists(st.tuples(KEYS, KEYS, KEYS, st.sampled_from(["", "type", "name", "GSI1PK"])), min_size=1, max_size=8)
+
+
+@settings(max_examples=200)
+@given(ITEMS)
+def test_account_values_of_one_item_are_never_written(drawn):
+    """A text that only one item has, wherever it stands in its keys and attributes, is in no line and no note."""
+    unique = (f"{letter}{number}{letter}" for number, letter in zip(range(10_000, 20_000), cycle("qwxz"), strict=False))
+
+    def text(key: tuple[str, list[str]]) -> str:
+        joint, pieces = key
+        return joint.join(secret(piece) if "secret" in piece.lower() else piece for piece in pieces)
+
+    def secret(like: str) -> str:
+        made = "".join(chr(ord("a") + int(char)) if char.isdigit() else char for char in next(unique))
+        said.append(made.upper() if like.isupper() else made)
+        return said[-1] + like.lower().removeprefix("secret")
+
+    said: list[str] = []
+    table = FoundTable("app", "app", as_key({"PK": "S", "SK": "S"}), [Index("GSI1", as_key({"GSI1PK": "S"}))])
+    samples = [
+        Sample({"PK": {"S": text(pk)}, "SK": {"S": text(sk)}, **({name: {"S": text(value)}} if name else {})})
+        for pk, sk, value, name in drawn
+    ]
+    found = imported(Found("live", [table], entities_of(table, samples, live=True) or [unseen(table)]), "x")
+    shown = (found.text + "".join(found.notes)).lower()
+    assert parse_rules(found.text, environ={})
+    assert not [one for one in said if one.lower() in shown], found.text
 
 
 @pytest.fixture
