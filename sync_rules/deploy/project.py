@@ -18,7 +18,7 @@ from typing import Final
 from sync_rules import __version__
 from sync_rules.deploy import files, originals
 from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.template import written
+from sync_rules.deploy.template import without_rules, written
 from sync_rules.language.schema import schema_text
 from sync_rules.model.errors import UserError
 
@@ -38,8 +38,8 @@ class Project:
     lines: Mapping[Path, str]
 
 
-def project_in(folder: Path, rules: str | None = None, scenario: str | None = None) -> Project:
-    """The project for a folder, with these rules and this scenario, or with one rule to begin with.
+def project_in(folder: Path, rules: str | None = None) -> Project:
+    """The project for a folder, with this rules file, or with one rule to begin with.
 
     The CI workflow and the pre-commit configuration belong to the root of the git repository around the folder.
 
@@ -49,11 +49,12 @@ def project_in(folder: Path, rules: str | None = None, scenario: str | None = No
     root = _root(folder)
     place = folder.resolve().relative_to(root.resolve()).as_posix()
     marks = {"VERSION": __version__, "FOLDER": place, "RULES": (Path(place) / RULES).as_posix()}
+    scenario = part("first.scenario.yaml" if rules is None else "empty.scenario.yaml")
     rules = part("rules.yaml") if rules is None else rules
     own = {
         RULES: rules,
         originals.SCHEMA: schema_text(),
-        SCENARIO: part("first.scenario.yaml") if scenario is None else scenario,
+        SCENARIO: scenario,
         files.SAM_CONFIG: files.text_of(files.SAM_CONFIG),
         **originals.as_written(),
         files.TEMPLATE: _template(rules),
@@ -76,7 +77,10 @@ def _template(rules: str) -> str:
     with tempfile.TemporaryDirectory(prefix="sync-rules-init-") as directory:
         rules_file, template = Path(directory, RULES), Path(directory, files.TEMPLATE)
         rules_file.write_text(rules, encoding="utf-8")
-        return written(originals.as_written()[files.TEMPLATE], deployment_of(rules_file), rules_file, template)
+        text, deployment = originals.as_written()[files.TEMPLATE], deployment_of(rules_file)
+        if not deployment.rules.rules:
+            return without_rules(text, rules_file, template)
+        return written(text, deployment, rules_file, template)
 
 
 def _root(folder: Path) -> Path:

@@ -48,7 +48,6 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
     """
     _require_deployable(deployment, rules_file)
     fixed = read_yaml(fixed_part(text, template), str(template))
-    path = Path(os.path.relpath(rules_file.absolute(), template.absolute().parent)).as_posix()
     generated: dict[str, dict[str, Any]] = {
         "parameters": _limited(resources.parameters(deployment), value_limits(deployment)),
         "conditions": resources.conditions(deployment),
@@ -62,7 +61,7 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
     }
     new_ids = [one for name, made in generated.items() if BLOCKS[name] == ("Resources",) for one in made]
     require_distinct(fixed, new_ids, deployment, rules_file, template)
-    generated[RULES_BLOCK] = {"SyncRules": {"Rules": path}}
+    generated[RULES_BLOCK] = _note(rules_file, template)
     return replaced(text, {name: partial(as_yaml, made) for name, made in generated.items()}, str(template))
 
 
@@ -70,6 +69,22 @@ def fixed_part(text: str, template: Path) -> str:
     """A template with nothing in its blocks. Raises UserError when a block is missing or not known."""
     blanks: dict[str, Written] = dict.fromkeys((RULES_BLOCK, *BLOCKS), lambda _indent: "")
     return replaced(text, blanks, str(template))
+
+
+def without_rules(text: str, rules_file: Path, template: Path) -> str:
+    """A template with nothing in its blocks but which rules file it is for: one that has no rules yet.
+
+    Raises:
+        UserError: when a block is missing or not known.
+    """
+    note = partial(as_yaml, _note(rules_file, template))
+    empty: dict[str, Written] = dict.fromkeys(BLOCKS, lambda _indent: "")
+    return replaced(text, {**empty, RULES_BLOCK: note}, str(template))
+
+
+def _note(rules_file: Path, template: Path) -> dict[str, Any]:
+    path = Path(os.path.relpath(rules_file.absolute(), template.absolute().parent))
+    return {"SyncRules": {"Rules": path.as_posix()}}
 
 
 def _limited(parameters: dict[str, Any], limits: Mapping[str, int]) -> dict[str, Any]:

@@ -3,45 +3,85 @@
 It writes rules.yaml with one working rule, the schema for your editor, a scenario, and what SAM deploys: template.yaml,
 samconfig.toml, a Makefile, the state machine and the locked requirements of the functions. The CI workflow and the
 pre-commit hook go to the root of the git repository around the folder. It asks nothing and overwrites nothing.
+
+With --from or --from-account, rules.yaml has the tables and entities of what you have, and no rule yet. Every place
+that is not sure has a `# CHECK:` comment. Of items, only key forms and names of attributes are written, never values.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from sync_rules.adapters import aws
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.deploy.project import Project, project_in, write
+from sync_rules.imports.account import rules_from_account
+from sync_rules.imports.found import Imported
+from sync_rules.imports.read import rules_from, rules_from_text
+from sync_rules.model.errors import UserError
+
+STDIN: Final = Path("-")
+SAMPLES: Final = 100
 
 
 def init(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="The folder of the project; made if it is missing.")
     ] = Path(),
+    *,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Model, template or schema with your tables; - for stdin."),
+    ] = None,
+    account: Annotated[
+        list[str] | None, typer.Option("--from-account", metavar="TABLE", help="A live table. Repeatable.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option("--samples", min=0, metavar="N", help="Read at most so many items of each live table.")
+    ] = SAMPLES,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
 ) -> int:
     """Begin a project of your own: rules, a scenario, template, CI. Overwrites nothing."""
-    project = project_in(folder)
+    if source and account:
+        raise UserError("--from and --from-account exclude each other: give one of them")
+    imported = _read(source) if source else None
+    if account:
+        imported = rules_from_account(aws.dynamodb(endpoint_url, region), account, samples)
+    project = project_in(folder, imported.text if imported else None)
     write(project)
     for path in sorted(project.new):
         print(f"wrote {path}")
     for path, lines in project.lines.items():
         print(f"\n{path} exists and is left as it is. Add to it:\n\n{lines}")
-    print(next_steps(project))
+    if imported and imported.notes:
+        print("\n".join([f"\nrules.yaml is made from {imported.origin}. Check:", *(f"  {n}" for n in imported.notes)]))
+    print(next_steps(project, with_rules=imported is None))
     return 0
 
 
-def next_steps(project: Project) -> str:
+def next_steps(project: Project, *, with_rules: bool) -> str:
     """The first things to do in a new project, in at most five lines."""
     there = os.path.relpath(project.folder)
+    first = "edit rules.yaml" if with_rules else "look at each CHECK in rules.yaml and write a rule"
     return "\n".join(
         [
             f"\n{counted(len(project.new), 'file')} written. Next{'' if there == '.' else f', in {there}'}:",
-            "  edit rules.yaml, then: sync-rules check && sync-rules infra",
+            f"  {first}, then: sync-rules check && sync-rules infra",
             "  sync-rules test scenarios     # plays scenarios/first.scenario.yaml in memory",
             "  sam build && sam deploy --guided",
             "  sync-rules backfill --remote     # items that exist already",
         ]
     )
+
+
+def _read(source: Path) -> Imported:
+    if source == STDIN:
+        return rules_from_text(sys.stdin.read(), "standard input")
+    return rules_from(source)

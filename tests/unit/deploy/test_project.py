@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import shlex
 from pathlib import Path
 
+import boto3
 import pytest
+from moto import mock_aws
 from ruamel.yaml import YAML
 
 from sync_rules import __version__
@@ -156,6 +160,84 @@ def test_project_that_cannot_be_written_whole_leaves_nothing(here, monkeypatch, 
     assert main.main(["init", "new"]) == 2
     assert "requirements.txt cannot be written: No space left on device. Nothing was written" in capsys.readouterr().err
     assert not list(here.iterdir())
+
+
+# ---------------------------------------------------------------- from what there is
+TABLES = {
+    "Resources": {
+        "Shop": {
+            "Type": "AWS::DynamoDB::Table",
+            "Properties": {
+                "TableName": "shop",
+                "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+                "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+            },
+        }
+    }
+}
+
+
+def works_once_it_has_a_rule(here: Path) -> None:
+    """Require that check and test pass as it is, and that with a rule the template is made from it."""
+    assert [main.main(command) for command in (["check"], ["test", "scenarios"])] == [0, 0]
+    assert main.main(["infra"]) == 2
+    text = (here / "rules.yaml").read_text()
+    entity = next(iter(loaded(here / "rules.yaml")["entities"]))
+    made = f'rules:\n  loud: {{derive: {entity}.loud, as: "{{name:upper}}"}}\n'
+    (here / "rules.yaml").write_text(text.partition("\nrules:")[0] + "\n" + made)
+    assert main.main(["infra"]) == 0
+    assert main.main(["infra", "--check"]) == 0
+
+
+@pytest.mark.parametrize("by", ["file", "stdin"])
+def test_project_from_a_file(here, monkeypatch, capsys, by):
+    """Tables and entities are filled in, and there is no rule yet; the rest of the project is as always."""
+    (here / "stack.json").write_text(json.dumps(TABLES))
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(TABLES)))
+    assert main.main(["init", "--from", "stack.json" if by == "file" else "-"]) == 0
+    said = capsys.readouterr().out
+    assert "look at each CHECK in rules.yaml and write a rule" in said
+    assert "rules.yaml is made from" in said
+    (table,) = loaded(here / "rules.yaml")["tables"].values()
+    assert table["key"] == {"id": "S"}
+    assert files_in(here).keys() == WRITTEN | {"stack.json"}
+    works_once_it_has_a_rule(here)
+
+
+def test_project_from_live_tables(here, capsys):
+    """A table is described and some of its items are read: what they hold is not written."""
+    with mock_aws():
+        client = boto3.client("dynamodb", region_name="eu-central-1")
+        key = {
+            "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK")],
+            "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
+        }
+        client.create_table(TableName="shop", BillingMode="PAY_PER_REQUEST", **key)
+        for number in range(8):
+            item = {"PK": {"S": f"USER#{number}"}, "SK": {"S": "PROFILE"}, "name": {"S": f"secret-{number}"}}
+            client.put_item(TableName="shop", Item=item)
+        assert main.main(["init", "--from-account", "shop", "--region", "eu-central-1"]) == 0
+        assert main.main(["init", "other", "--from-account", "nowhere", "--region", "eu-central-1"]) == 2
+    assert "table nowhere does not exist" in capsys.readouterr().err
+    assert not (here / "other").exists()
+    assert not [name for name, text in files_in(here).items() if b"secret-" in text]
+    works_once_it_has_a_rule(here)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--from", "nowhere.json"], "nowhere.json"),
+        (["--from", "broken.json"], "broken.json"),
+        (["--from", "broken.json", "--from-account", "shop"], "exclude each other"),
+    ],
+)
+def test_project_from_nothing_that_can_be_read(here, capsys, arguments, said):
+    """One line with the reason, and nothing is written."""
+    (here / "broken.json").write_text('{"neither": "model", "nor": "template"}')
+    assert main.main(["init", "new", *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert not (here / "new").exists()
 
 
 # ---------------------------------------------------------------- upgrades
