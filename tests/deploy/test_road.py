@@ -22,6 +22,7 @@ from tests.support.builders import order_item, s, user_item
 from tests.support.engines import ROOT
 
 INSTALL_MAX_SECONDS = 600
+BUCKET = "my-artifacts"
 ROAD_MAX_SECONDS = 1_500  # in it: an installation, a build and a deployment, on a machine that has other things to do
 
 
@@ -31,9 +32,10 @@ class Road:
 
     folder: Path
 
-    def run(self, *command: str | Path) -> str:
+    def run(self, *command: str | Path, **more: str) -> str:
         """The output of a command that succeeds, run in the folder as its user would with `.venv` active."""
         given = {
+            **more,
             **{name: value for name, value in os.environ.items() if name.startswith(("UV_", "PIP_", "SSL_"))},
             "PATH": f"{self.folder / '.venv/bin'}{os.pathsep}{os.environ['PATH']}",
             "BUNDLE_PYTHON": "{}.{}".format(*sys.version_info),
@@ -79,6 +81,30 @@ def deploys(road: Road) -> None:
         stack.put("shop", user_item("u1", name=s("Ada")), order_item("u1", "o1"))
         key = {"PK": "USER#u1", "SK": "ORDER#o1"}
         eventually(lambda: stack.item("shop", **key), lambda item: item.get("user_name") == s("Ada"))
+        deploys_from_a_bucket(road, stack)
+
+
+def deploys_from_a_bucket(road: Road, stack: Stack) -> None:
+    """What `sam package` writes is a stack by its address alone, as an outer stack or Terraform names it."""
+    stack.client("s3").create_bucket(Bucket=BUCKET)
+    to = ("--s3-bucket", BUCKET, "--output-template-file", "packaged.yaml")
+    road.run(tool("sam", "bin", "sam"), "package", *to, AWS_ENDPOINT_URL=stack.url)
+    packaged = (road.folder / "packaged.yaml").read_bytes()
+    stack.client("s3").put_object(Bucket=BUCKET, Key="packaged.yaml", Body=packaged)
+    client = stack.client("cloudformation")
+    client.create_stack(
+        StackName="packaged",
+        TemplateURL=f"{stack.url}/{BUCKET}/packaged.yaml",
+        Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+        Parameters=[{"ParameterKey": "StageVariable", "ParameterValue": "packaged"}],
+    )
+
+    def status() -> str:
+        found: str = client.describe_stacks(StackName="packaged")["Stacks"][0]["StackStatus"]
+        return found
+
+    assert eventually(status, lambda found: found != "CREATE_IN_PROGRESS") == "CREATE_COMPLETE"
+    assert "packaged-shop" in stack.client("dynamodb").list_tables()["TableNames"]
 
 
 STEPS: tuple[Callable[[Road], None], ...] = (begins, plays_an_example, builds, deploys)

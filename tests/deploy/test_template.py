@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +33,30 @@ def test_template_of_the_readme_is_valid_by_sam(tmp_path):
     rules.write_text(first_rules((ROOT / "README.md").read_text()))
     template.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules), rules, template))
     shutil.copytree(ROOT / "infra", tmp_path / "infra", ignore=shutil.ignore_patterns("__pycache__"))
+    run(tool("sam", "bin", "sam"), "validate", "--lint", cwd=tmp_path)
+
+
+NESTED = re.compile(r"^```yaml nested\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+AROUND = """
+AWSTemplateFormatVersion: "2010-09-09"
+Transform: AWS::Serverless-2016-10-31
+Parameters:
+  Stage: {Type: String}
+Resources:
+  ShopTable:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      AttributeDefinitions: [{AttributeName: PK, AttributeType: S}]
+      KeySchema: [{AttributeName: PK, KeyType: HASH}]
+      BillingMode: PAY_PER_REQUEST
+      StreamSpecification: {StreamViewType: NEW_AND_OLD_IMAGES}
+"""
+
+
+@pytest.mark.parametrize("block", NESTED.findall((ROOT / "docs/deploy.md").read_text()))
+def test_template_around_ours_is_valid_by_sam(tmp_path, block):
+    """Each way of nesting that the page shows, in a template with a table and a parameter."""
+    (tmp_path / "template.yaml").write_text(AROUND + textwrap.indent(block, "  "))
     run(tool("sam", "bin", "sam"), "validate", "--lint", cwd=tmp_path)
 
 

@@ -391,6 +391,7 @@ def test_docs_mention_only_options_that_exist():
     """Every --option is one of ours, of pip or SAM in a command above, or of the AWS CLI in its own lines."""
     ours = "\n".join(help_text(*verb) for verb in [(), *((verb,) for verb in main.VERBS)])
     known = set(re.findall(r"--[a-z][a-z-]*", ours)) | {"--target", "--guided", "--use-container", "--rm"}
+    known |= {"--s", "--output-template-file"}  # of `sam package --s3-bucket`
     known |= {f"--sync-rules{option}" for option in ("", "-variant", "-seed")}  # of pytest, by our plugin
     text = re.sub(r"^aws (?:.*\\\n)*.*$", "", "\n".join(USERS.values()), flags=re.MULTILINE)
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) <= known
