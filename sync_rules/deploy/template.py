@@ -161,7 +161,7 @@ def place_warnings(rules_file: Path, template: Path) -> Iterator[str]:
 
 def _require_deployable(deployment: Deployment, rules_file: Path) -> None:
     if not deployment.rules.rules:
-        raise UserError(f"{rules_file} has no rules: there is nothing to deploy")
+        raise UserError(f"{rules_file} has no rules: there is nothing to deploy. Write a rule")
     for variable in deployment.variables:
         if variable.name.startswith(RESERVED):
             raise UserError(

@@ -85,7 +85,7 @@ def deploys(road: Road) -> None:
 
 
 def deploys_from_a_bucket(road: Road, stack: Stack) -> None:
-    """What `sam package` writes is a stack by its address alone, as an outer stack or Terraform names it."""
+    """A template that `sam package` wrote is deployed by its address alone, as an outer stack or Terraform does."""
     stack.client("s3").create_bucket(Bucket=BUCKET)
     to = ("--s3-bucket", BUCKET, "--output-template-file", "packaged.yaml")
     road.run(tool("sam", "bin", "sam"), "package", *to, AWS_ENDPOINT_URL=stack.url)
