@@ -236,6 +236,7 @@ def check_books(history: History, pick: Stream) -> None:
         history.operate()
     history.calm = True
     history.rest()
+    history.redrive()
     check_verify(history, history.judged())
 
 
