@@ -6,6 +6,7 @@ right that is missing, or a service that does not answer, counts neither way and
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from sync_rules.model.errors import SyncRulesError
 T = TypeVar("T")
 LOOK_SECONDS: Final = 0.1  # between two looks
 WAIT_SECONDS: Final = 180.0  # for a mapping, which may take minutes to start, or a metric
+DENIED: Final = re.compile(r"not authorized to perform:? ([A-Za-z0-9-]+:[A-Za-z0-9*]+)")
 NOT_ALLOWED: Final = frozenset({"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"})
 
 
@@ -94,6 +96,12 @@ def blocked(error: BaseException) -> bool:
     return aws.code(error) in NOT_ALLOWED or aws.transient(error) or isinstance(error, aws.CONNECTION_ERRORS)
 
 
+def denied_action(error: BaseException) -> str:
+    """The action that an error names as not allowed, "" if it names none."""
+    found = DENIED.search(aws.message(error))
+    return found[1] if found else ""
+
+
 def finding(number: int, work: Callable[[], str], clock: Callable[[], float] = time.monotonic) -> Finding:
     """The finding of a probe's work, whatever becomes of it."""
     began = clock()
@@ -111,7 +119,7 @@ def _outcome(work: Callable[[], str]) -> tuple[Verdict, str]:
     except aws.ERRORS as error:
         asked = getattr(error, "operation_name", "the request")
         if aws.code(error) in NOT_ALLOWED:
-            return Verdict.FAILED, f"{asked} is denied: allow these credentials {asked}"
+            return Verdict.FAILED, f"{asked} is denied: allow these credentials {denied_action(error) or asked}"
         if blocked(error):
             return Verdict.FAILED, f"{asked} failed with {aws.code(error)}: run it again"
         return Verdict.FALSE, f"{asked} was refused with {aws.code(error)}"

@@ -15,7 +15,7 @@ from sync_rules.selftest.probe import Finding, UnseenError, Waiting, finding
 from sync_rules.selftest.probes.streams import expire
 from sync_rules.selftest.registry import PROBES
 from sync_rules.selftest.report import Report, untested
-from sync_rules.selftest.site import STACK_SECONDS, Clients, Journal, Site, TakenError, create, remove
+from sync_rules.selftest.site import STACK_SECONDS, Clients, Journal, Site, TakenError, create, remove, require_free
 
 LAST: Final = (20, 65, 9)  # they look for something that AWS needs minutes for
 Told = Callable[[str], None]
@@ -46,6 +46,7 @@ def run(
         time.sleep(seconds)
 
     patient = replace(waiting, sleep=look)
+    require_free(journal.stack, clients)
     journal.write()
     with journal.held():
         try:

@@ -22,7 +22,7 @@ from sync_rules.adapters.files import write_whole
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.values import Item
-from sync_rules.selftest.probe import RefutedError, Waiting, require
+from sync_rules.selftest.probe import DENIED, RefutedError, Waiting, denied_action, require
 from sync_rules.selftest.template import TAG, template
 
 PREFIX: Final = f"{TAG}-"
@@ -32,7 +32,6 @@ APPEARS_SECONDS: Final = 3.0  # in which a stack that was just asked for may app
 GONE: Final = "ValidationError"  # DescribeStacks of a name that no stack has
 DELETED_AT_ONCE_MAX: Final = 1_000  # of DeleteObjects
 PAGES_MAX: Final = 20  # a bucket with more objects is not one of a self-test, or does not let them go
-DENIED: Final = re.compile(r"not authorized to perform:? ([A-Za-z0-9-]+:[A-Za-z0-9*]+)")
 QUOTA: Final = re.compile(r"limit|quota|exceeded|too many", re.IGNORECASE)
 CLEAN: Final = "`sync-rules selftest --clean` removes what is left"
 
@@ -166,6 +165,21 @@ def journals(folder: Path) -> Iterator[Journal]:
 
 
 # ---------------------------------------------------------------- made
+def require_free(name: str, clients: Clients) -> None:
+    """Check, before anything is written or made, that CloudFormation answers and that no stack has the name.
+
+    Raises:
+        UserError: when a right is missing, or the name is taken.
+        StoreError: when there are no credentials, or no answer.
+    """
+    if described(clients.cloudformation, name, first=True) is not None:
+        raise _taken(name)
+
+
+def _taken(name: str) -> TakenError:
+    return TakenError(f"there is a stack {name} already: run it again, and another name is drawn")
+
+
 def create(journal: Journal, clients: Clients, waiting: Waiting[Any]) -> Site:
     """Make the stack, and wait until it is there. The journal must have been written.
 
@@ -184,11 +198,11 @@ def create(journal: Journal, clients: Clients, waiting: Waiting[Any]) -> Site:
     try:
         aws.retrying(first=True)(client.create_stack, **asked)
     except aws.ERRORS as error:
-        if aws.code(error) == "AlreadyExistsException":
-            raise TakenError(
-                f"there is a stack {journal.stack} already: run it again, and another name is drawn"
-            ) from error
-        raise refusal(error, f"CreateStack of {journal.stack}") from error
+        if aws.code(error) != "AlreadyExistsException":
+            raise refusal(error, f"CreateStack of {journal.stack}") from error
+        there = described(client, journal.stack)
+        if there is not None and not is_ours(there):  # else it was made by a call whose answer was lost
+            raise _taken(journal.stack) from error
     found, _ = waiting.until(lambda: described(client, journal.stack), settled)
     if found is None or found["StackStatus"] != "CREATE_COMPLETE":
         raise UserError(f"stack {journal.stack} could not be made: {_why(client, journal.stack)}")
@@ -200,10 +214,12 @@ class TakenError(UserError):
     """A stack of the drawn name is another's, and is left alone."""
 
 
-def described(client: Any, name: str) -> dict[str, Any] | None:
-    """The description of a stack; None when there is none. Raises UserError, StoreError."""
+def described(client: Any, name: str, *, first: bool = False) -> dict[str, Any] | None:
+    """The description of a stack; None when there is none. `first`: of a command's first call. Raises UserError,
+    StoreError.
+    """
     try:
-        (found,) = aws.retrying()(client.describe_stacks, StackName=name)["Stacks"]
+        (found,) = aws.retrying(first=first)(client.describe_stacks, StackName=name)["Stacks"]
     except aws.ERRORS as error:
         if aws.code(error) == GONE:
             return None
@@ -222,12 +238,6 @@ def refusal(error: BaseException, where: str) -> UserError | StoreError:
     if action:
         return UserError(f"{where} is denied: these credentials need {action} (docs/selftest.md lists all of them)")
     return aws.store_error(error, where)
-
-
-def denied_action(error: BaseException) -> str:
-    """The action that an error names as not allowed, "" if it names none."""
-    found = DENIED.search(aws.message(error))
-    return found[1] if found else ""
 
 
 def _why(client: Any, name: str) -> str:
