@@ -54,6 +54,7 @@ def run(
             site = create(journal, clients, replace(patient, seconds=STACK_SECONDS))
             findings = _findings(replace(site, waiting=patient), numbers, found, look)
             measured = _measured(replace(site, waiting=patient), tell) if set(numbers) >= PROBES.keys() else "not asked"
+            look(0)  # it may have been asked to stop since the last look
         except TakenError:
             journal.forget()
             raise

@@ -156,7 +156,9 @@ def given_up(*, whole: bool) -> Lie:
         if asked.operation == "PutItem" and asked.json["TableName"].endswith("-poisoned"):
             seen.append(asked.json["Item"])
         if asked.operation == "GET" and "list-type=2" in asked.path and "prefix=aws" in asked.path:
-            contents = "".join(f"<Contents><Key>aws/lambda/{n}</Key></Contents>" for n in range(len(seen)))
+            contents = "".join(
+                f"<Contents><Key>aws/lambda/{n}</Key><Size>1</Size></Contents>" for n in range(len(seen))
+            )
             return Answer(200, f"<ListBucketResult>{contents}</ListBucketResult>".encode(), XML_TYPE)
         if asked.operation == "GET" and "/aws/lambda/" in asked.path:
             item = seen[int(asked.path.rpartition("/")[2].partition("?")[0])]

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from sync_rules.cli import main
@@ -22,6 +23,8 @@ from sync_rules.selftest.probe import Finding, Verdict, Waiting, finding
 from sync_rules.selftest.registry import PROBES
 from sync_rules.selftest.site import PREFIX, Clients, Site, create, left, new_journal, remove
 from tests.deploy.lies import CORRECTIONS, LIES, together
+from tests.deploy.stacks import NOBODY
+from tests.deploy.tools import REGION
 from tests.support.engines import ROOT, Endpoints
 from tests.support.lying_proxy import Answer, Asked, Engine, Lie, Proxy, before, lying_proxy
 
@@ -167,10 +170,11 @@ def test_selftest_says_what_depends_on_a_fact_that_does_not_hold(proxied, tmp_pa
 def leftovers(url: str) -> list[str]:
     """Everything of a self-test that an engine has, but for the stack of the other tests here."""
     clients = Clients(url)
+    iam = boto3.client("iam", endpoint_url=url, region_name=REGION, **NOBODY)
     names = [
         *clients.dynamodb.list_tables()["TableNames"],
         *(one["FunctionName"] for one in clients.lambdas.list_functions()["Functions"]),
-        *(one["RoleName"] for one in clients.iam.list_roles()["Roles"]),
+        *(one["RoleName"] for one in iam.list_roles()["Roles"]),
         *(one["Name"] for one in clients.s3.list_buckets()["Buckets"]),
         *(one["name"] for one in clients.stepfunctions.list_state_machines()["stateMachines"]),
         *(one.rpartition("/")[2] for one in clients.sqs.list_queues().get("QueueUrls", ())),
@@ -197,10 +201,10 @@ POINTS = {"CreateStack": 1, "DescribeStacks": 6, "PutItem": 20, "BatchGetItem": 
 
 
 class Killer:
-    """Kills a process at the n-th request of an operation, before the engine has it or after."""
+    """Signals a process at the n-th request of an operation, before the engine has it or after."""
 
-    def __init__(self, operation: str, nth: int, *, carried_out: bool) -> None:
-        self._operation, self._left, self._carried_out = operation, nth, carried_out
+    def __init__(self, operation: str, nth: int, *, carried_out: bool, number: int = signal.SIGKILL) -> None:
+        self._operation, self._left, self._carried_out, self._number = operation, nth, carried_out, number
         self.process: subprocess.Popen[bytes] | None = None
 
     def __call__(self, asked: Asked, engine: Engine) -> Answer:
@@ -209,8 +213,29 @@ class Killer:
         self._left -= 1
         answer = engine(asked) if self._left or self._carried_out else None
         if self._left == 0 and self.process is not None:
-            self.process.send_signal(signal.SIGKILL)
+            self.process.send_signal(self._number)
         return answer or Answer(500, b"")
+
+
+def started(folder: Path, url: str) -> subprocess.Popen[bytes]:
+    """The command with one probe, in a process and a folder of its own."""
+    command = [sys.executable, "-m", "sync_rules", "selftest", "--yes", "--only", "21", "--endpoint-url", url]
+    silent: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, **silent)
+
+
+@pytest.mark.parametrize(("operation", "nth"), [("CreateStack", 1), ("DescribeStacks", 4), ("PutItem", 5)])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_selftest_removes_everything_when_it_is_interrupted(engine, tmp_path, operation, nth, number):
+    """After Ctrl-C or SIGTERM the stack is removed, then the command ends with 130: no file is left, and no report."""
+    killer = Killer(operation, nth, carried_out=True, number=number)
+    with lying_proxy(engine) as (url, proxy):
+        proxy.lie = killer
+        before_it = set(left(Clients(engine)))
+        killer.process = started(tmp_path, url)
+        assert killer.process.wait() == 130
+    assert set(left(Clients(engine))) <= before_it
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("seed", range(KILLS))
@@ -222,9 +247,7 @@ def test_selftest_clean_removes_what_a_kill_left(engine, tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     with lying_proxy(engine) as (url, proxy):
         proxy.lie = killer
-        command = [sys.executable, "-m", "sync_rules", "selftest", "--yes", "--only", "21", "--endpoint-url", url]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        killer.process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        killer.process = started(tmp_path, url)
         assert killer.process.wait() == -signal.SIGKILL
         proxy.lie = None
         noted = list(Path().glob(f".{PREFIX}*.json"))
