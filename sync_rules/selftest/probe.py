@@ -18,6 +18,7 @@ from sync_rules.model.errors import SyncRulesError
 
 T = TypeVar("T")
 LOOK_SECONDS: Final = 0.1  # between two looks
+TOO_OFTEN: Final = frozenset({"LimitExceededException"})  # of calls that read a stream
 WAIT_SECONDS: Final = 180.0  # for a mapping, which may take minutes to start, or a metric
 DENIED: Final = re.compile(r"not authorized to perform:? ([A-Za-z0-9-]+:[A-Za-z0-9*]+)")
 NOT_ALLOWED: Final = frozenset({"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"})
@@ -84,16 +85,19 @@ def require_refused(call: Callable[..., Any], codes: str, said: str, **parameter
     try:
         aws.retrying()(call, **parameters)
     except aws.ERRORS as error:
+        if aws.code(error) in codes.split():
+            return error
         if blocked(error):
             raise
-        require(aws.code(error) in codes.split(), f"{said}: refused with {aws.code(error)}, expected {codes}")
-        return error
+        raise RefutedError(f"{said}: refused with {aws.code(error)}, expected {codes}") from error
     raise RefutedError(f"{said}: accepted, expected {codes}")
 
 
 def blocked(error: BaseException) -> bool:
     """True for an error that says nothing about the fact: a right is missing, a throttle, no answer."""
-    return aws.code(error) in NOT_ALLOWED or aws.transient(error) or isinstance(error, aws.CONNECTION_ERRORS)
+    return (
+        aws.code(error) in NOT_ALLOWED | TOO_OFTEN or aws.transient(error) or isinstance(error, aws.CONNECTION_ERRORS)
+    )
 
 
 def denied_action(error: BaseException) -> str:

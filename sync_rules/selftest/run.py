@@ -15,7 +15,17 @@ from sync_rules.selftest.probe import Finding, UnseenError, Waiting, finding
 from sync_rules.selftest.probes.streams import expire
 from sync_rules.selftest.registry import PROBES
 from sync_rules.selftest.report import Report, untested
-from sync_rules.selftest.site import STACK_SECONDS, Clients, Journal, Site, TakenError, create, remove, require_free
+from sync_rules.selftest.site import (
+    STACK_LOOK_SECONDS,
+    STACK_SECONDS,
+    Clients,
+    Journal,
+    Site,
+    TakenError,
+    create,
+    remove,
+    require_free,
+)
 
 LAST: Final = (20, 65, 9)  # they look for something that AWS needs minutes for
 Told = Callable[[str], None]
@@ -51,7 +61,7 @@ def run(
     with journal.held():
         try:
             tell(f"making stack {journal.stack}")
-            site = create(journal, clients, replace(patient, seconds=STACK_SECONDS))
+            site = create(journal, clients, replace(patient, seconds=STACK_SECONDS, pause=STACK_LOOK_SECONDS))
             findings = _findings(replace(site, waiting=patient), numbers, found, look)
             measured = _measured(replace(site, waiting=patient), tell) if set(numbers) >= PROBES.keys() else "not asked"
             look(0)  # it may have been asked to stop since the last look
@@ -99,7 +109,7 @@ def _measured(site: Site, tell: Told) -> Measured | str:
 def _removed(journal: Journal, clients: Clients, waiting: Waiting[Any], tell: Told) -> None:
     """Remove the stack, then the file that names it."""
     tell(f"removing stack {journal.stack}")
-    remove(journal.stack, clients, replace(waiting, seconds=STACK_SECONDS))
+    remove(journal.stack, clients, replace(waiting, seconds=STACK_SECONDS, pause=STACK_LOOK_SECONDS))
     journal.forget()
 
 

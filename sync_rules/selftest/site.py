@@ -28,6 +28,7 @@ from sync_rules.selftest.template import TAG, template
 PREFIX: Final = f"{TAG}-"
 JOURNAL_PATTERN: Final = f".{PREFIX}*.json"
 STACK_SECONDS: Final = 900.0  # to create or delete one: a mapping alone takes minutes
+STACK_LOOK_SECONDS: Final = 0.5  # between two looks at a stack
 APPEARS_SECONDS: Final = 3.0  # in which a stack that was just asked for may appear
 GONE: Final = "ValidationError"  # DescribeStacks of a name that no stack has
 DELETED_AT_ONCE_MAX: Final = 1_000  # of DeleteObjects
@@ -270,6 +271,8 @@ def remove(name: str, clients: Clients, waiting: Waiting[Any]) -> None:
         return
     if not is_ours(found):
         raise UserError(f"stack {name} is not of a selftest: it has no tag {TAG}. It is left as it is.")
+    if not aws.is_aws(client):  # an emulator may go on making what was deleted meanwhile
+        waiting.until(lambda: described(client, name), settled)
     for _ in range(2):  # what is written while the bucket is being emptied is met by the second try
         _empty_bucket(clients, name)
         try:

@@ -137,6 +137,9 @@ def lying_proxy(engine_url: str) -> Iterator[tuple[str, Proxy]]:
         daemon_threads = True
         request_queue_size = 128
 
+        def handle_error(self, *_: Any) -> None:
+            """Say nothing of a client that was killed in the middle of a request."""
+
     server = Server(("127.0.0.1", 0), Handler)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()

@@ -29,7 +29,16 @@ from sync_rules.selftest.probe import WAIT_SECONDS, Finding, Verdict, Waiting
 from sync_rules.selftest.registry import PROBES
 from sync_rules.selftest.report import Report, consequence, measured_lines, page
 from sync_rules.selftest.run import run
-from sync_rules.selftest.site import STACK_SECONDS, Clients, Journal, journals, left, new_journal, remove
+from sync_rules.selftest.site import (
+    STACK_LOOK_SECONDS,
+    STACK_SECONDS,
+    Clients,
+    Journal,
+    journals,
+    left,
+    new_journal,
+    remove,
+)
 
 HERE: Final = Path()
 SIGNS: Final = {Verdict.HOLDS: "✓", Verdict.FALSE: "✗", Verdict.NOT_TESTED: "○", Verdict.FAILED: "!"}
@@ -126,7 +135,7 @@ def _clean(clients: Clients, *, yes: bool) -> int:
         _tell(f"{name}: {'left in the account' if name in found else 'noted by an earlier run'}")
     if not _agreed("Remove them? One of them may be of a self-test that runs elsewhere.", yes=yes):
         return 0
-    waiting: Waiting[object] = Waiting(STACK_SECONDS)
+    waiting: Waiting[object] = Waiting(STACK_SECONDS, STACK_LOOK_SECONDS)
     for journal in noted:
         _remove_noted(journal, waiting)
     for name in set(found) - {journal.stack for journal in noted}:

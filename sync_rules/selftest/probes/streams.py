@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -13,6 +14,8 @@ from sync_rules.selftest.probes.reads import keyed
 from sync_rules.selftest.site import Site, fresh
 
 ROUNDS: Final = 10
+READ_SECONDS: Final = 0.2  # a shard takes five reads a second, a stream ten descriptions
+LIST_SECONDS: Final = 1.0
 DIGITS: Final = range(21, 41)
 EXPIRED_SECONDS: Final = 60  # so long ago the item had to expire
 BY_TIME_TO_LIVE: Final = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
@@ -25,6 +28,7 @@ class Reading:
         self._site, self._client = site, site.clients.dynamodbstreams
         self.arn: str = latest(site, table)
         self._iterators: dict[str, str | None] = {}
+        self._listed: tuple[float, list[str]] = (-math.inf, [])
         self.records: dict[str, list[dict[str, Any]]] = {}  # by shard
 
     def more(self) -> list[dict[str, Any]]:
@@ -35,6 +39,7 @@ class Reading:
                 answer = self._ask(self._client.get_shard_iterator, StreamArn=self.arn, ShardId=shard, **first)
                 self._iterators[shard] = answer["ShardIterator"]
             while iterator := self._iterators[shard]:
+                self._site.waiting.sleep(READ_SECONDS)
                 page = self._ask(self._client.get_records, ShardIterator=iterator)
                 self._iterators[shard] = page.get("NextShardIterator")
                 self.records.setdefault(shard, []).extend(page["Records"])
@@ -49,7 +54,14 @@ class Reading:
     def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
         return self._site.ask(call, **parameters)
 
-    def _shards(self) -> Iterator[str]:
+    def _shards(self) -> list[str]:
+        """The shards, asked for no more often than a stream answers."""
+        now = time.monotonic()
+        if now - self._listed[0] > LIST_SECONDS:
+            self._listed = (now, list(self._described()))
+        return self._listed[1]
+
+    def _described(self) -> Iterator[str]:
         start: dict[str, str] = {}
         while True:
             about = self._ask(self._client.describe_stream, StreamArn=self.arn, **start)["StreamDescription"]

@@ -31,6 +31,7 @@ class CloudFormation:
     """CloudFormation as it answers: its stacks by name, and what it refuses."""
 
     def __init__(self, becomes: str = "CREATE_COMPLETE", reason: str = "", **refuses: ClientError) -> None:
+        self.meta: Any = None
         self.stacks: dict[str, Any] = {}
         self._becomes, self._reason, self._refuses = becomes, reason, refuses
 
@@ -61,6 +62,7 @@ class CloudFormation:
 
 def clients_of(cloudformation: CloudFormation) -> Any:
     s3 = SimpleNamespace(list_objects_v2=lambda **_: {})
+    cloudformation.meta = SimpleNamespace(endpoint_url="https://cloudformation.eu-central-1.amazonaws.com")
     return SimpleNamespace(cloudformation=cloudformation, s3=s3, endpoint_url=None, region="eu-central-1")
 
 
