@@ -160,7 +160,7 @@ def test_site_is_noted_before_it_is_asked_for(tmp_path):
 
 
 def test_site_that_cannot_be_removed_stays_noted(tmp_path):
-    """Where the stack cannot be deleted, its name stays on disk and the missing right is named."""
+    """If the stack cannot be deleted, its name stays on disk and the missing right is named."""
     message = DENIED.format("cloudformation:DeleteStack")
     cloudformation = CloudFormation("ROLLBACK_COMPLETE", delete_stack=refusal("AccessDenied", message))
     with pytest.raises(UserError, match="cloudformation:DeleteStack"):
