@@ -292,7 +292,7 @@ class History:
         while before < self.world.clock:
             before = self.world.clock
             for message in Kept(self.world.failures).messages():
-                self.world.later(message, 0, before)
+                self.world.later(message, 0, since=-1)  # at once: whoever redrives has a reason
             self.rest()
 
     def judged(self) -> Verdict:
