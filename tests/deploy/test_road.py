@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import boto3
 import pytest
 
 from tests.deploy import tools
@@ -22,7 +25,9 @@ from tests.support.builders import order_item, s, user_item
 from tests.support.engines import ROOT
 
 INSTALL_MAX_SECONDS = 600
+STOP_MAX_SECONDS = 60
 BUCKET = "my-artifacts"
+CREDENTIALS = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 ROAD_MAX_SECONDS = 1_500  # in it: an installation, a build and a deployment, on a machine that has other things to do
 
 
@@ -34,14 +39,17 @@ class Road:
 
     def run(self, *command: str | Path, **more: str) -> str:
         """The output of a command that succeeds, run in the folder as its user would with `.venv` active."""
-        given = {
+        return run(*command, given=self.given(**more), cwd=self.folder)
+
+    def given(self, **more: str) -> dict[str, str]:
+        """What the user's shell passes on to commands."""
+        return {
             **more,
             **{name: value for name, value in os.environ.items() if name.startswith(("UV_", "PIP_", "SSL_"))},
             "PATH": f"{self.folder / '.venv/bin'}{os.pathsep}{os.environ['PATH']}",
             "BUNDLE_PYTHON": "{}.{}".format(*sys.version_info),
             "BUNDLE_PLATFORM": f"{os.uname().machine.replace('arm64', 'aarch64')}-manylinux_2_28",
         }
-        return run(*command, given=given, cwd=self.folder)
 
     def sync_rules(self, *arguments: str) -> str:
         """The output of the installed command."""
@@ -63,6 +71,34 @@ def begins(road: Road) -> None:
 def plays_an_example(road: Road) -> None:
     """The examples come with the wheel."""
     assert "no example 'nonsense'. Known: authors-and-books" in refused(road, "demo", "nonsense")
+
+
+def works_on_the_desk(road: Road) -> None:
+    """An emulator, the tables on it, a copy by `run`, a plan, a backfill, a verify and a self-test; nothing is left."""
+    environment = tools.environment(**road.given())
+    command = [road.folder / ".venv/bin/sync-rules", "emulator", "--port", "0"]
+    with subprocess.Popen(command, cwd=road.folder, env=environment, stdout=subprocess.PIPE, text=True) as emulator:
+        try:
+            assert emulator.stdout is not None
+            url = next(found[0] for line in emulator.stdout if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
+            there = ("--endpoint-url", url)
+            assert "created" in road.sync_rules("tables", "create", *there)
+            client = boto3.client("dynamodb", endpoint_url=url, region_name="us-east-1", **CREDENTIALS)
+            for item in (user_item("u1", name=s("Ada")), order_item("u1", "o1"), order_item("u1", "o2")):
+                client.put_item(TableName="dev-shop", Item=item)
+            road.sync_rules("run", "--once", *there)
+            key = {"PK": s("USER#u1"), "SK": s("ORDER#o1")}
+            copied = client.get_item(TableName="dev-shop", Key=key, ConsistentRead=True)["Item"]
+            assert copied["user_name"] == s("Ada")
+            client.update_item(TableName="dev-shop", Key=key, UpdateExpression="REMOVE user_name")
+            assert json.loads(road.sync_rules("plan", "--json", *there))["writes"] == 1
+            assert "1 copies written" in road.sync_rules("backfill", *there)
+            assert "no drift" in road.sync_rules("verify", "--grace-seconds", "0", *there)
+            assert "2 hold" in road.sync_rules("selftest", "--yes", "--only", "2", "--only", "43", *there)
+            assert client.list_tables()["TableNames"] == ["dev-shop"]
+        finally:
+            emulator.send_signal(signal.SIGINT)
+        assert emulator.wait(STOP_MAX_SECONDS) == 0
 
 
 def builds(road: Road) -> None:
@@ -107,7 +143,7 @@ def deploys_from_a_bucket(road: Road, stack: Stack) -> None:
     assert "packaged-shop" in stack.client("dynamodb").list_tables()["TableNames"]
 
 
-STEPS: tuple[Callable[[Road], None], ...] = (begins, plays_an_example, builds, deploys)
+STEPS: tuple[Callable[[Road], None], ...] = (begins, plays_an_example, works_on_the_desk, builds, deploys)
 
 
 # ---------------------------------------------------------------- the test
@@ -134,7 +170,7 @@ def road(tmp_path) -> Road:
     run(sys.executable, "-m", "venv", road.folder / ".venv")
     python = road.folder / ".venv/bin/python"
     done = subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel],
+        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel}[demo]"],
         capture_output=True, text=True, cwd=road.folder, check=False, timeout=INSTALL_MAX_SECONDS,
         env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")},
     )  # fmt: skip
