@@ -41,15 +41,28 @@ REQUIRED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "sqs": {
         "SendMessage": "MessageId",
-        "GetQueueAttributes": "Attributes.MaximumMessageSize?#",
+        "GetQueueAttributes": (
+            "Attributes.MaximumMessageSize?# Attributes.VisibilityTimeout?# Attributes.ApproximateNumberOfMessages?#"
+        ),
         "ReceiveMessage": (
             "Messages?[].MessageId Messages?[].ReceiptHandle Messages?[].Body Messages?[].Attributes?.SentTimestamp?#"
         ),
     },
     "s3": {"ListObjectsV2": "Contents?[].Key Contents?[].Size"},
     "sts": {"GetCallerIdentity": "Account"},
-    "cloudformation": {"DescribeStacks": "Stacks[].Outputs?[].OutputKey Stacks[].Outputs?[].OutputValue"},
-    "cloudwatch": {"GetMetricStatistics": "Datapoints?[].Timestamp Datapoints?[].Maximum"},
+    "cloudformation": {
+        "DescribeStacks": (
+            "Stacks[].Outputs?[].OutputKey Stacks[].Outputs?[].OutputValue Stacks[].Parameters?[].ParameterKey"
+            " Stacks[].StackId Stacks[].StackStatus"
+        ),
+        "ListStackResources": ("StackResourceSummaries[].LogicalResourceId StackResourceSummaries[].ResourceType"),
+    },
+    "cloudwatch": {
+        "GetMetricStatistics": "Datapoints?[].Timestamp Datapoints?[].Maximum",
+        "DescribeAlarms": "MetricAlarms?[].AlarmName",
+    },
+    "iam": {"SimulatePrincipalPolicy": "EvaluationResults[].EvalActionName EvaluationResults[].EvalDecision"},
+    "lambda": {"ListEventSourceMappings": "EventSourceMappings[].UUID EventSourceMappings[].EventSourceArn"},
     "stepfunctions": {
         "StartExecution": "executionArn",
         "DescribeExecution": "status",

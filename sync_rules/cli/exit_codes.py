@@ -104,6 +104,11 @@ VERB_CODES: Final[Mapping[str, VerbCodes]] = {
         "it was written, or nothing differs",
         "--check found a difference, or an upgrade left lines that you had changed",
     ),
+    "doctor": VerbCodes(
+        "everything is well",
+        "something is not, or could not be looked at",
+        "a mistake, no such stack, or it may not be looked at",
+    ),
     "selftest": VerbCodes(
         "every tested fact holds, or --clean left nothing",
         "a fact does not hold, or could not be tested",

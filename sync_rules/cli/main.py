@@ -44,6 +44,7 @@ VERBS: dict[str, str] = {
     "record": "Write the stream records of all tables to a file, until stopped.",
     "replay": "Replay a recording in memory, under every delivery order.",
     "infra": "Generate the template's rule-dependent parts; list permissions.",
+    "doctor": "Examine a deployed stack: each finding with its cure.",
     "selftest": "Prove in your account what sync-rules relies on from AWS.",
 }
 

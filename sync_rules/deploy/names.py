@@ -44,7 +44,7 @@ def require_distinct(
         if (other, other_line) != (who, line):
             raise _clash(f"{rules_file}:{line}: {who} would be {name} in {template}", other, other_line)
     for variable in deployment.variables:
-        if variable.name in (at(whole, *ENVIRONMENT) or {}):
+        if variable.name in {*(at(whole, *ENVIRONMENT) or {}), resources.RULES_DIGEST, resources.VERSION}:
             name = f"{rules_file}:{variable.line}: variable {variable.name}"
             raise _clash(f"{name} would be given to the functions of {template}", ITSELF, 0)
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from sync_rules import __version__
 from sync_rules.deploy.deployment import Deployment, logical
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.deploy.tables import table_parameters
 from sync_rules.model.entities import Table
 from sync_rules.pipeline.books import books_of, identities
 
+RULES_DIGEST: Final = "SYNC_RULES_RULES"  # of the rules that were deployed; `sync-rules doctor` reads both
+VERSION: Final = "SYNC_RULES_VERSION"  # of sync-rules, which wrote the template
 BOOKS: Final = "Books"
 BOOKS_TIMEOUT_SECONDS: Final = 300  # a look at two tables takes seconds; the answer may have to be tried again
 TAGS: Final = [{"Key": "application", "Value": "sync-rules"}]
@@ -66,8 +69,9 @@ def conditions(deployment: Deployment) -> dict[str, Any]:
 
 
 def environment(deployment: Deployment) -> dict[str, Any]:
-    """The variables of the rules file, for the functions."""
-    return {variable.name: {"Ref": variable.parameter} for variable in deployment.variables}
+    """For the functions: the rules and the version that they are deployed with, and the variables of the rules file."""
+    deployed = {RULES_DIGEST: deployment.rules.fingerprint, VERSION: __version__}
+    return {**deployed, **{variable.name: {"Ref": variable.parameter} for variable in deployment.variables}}
 
 
 def tables(deployment: Deployment) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from sync_rules.adapters import dynamodb
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.cli import main
 from sync_rules.cli.commands.check import report
+from sync_rules.deploy.resources import RULES_DIGEST, VERSION
 from sync_rules.functions import inaccount, logs, runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.lab.demo import story
@@ -158,7 +159,7 @@ def test_docs_name_the_metrics_and_variables_of_the_handlers():
     ours = {value for name, value in made.items() if name.isupper() and str(value).startswith("SYNC_RULES_")}
     assert variables == ours
     assert runtime.CALLS_TABLE in ours
-    of_commands = {main.DEBUG, "SYNC_RULES_SALT", "SYNC_RULES_STACK"}
+    of_commands = {main.DEBUG, "SYNC_RULES_SALT", "SYNC_RULES_STACK", RULES_DIGEST, VERSION}
     assert set(re.findall(r"SYNC_RULES_\w+", ALL)) <= ours | of_commands
     assert set(re.findall(r"`(\w+)`", paragraph[0])) == {
         *METRIC_NAMES.values(), *OTHER_METRICS, "SyncRules", "service", "POWERTOOLS_SERVICE_NAME",

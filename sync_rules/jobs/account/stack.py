@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any, Final
@@ -25,11 +25,14 @@ STOPPED: Final = "Stopped"
 
 @dataclass(frozen=True)
 class Stack:
-    """A deployed stack, by name and region; `outputs` of its template."""
+    """A deployed stack, by name and region; `outputs` and `parameters` of its template."""
 
     name: str
     region: str
     outputs: Mapping[str, str]
+    arn: str = ""
+    status: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     def output(self, name: str) -> str:
         """An output. Raises UserError where the stack lacks it."""
@@ -48,8 +51,10 @@ def stack_of(client: Any, name: str) -> Stack:
             message = f"no stack {name} in region {region}: deploy it (sam build, sam deploy), or name it with --stack"
             raise UserError(message) from error
         raise aws.store_error(error, f"stack {name} in {region}") from error
-    outputs = (one for stack in stacks[:1] for one in stack.get("Outputs", ()))
-    return Stack(name, region, {one["OutputKey"]: one["OutputValue"] for one in outputs})
+    found = stacks[0] if stacks else {}
+    outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
+    parameters = {one["ParameterKey"]: one.get("ParameterValue", "") for one in found.get("Parameters", ())}
+    return Stack(name, region, outputs, found.get("StackId", ""), found.get("StackStatus", ""), parameters)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def test_infra_check_shows_each_block_that_differs_and_writes_nothing(template, 
     assert main.main(["infra", "--check"]) == 1
     shown = capsys.readouterr()
     assert "+  DesksStreamArn:" in shown.out
-    assert "parameters, conditions, streams, tables" in shown.err
+    assert "parameters, conditions, environment, streams, tables" in shown.err
     assert template.read_bytes() == before
 
 

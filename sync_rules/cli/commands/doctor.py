@@ -1,0 +1,98 @@
+"""`sync-rules doctor`: examine a deployed stack, and say what is wrong with it and what cures that. It only reads.
+
+Areas: the stack, tables, mappings, queues, versions, roles, alarms, lag. The values that the stack was deployed with
+stand for the variables of the rules file.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from sync_rules.adapters import aws
+from sync_rules.cli import options as opt
+from sync_rules.cli.show.text import without_secrets
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.doctor import Finding, Site
+from sync_rules.deploy.examination import Examination, NotSeenError, resources_of
+from sync_rules.deploy.permissions import FUNCTIONS
+from sync_rules.jobs.account.stack import stack_of
+from sync_rules.language.load import parse_rules, read_text
+from sync_rules.model.errors import StoreError, UserError
+
+ARN_COLONS: Final = 5
+CLIENTS: Final = {
+    "cloudformation": aws.cloudformation,
+    "cloudwatch": aws.cloudwatch,
+    "dynamodb": aws.dynamodb,
+    "iam": aws.iam,
+    "lambda": aws.lambdas,
+    "sqs": aws.sqs,
+}
+
+
+def doctor(
+    rules_file: opt.RulesFile = opt.RULES_FILE,
+    *,
+    stack_name: Annotated[
+        str, typer.Option("--stack", metavar="NAME", help="The deployed stack.", envvar="SYNC_RULES_STACK")
+    ] = opt.STACK,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
+    as_json: opt.JsonLines = False,
+) -> int:
+    """Examine a deployed stack: each finding with its cure. It only reads."""
+    client = partial(_client, endpoint_url, region)
+    given = {"--endpoint-url": endpoint_url, "--region": region}
+    options = [word for name, value in given.items() if value for word in (name, without_secrets(value))]
+    well = True
+    for area, findings in Examination(
+        _site(client, rules_file, stack_name, options), client, datetime.now(UTC)
+    ).findings():
+        well = well and not findings
+        if as_json:
+            print(json.dumps(_row(area, findings)), flush=True)
+            continue
+        for line in [f"{area}: {one.found} · {one.cure}" for one in findings] or [f"{area}: well"]:
+            print(line, flush=True)
+    return int(not well)
+
+
+def _client(endpoint_url: str | None, region: str | None, service: str) -> Any:
+    return CLIENTS[service](endpoint_url, region)
+
+
+def _row(area: str, findings: list[Finding]) -> dict[str, Any]:
+    """An area as a JSON object."""
+    return {"area": area, "findings": [{"found": one.found, "cure": one.cure} for one in findings]}
+
+
+def _site(client: Any, rules_file: Path, stack_name: str, options: list[str]) -> Site:
+    """The stack beside the rules. Raises UserError when it is none of ours or may not be looked at, StoreError."""
+    deployment = deployment_of(rules_file)
+    try:
+        stack = stack_of(client("cloudformation"), stack_name)
+        resources = resources_of(client, stack_name)
+    except StoreError as error:
+        if error.reason.startswith("AccessDenied"):
+            raise _not_allowed(stack_name, "cloudformation:DescribeStacks") from error
+        raise
+    except NotSeenError as refused:
+        raise _not_allowed(stack_name, refused.action) from refused
+    missing = [name for name in FUNCTIONS if name not in resources]
+    if missing or stack.arn.count(":") < ARN_COLONS:
+        lacking = (*missing, "ARN")[0]
+        raise UserError(f"stack {stack.name} in {stack.region} has no {lacking}: is it one of sync-rules?")
+    values = {one.name: stack.parameters.get(one.parameter) or one.default for one in deployment.variables}
+    rules = parse_rules(read_text(rules_file), str(rules_file), values)
+    place = (stack.name, stack.arn, stack.status, stack.parameters, resources)
+    return Site(*place, deployment, rules, rules_file, options)
+
+
+def _not_allowed(stack_name: str, action: str) -> UserError:
+    return UserError(f"stack {stack_name} could not be looked at: allow {action} for your credentials")

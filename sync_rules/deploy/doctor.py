@@ -1,0 +1,299 @@
+"""Judges a deployed stack: functions from what AWS answers about it to findings, each with its cure.
+
+Invariant: nothing here asks AWS; `examination` does, and only reads.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sync_rules import __version__
+from sync_rules.adapters.preflight import differences
+from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
+from sync_rules.deploy.deployment import Deployment
+from sync_rules.deploy.filters import filter_criteria
+from sync_rules.deploy.measures import anchor
+from sync_rules.deploy.permissions import FANOUT, STREAM
+from sync_rules.deploy.resources import RULES_DIGEST, VERSION, is_elsewhere, stream_parameter
+from sync_rules.deploy.roles import MARK
+from sync_rules.model import json_bytes
+from sync_rules.model.entities import Table
+from sync_rules.rules.ruleset import Rules
+
+DEPLOY: Final = "run `sync-rules infra`, `sam build` and `sam deploy`"
+BY_HAND: Final = f"{DEPLOY}; for what was changed by hand see docs/doctor.md"  # a deployment leaves that as it is
+AGAIN: Final = "wait until it is done, and run `sync-rules doctor` again"
+TOPIC: Final = "set the parameter AlarmTopicArn to the ARN of an SNS topic, and deploy"
+RECEIVES_MAX: Final = 8  # of a message, as in the template
+HIDDEN_TIMEOUTS: Final = 6  # as in the template, and as Lambda's guide asks for
+SHOWN_MAX: Final = 3  # names in one finding
+QUEUES: Final = ("FanoutQueue", "FanoutDeadLetters", "FailuresQueue", "AsyncDeadLetters")
+ARNS: Final[Mapping[str, str]] = {  # by the type of a resource, from its physical id
+    "AWS::DynamoDB::Table": "dynamodb:{region}:{account}:table/{id}",
+    "AWS::Logs::LogGroup": "logs:{region}:{account}:log-group:{id}:*",
+    "AWS::S3::Bucket": "s3:::{id}",
+    "AWS::SQS::Queue": "sqs:{region}:{account}:{id}",
+}
+SOMETHING: Final = "sync-rules-doctor"  # stands for `*` where a role is asked about one of many
+Answer = Mapping[str, Any]
+Descriptions = Mapping[Table, Answer | None]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, and what to do."""
+
+    found: str
+    cure: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """A stack: its resources by logical id, as type and physical id, beside the rules of here.
+
+    `rules` have the stack's parameters in place of variables, `deployment` has their marks; `options` are those of the
+    command line that lead to the stack.
+    """
+
+    name: str
+    arn: str
+    status: str
+    parameters: Mapping[str, str]
+    resources: Mapping[str, tuple[str, str]]
+    deployment: Deployment
+    rules: Rules
+    rules_file: Path
+    options: Sequence[str] = ()
+
+    def own(self, verb: str, *more: str) -> str:
+        """A command line of sync-rules for this stack."""
+        return f"`{shlex.join(['sync-rules', verb, *more, *self.options])}`"
+
+    def aws(self, *words: str) -> str:
+        """A command line of the AWS CLI for this stack."""
+        return f"`{shlex.join(['aws', *words, *self.options])}`"
+
+    def physical(self, logical_id: str) -> str:
+        """The physical id of a resource; "" where the stack has none."""
+        return self.resources.get(logical_id, ("", ""))[1]
+
+    def arn_of(self, logical_id: str) -> str | None:
+        """The ARN of a resource, as its Fn::GetAtt gives it; None where the stack has none."""
+        kind, physical = self.resources.get(logical_id, ("", ""))
+        if kind not in ARNS or not physical:
+            return None
+        _, partition, _, region, account, _ = self.arn.split(":", 5)
+        name = physical.rpartition("/")[2] if kind == "AWS::SQS::Queue" else physical
+        return f"arn:{partition}:{ARNS[kind].format(region=region, account=account, id=name)}"
+
+    def resolved(self, resource: Any, streams: Mapping[str, str]) -> str | None:
+        """The ARN that a resource of a permission comes to, given the stream of each table by the name of its
+        parameter; None where the stack lacks a part of it.
+        """
+        match resource:
+            case str(text):
+                return text
+            case {"Fn::GetAtt": [str(name), "Arn"]}:
+                return self.arn_of(name)
+            case {"Ref": str(name)} | {"Fn::If": [_, _, {"Ref": str(name)}]}:
+                return self.parameters.get(name) or streams.get(name)
+            case {"Fn::Sub": str(text)}:
+                known = self._known(text)
+                return None if None in known.values() else MARK.sub(lambda mark: str(known[mark[1]]), text)
+        return None
+
+    def _known(self, text: str) -> dict[str, str | None]:
+        _, partition, _, region, account, _ = self.arn.split(":", 5)
+        pseudo = {"Partition": partition, "Region": region, "AccountId": account, "StackName": self.name}
+        given = {**{f"AWS::{name}": value for name, value in pseudo.items()}, **self.parameters}
+        marks = MARK.findall(text)
+        return {mark: given.get(mark) or self.arn_of(mark.removesuffix(".Arn")) for mark in marks}
+
+
+# ---------------------------------------------------------------- the areas
+def of_stack(site: Site) -> Iterator[Finding]:
+    """The last deployment of the stack."""
+    if site.status.endswith("_COMPLETE") and "ROLLBACK" not in site.status:
+        return
+    cure = (
+        f"{site.aws('cloudformation', 'describe-stack-events', '--stack-name', site.name)} says why; then deploy again"
+    )
+    yield Finding(f"stack {site.name} is {site.status}", AGAIN if site.status.endswith("_IN_PROGRESS") else cure)
+
+
+def of_tables(site: Site, descriptions: Descriptions) -> Iterator[Finding]:
+    """The tables that rules follow: keys, indexes, streams."""
+    for table, description in descriptions.items():
+        name = table.physical_name
+        if description is None:
+            yield Finding(f"table {name}: it does not exist", "restore it, or name another one in the rules and deploy")
+            continue
+        for problem in differences(site.rules, table, description):
+            yield Finding(f"table {name}: {problem.found}", problem.cure)
+        states = {"it": description.get("TableStatus", "ACTIVE")}
+        for index in description.get("GlobalSecondaryIndexes", ()):
+            states[f"index {index['IndexName']}"] = index.get("IndexStatus", "ACTIVE")
+        for what, state in states.items():
+            if state not in ("ACTIVE", "UPDATING"):  # which can be read and written
+                yield Finding(f"table {name}: {what} is {state}", AGAIN)
+
+
+def of_mappings(site: Site, descriptions: Descriptions, of_stream: Iterable[Answer], of_queue: Iterable[Answer]
+                ) -> Iterator[Finding]:  # fmt: skip
+    """The event source mappings of the stream function and of the fan-out function."""
+    found = list(of_stream)
+    for table, description in descriptions.items():
+        if description is None:
+            continue  # its area says so
+        beginning = f"{description.get('TableArn', '')}/stream/"
+        mine = [one for one in found if one["EventSourceArn"].startswith(beginning)]
+        if not mine:
+            yield Finding(f"table {table.name}: no mapping of {STREAM} reads its stream", BY_HAND)
+        for one in mine:
+            yield from _enabled(site, f"table {table.name}", one)
+            yield from _current(table, description, one)
+            if _patterns(one.get("FilterCriteria")) != _patterns(filter_criteria(site.rules, table)):
+                yield Finding(f"table {table.name}: its mapping filters other records than the rules say", BY_HAND)
+    queue = [one for one in of_queue if one["EventSourceArn"] == site.arn_of("FanoutQueue")]
+    if not queue:
+        yield Finding(f"FanoutQueue: no mapping of {FANOUT} reads it", BY_HAND)
+    for one in queue:
+        yield from _enabled(site, "FanoutQueue", one)
+
+
+def _enabled(site: Site, what: str, mapping: Answer) -> Iterator[Finding]:
+    state, result = mapping.get("State", ""), mapping.get("LastProcessingResult") or ""
+    if state in ("Disabled", "Disabling"):
+        words = ("lambda", "update-event-source-mapping", "--uuid", mapping["UUID"], "--enabled")
+        yield Finding(f"{what}: its mapping is {state}", site.aws(*words))
+    elif state != "Enabled":
+        yield Finding(f"{what}: its mapping is {state}", AGAIN)
+    if result.startswith("PROBLEM"):
+        yield Finding(f"{what}: its mapping says {result!r}", f"see {anchor('Function errors')}")
+
+
+def _current(table: Table, description: Answer, mapping: Answer) -> Iterator[Finding]:
+    latest = description.get("LatestStreamArn")
+    if latest and mapping["EventSourceArn"] != latest:
+        cure = f"set the parameter {stream_parameter(table)} to {latest}, and deploy; then `sync-rules verify --repair`"
+        label = mapping["EventSourceArn"].rpartition("/")[2]
+        yield Finding(f"table {table.name}: its mapping reads stream {label}, which is no longer written to", cure)
+
+
+def _patterns(criteria: Answer | None) -> set[str]:
+    return {_canonical(one.get("Pattern", "")) for one in (criteria or {}).get("Filters", ())}
+
+
+def _canonical(pattern: str) -> str:
+    try:
+        return str(json_bytes.parsed(pattern))
+    except ValueError:
+        return pattern  # none of ours
+
+
+def of_queues(site: Site, attributes: Mapping[str, Mapping[str, str]], timeout_seconds: int) -> Iterator[Finding]:
+    """The queues, by logical id: what they are set to, and what waits in them."""
+    fanout, dead = attributes["FanoutQueue"], site.arn_of("FanoutDeadLetters")
+    if f'"{dead}"' not in fanout.get("RedrivePolicy", ""):
+        policy = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": RECEIVES_MAX})
+        cure = _setting(site, json.dumps({"RedrivePolicy": policy}))
+        yield Finding("FanoutQueue: what fails each time does not go to FanoutDeadLetters", cure)
+    if int(fanout.get("MaximumMessageSize", MESSAGE_MAX_BYTES)) < MESSAGE_MAX_BYTES:
+        found = f"FanoutQueue: it takes messages of up to {int(fanout['MaximumMessageSize']):,} bytes"
+        yield Finding(found, _setting(site, f"MaximumMessageSize={MESSAGE_MAX_BYTES}"))
+    if int(fanout.get("VisibilityTimeout", timeout_seconds)) < timeout_seconds:
+        found = f"FanoutQueue: it hides messages for less than the timeout of {FANOUT}"
+        yield Finding(found, _setting(site, f"VisibilityTimeout={HIDDEN_TIMEOUTS * timeout_seconds}"))
+    for name in QUEUES:
+        if "aws:SecureTransport" not in attributes[name].get("Policy", ""):
+            yield Finding(f"{name}: its policy does not refuse requests without encryption", BY_HAND)
+    file = str(site.rules_file)
+    urls = {name: site.physical(name) for name in QUEUES}
+    cures = {
+        "FanoutDeadLetters": site.own("redrive", file, "--remote", "--stack", site.name),
+        "FailuresQueue": site.own("failures", file, "--queue", urls["FailuresQueue"]),
+        "AsyncDeadLetters": f"see {anchor('Failed schedule')}",
+    }
+    for name, cure in cures.items():
+        waiting = int(attributes[name].get("ApproximateNumberOfMessages", 0))
+        if waiting:
+            yield Finding(f"{name}: messages that wait: {waiting:,}", cure)
+
+
+def _setting(site: Site, attributes: str) -> str:
+    url = site.physical("FanoutQueue")
+    return site.aws("sqs", "set-queue-attributes", "--queue-url", url, "--attributes", attributes)
+
+
+def of_versions(site: Site, configurations: Mapping[str, Answer]) -> Iterator[Finding]:
+    """The rules and the version of each function, by logical id, beside those of here."""
+    for name, one in configurations.items():
+        if one.get("LastUpdateStatus", "Successful") == "Failed":
+            yield Finding(f"{name}: its last update failed", DEPLOY)
+    carried = {name: one.get("Environment", {}).get("Variables", {}) for name, one in configurations.items()}
+    pairs = {name: (one.get(VERSION), one.get(RULES_DIGEST)) for name, one in carried.items()}
+    version, digest = pairs[STREAM]
+    others = [name for name, pair in pairs.items() if pair != (version, digest)]
+    if others:
+        yield Finding(f"{', '.join(others)}: other rules or another version than {STREAM} has", DEPLOY)
+    elif version is None:
+        yield Finding("unknown rules and version: the stack was deployed by an earlier version", DEPLOY)
+    elif version != __version__:
+        yield Finding(f"deployed is sync-rules {version}, and this is {__version__}", f"{DEPLOY}, or install {version}")
+    elif digest != site.deployment.rules.fingerprint:
+        yield Finding(f"the deployed rules are not those of {site.rules_file}", DEPLOY)
+
+
+def of_roles(denied: Iterable[tuple[str, str, str, str]]) -> Iterator[Finding]:
+    """The permissions that roles lack: of each the function, the action, the resource and IAM's decision."""
+    together: dict[tuple[str, str, str], list[str]] = {}
+    for function, action, resource, decision in denied:
+        together.setdefault((function, resource, decision), []).append(action)
+    for (function, resource, decision), actions in together.items():
+        explicit = "remove the Deny: it is in a policy of the role, its boundary or the organisation"
+        yield Finding(
+            f"{function} may not {', '.join(actions)} on {resource} ({decision})",
+            explicit if decision == "explicitDeny" else BY_HAND,
+        )
+
+
+def of_alarms(site: Site, alarms: Iterable[Answer]) -> Iterator[Finding]:
+    """The alarms of the stack."""
+    by_name = {alarm["AlarmName"]: alarm for alarm in alarms}
+    wanted = [physical for kind, physical in site.resources.values() if kind == "AWS::CloudWatch::Alarm"]
+    silent = [name for name, one in by_name.items() if not one.get("AlarmActions")]
+    off = [name for name, one in by_name.items() if not one.get("ActionsEnabled", True)]
+    for names, what, cure in (
+        ([name for name in wanted if name not in by_name], "no longer exist", BY_HAND),
+        (silent, "have no action, so nobody is told", TOPIC),
+        (off, "have their actions off", site.aws("cloudwatch", "enable-alarm-actions", "--alarm-names", *off)),
+    ):
+        if names:
+            yield Finding(f"{_named(names)} {what}", cure)
+    for name, one in by_name.items():
+        if one.get("StateValue") == "ALARM":
+            said, _, where = one.get("AlarmDescription", "").partition(" What to do: ")
+            yield Finding(f"alarm {name} is on: {said}", f"see {where or anchor('Runbook')}")
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
+    return f"{len(names)} alarms ({', '.join(names[:SHOWN_MAX])}{more})" if len(names) > 1 else f"alarms ({names[0]})"
+
+
+def of_lag(site: Site, points: Iterable[Answer], minutes: int) -> Iterator[Finding]:
+    """How far the stream function has been behind, by CloudWatch's points of so many minutes."""
+    most_seconds = max((point["Maximum"] for point in points), default=0) / 1000
+    if most_seconds > float(site.parameters.get("LagAlarmSeconds", 300)):
+        found = f"{STREAM} was up to {most_seconds:,.0f} s behind its streams in the last {minutes} minutes"
+        yield Finding(found, f"see {anchor('Iterator age')}")
+
+
+def stream_of(table: Table, description: Answer | None) -> dict[str, str]:
+    """The stream of a table by the name of its parameter, where the stack may have created the table; "" for none."""
+    return {} if is_elsewhere(table) else {stream_parameter(table): (description or {}).get("LatestStreamArn", "")}

@@ -1,0 +1,199 @@
+"""Asks AWS about a deployed stack, area by area, and lets `doctor` judge the answers.
+
+Invariant: every call reads. An area that cannot be looked at is a finding that names the missing action, and the other
+areas are looked at all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, Final
+
+from sync_rules.adapters import aws
+from sync_rules.deploy import doctor
+from sync_rules.deploy.doctor import SOMETHING, Answer, Finding, Site
+from sync_rules.deploy.explain_iam import shown
+from sync_rules.deploy.permissions import FANOUT, FUNCTIONS, STREAM
+from sync_rules.deploy.roles import role_of, statements
+from sync_rules.model.entities import Table
+
+LAG_MINUTES: Final = 10
+ALARMS_MAX: Final = 100  # of one DescribeAlarms
+GONE: Final = frozenset({
+    "ResourceNotFoundException", "NoSuchEntity", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist",
+})  # fmt: skip
+UNFIT: Final = "ParamValidationError"  # the stack, or an answer before, lacks the name that is asked about
+WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+class NotSeenError(Exception):
+    """The service refused to answer: `action`, as IAM spells it, and the `code` of the refusal."""
+
+    def __init__(self, action: str, code: str) -> None:
+        super().__init__(f"{action}: {code}")
+        self.action, self.code = action, code
+
+    def finding(self) -> Finding:
+        """The refusal as a finding of its area."""
+        if self.code.startswith("AccessDenied"):
+            return Finding("could not be looked at", f"allow {self.action} for your credentials")
+        cure = f"restore what was deleted: {doctor.DEPLOY}" if self.code in GONE else "run it again later"
+        return Finding(f"could not be looked at: {self.action} was answered with {self.code}", cure)
+
+
+Client = Callable[[str], Any]  # by the prefix of its actions in IAM, such as dynamodb
+
+
+def ask(client: Client, action: str, **parameters: Any) -> Any:
+    """The answer to a call, named by its action. Raises NotSeenError when it is refused, StoreError without answer."""
+    service, _, operation = action.partition(":")
+    call = getattr(client(service), WORD.sub("_", operation).lower())
+    try:
+        return aws.retrying(first=True)(call, **parameters)
+    except aws.ERRORS as error:
+        code = aws.code(error)
+        if code == type(error).__name__ and code != UNFIT:  # the service did not answer
+            raise aws.store_error(error, action) from error
+        raise NotSeenError(action, code) from error
+
+
+def pages(client: Client, action: str, key: str, marks: tuple[str, str], **parameters: Any) -> Iterator[Any]:
+    """The entries of all pages of an answer; `marks` are the names of the next page, as asked for and as answered."""
+    answer = ask(client, action, **parameters)
+    yield from answer.get(key, ())
+    while answer.get(marks[1]):
+        answer = ask(client, action, **parameters, **{marks[0]: answer[marks[1]]})
+        yield from answer.get(key, ())
+
+
+def resources_of(client: Client, stack: str) -> dict[str, tuple[str, str]]:
+    """The type and physical id of each resource of a stack. Raises like `ask`."""
+    found = pages(
+        client, "cloudformation:ListStackResources", "StackResourceSummaries", ("NextToken",) * 2, StackName=stack
+    )
+    return {
+        one["LogicalResourceId"]: (one["ResourceType"], one.get("PhysicalResourceId", ""))
+        for one in found
+        if one.get("ResourceStatus") != "DELETE_COMPLETE"
+    }
+
+
+@dataclass
+class Examination:
+    """Looks at a site through its clients. What two areas need is asked for once."""
+
+    site: Site
+    client: Client
+    now: datetime
+    areas: Mapping[str, Callable[[], Iterable[Finding]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.areas = {
+            "stack": lambda: doctor.of_stack(self.site),
+            "tables": lambda: doctor.of_tables(self.site, self._descriptions),
+            "mappings": self._of_mappings,
+            "queues": self._of_queues,
+            "versions": lambda: doctor.of_versions(self.site, self._configurations),
+            "roles": lambda: doctor.of_roles(self._denied()),
+            "alarms": self._of_alarms,
+            "lag": self._of_lag,
+        }
+
+    def findings(self) -> Iterator[tuple[str, list[Finding]]]:
+        """Each area with its findings. Raises StoreError when a service does not answer."""
+        for area, look in self.areas.items():
+            try:
+                yield area, list(look())
+            except NotSeenError as refused:
+                yield area, [refused.finding()]
+
+    @cached_property
+    def _descriptions(self) -> dict[Table, Answer | None]:
+        return {table: self._description(table) for table in self.site.rules.streamed_tables}
+
+    def _description(self, table: Table) -> Answer | None:
+        try:
+            answer: Answer = self._ask("dynamodb:DescribeTable", TableName=table.physical_name)["Table"]
+        except NotSeenError as refused:
+            if refused.code != "ResourceNotFoundException":
+                raise
+            return None
+        return answer
+
+    @cached_property
+    def _configurations(self) -> dict[str, Answer]:
+        names = {one: self.site.physical(one) for one in FUNCTIONS}
+        return {one: self._ask("lambda:GetFunctionConfiguration", FunctionName=name) for one, name in names.items()}
+
+    def _of_mappings(self) -> Iterator[Finding]:
+        stream, fanout = (self._mappings(self.site.physical(name)) for name in (STREAM, FANOUT))
+        return doctor.of_mappings(self.site, self._descriptions, stream, fanout)
+
+    def _mappings(self, function: str) -> Iterator[Answer]:
+        marks = ("Marker", "NextMarker")
+        return pages(self.client, "lambda:ListEventSourceMappings", "EventSourceMappings", marks, FunctionName=function)
+
+    def _of_queues(self) -> Iterator[Finding]:
+        urls = {name: self.site.physical(name) for name in doctor.QUEUES}
+        asked = {
+            name: self._ask("sqs:GetQueueAttributes", QueueUrl=url, AttributeNames=["All"])
+            for name, url in urls.items()
+        }
+        attributes = {name: answer.get("Attributes", {}) for name, answer in asked.items()}
+        return doctor.of_queues(self.site, attributes, int(self._configurations[FANOUT].get("Timeout", 0)))
+
+    def _denied(self) -> Iterator[tuple[str, str, str, str]]:
+        """Every permission that IAM says a role lacks. What the stack has not got cannot be asked about."""
+        streams: dict[str, str] = {}
+        for table, description in self._descriptions.items():
+            streams |= doctor.stream_of(table, description)
+        granted = statements(self.site.deployment)
+        for function in FUNCTIONS:
+            for statement in granted[role_of(function)]:
+                for resource in statement.resources:
+                    place = self.site.resolved(resource, streams)
+                    if place == "":
+                        continue  # the stream of a table that has none: the area of tables says so
+                    for action, decision in self._decisions(function, statement.actions, place).items():
+                        yield function, action, place or shown(resource), decision
+
+    def _decisions(self, function: str, actions: tuple[str, ...], place: str | None) -> dict[str, str]:
+        if place is None:
+            return dict.fromkeys(actions, "not in the stack")
+        one = place if place == "*" else place.replace(":*", f":log-stream:{SOMETHING}").replace("*", SOMETHING)
+        answer = self._ask(
+            "iam:SimulatePrincipalPolicy",
+            PolicySourceArn=self._configurations[function].get("Role", ""),
+            ActionNames=list(actions),
+            ResourceArns=[one],
+        )
+        decisions = {found["EvalActionName"]: found["EvalDecision"] for found in answer["EvaluationResults"]}
+        return {action: decision for action, decision in decisions.items() if decision != "allowed"}
+
+    def _of_alarms(self) -> Iterator[Finding]:
+        names = [name for kind, name in self.site.resources.values() if kind == "AWS::CloudWatch::Alarm"]
+        found: list[Answer] = []
+        for first in range(0, len(names), ALARMS_MAX):
+            asked = {"AlarmNames": names[first : first + ALARMS_MAX], "MaxRecords": ALARMS_MAX}
+            found += self._ask("cloudwatch:DescribeAlarms", **asked).get("MetricAlarms", ())
+        return doctor.of_alarms(self.site, found)
+
+    def _of_lag(self) -> Iterator[Finding]:
+        answer = self._ask(
+            "cloudwatch:GetMetricStatistics",
+            Namespace="AWS/Lambda",
+            MetricName="IteratorAge",
+            Dimensions=[{"Name": "FunctionName", "Value": self.site.physical(STREAM)}],
+            StartTime=self.now - timedelta(minutes=LAG_MINUTES),
+            EndTime=self.now,
+            Period=60,
+            Statistics=["Maximum"],
+        )
+        return doctor.of_lag(self.site, answer.get("Datapoints", ()), LAG_MINUTES)
+
+    def _ask(self, action: str, **parameters: Any) -> Any:
+        return ask(self.client, action, **parameters)

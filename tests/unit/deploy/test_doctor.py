@@ -1,0 +1,487 @@
+"""`sync-rules doctor`: a sound stack has no finding; each damage has its own finding, with its cure, and no other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from sync_rules import __version__
+from sync_rules.cli import main
+from sync_rules.cli.commands import doctor as command
+from sync_rules.deploy import alarms as alarms_of
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.doctor import QUEUES
+from sync_rules.deploy.examination import WORD
+from sync_rules.deploy.filters import filter_criteria
+from sync_rules.deploy.permissions import FUNCTIONS
+from sync_rules.deploy.resources import RULES_DIGEST, VERSION, environment, table_id
+from sync_rules.deploy.tables import table_parameters
+from sync_rules.deploy.template import written
+from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import UserError
+from tests.support.engines import ROOT
+
+RULES = """
+tables:
+  shop:  {name: "${STAGE}-shop", key: {PK: S, SK: S}}
+  books: {name: "${STAGE}-books", key: {book_id: S}, indexes: {by_author: {author_id: S}}}
+entities:
+  user:   {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order:  {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+  author: {table: shop, key: {PK: "AUTHOR#{author_id}", SK: AUTHOR}}
+  book:   {table: books}
+rules:
+  names: copy user.name into order.user_name
+  authors: {copy: author.name, into: book.author_name}
+"""
+PLACE = "eu-west-1:111122223333"
+AREAS = ["stack", "tables", "mappings", "queues", "versions", "roles", "alarms", "lag"]
+SHOP = f"arn:aws:dynamodb:{PLACE}:table/trial-shop"
+QUEUE = f"arn:aws:sqs:{PLACE}:"
+TIMEOUT_SECONDS = 180
+
+
+def refusal(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": ""}}, "call")
+
+
+class Deployed:
+    """The answers of AWS about a sound stack: by action, or by action and the name that is asked about."""
+
+    def __init__(self, path: Any) -> None:
+        self.deployment = deployment_of(path)
+        self.rules = parse_rules(path.read_text(), str(path), {"STAGE": "trial"})
+        self.denied = ("", "", "")  # a role, an action, the end of a resource
+        self.decision = "implicitDeny"
+        self.called: list[str] = []
+        self.stack = {
+            "StackId": f"arn:aws:cloudformation:{PLACE}:stack/sync-rules/1",
+            "StackStatus": "UPDATE_COMPLETE",
+            "Parameters": [
+                {"ParameterKey": "StageVariable", "ParameterValue": "trial"},
+                {"ParameterKey": "LagAlarmSeconds", "ParameterValue": "60"},
+                {"ParameterKey": "ShopStreamArn", "ParameterValue": ""},
+            ],
+        }
+        self.tables = {table.physical_name: self._table(table) for table in self.rules.streamed_tables}
+        self.mappings = [self._mapping(table) for table in self.rules.streamed_tables]
+        self.queue_mapping = {"UUID": "q", "State": "Enabled", "EventSourceArn": f"{QUEUE}FanoutQueue"}
+        policy = json.dumps({"Statement": [{"Condition": {"Bool": {"aws:SecureTransport": "false"}}}]})
+        self.queues: dict[str, dict[str, str]] = {
+            name: {"ApproximateNumberOfMessages": "0", "Policy": policy} for name in QUEUES
+        }
+        self.queues["FanoutQueue"] |= {
+            "RedrivePolicy": json.dumps({"deadLetterTargetArn": f"{QUEUE}FanoutDeadLetters"}),
+            "MaximumMessageSize": "1048576",
+            "VisibilityTimeout": "1080",
+        }
+        carried = {RULES_DIGEST: self.deployment.rules.fingerprint, VERSION: __version__}
+        self.functions = {
+            name: {
+                "Timeout": TIMEOUT_SECONDS,
+                "Role": f"arn:aws:iam::111122223333:role/{name}",
+                "LastUpdateStatus": "Successful",
+                "Environment": {"Variables": dict(carried)},
+            }
+            for name in FUNCTIONS
+        }
+        made = alarms_of.alarm_resources(self.deployment, dict.fromkeys(FUNCTIONS, TIMEOUT_SECONDS))
+        self.alarms = {
+            name: {
+                "AlarmName": name,
+                "AlarmActions": ["arn:aws:sns:eu-west-1:111122223333:t"],
+                "ActionsEnabled": True,
+                "StateValue": "OK",
+                "AlarmDescription": one["Properties"]["AlarmDescription"],
+            }
+            for name, one in made.items()
+        }
+        self.points = [{"Maximum": 1_200.0}, {"Maximum": 59_000.0}]
+        self.resources = {
+            **dict.fromkeys(FUNCTIONS, "AWS::Lambda::Function"),
+            **{name.replace("Function", "Logs"): "AWS::Logs::LogGroup" for name in FUNCTIONS},
+            **dict.fromkeys(QUEUES, "AWS::SQS::Queue"),
+            **{table_id(table): "AWS::DynamoDB::Table" for table in self.rules.streamed_tables},
+            **dict.fromkeys(made, "AWS::CloudWatch::Alarm"),
+            "StateTable": "AWS::DynamoDB::Table",
+            "Bucket": "AWS::S3::Bucket",
+        }
+
+    def _table(self, table: Any) -> dict[str, Any]:
+        arn = f"arn:aws:dynamodb:{PLACE}:table/{table.physical_name}"
+        made = table_parameters(table, stream=True)
+        indexes = [{**index, "IndexStatus": "ACTIVE"} for index in made.get("GlobalSecondaryIndexes", ())]
+        latest = {"TableArn": arn, "LatestStreamArn": f"{arn}/stream/new", "TableStatus": "ACTIVE"}
+        return {**made, **latest, "GlobalSecondaryIndexes": indexes}
+
+    def _mapping(self, table: Any) -> dict[str, Any]:
+        return {
+            "UUID": table.name,
+            "State": "Enabled",
+            "EventSourceArn": self.tables[table.physical_name]["LatestStreamArn"],
+            "LastProcessingResult": "OK",
+            "FilterCriteria": filter_criteria(self.rules, table),
+        }
+
+    # -------------------------------------------------------- calls of the clients
+    def client(self, _service: str) -> Any:
+        return SimpleNamespace(**{
+            name.removeprefix("do_"): self._noted(name.removeprefix("do_"))
+            for name in dir(self) if name.startswith("do_")
+        }, meta=SimpleNamespace(region_name="eu-west-1"))  # fmt: skip
+
+    refused: tuple[str, Exception] | None = None
+
+    def _noted(self, name: str) -> Callable[..., Any]:
+        def call(**asked: Any) -> Any:
+            self.called.append(name)
+            if self.refused and self.refused[0] == name:
+                raise self.refused[1]
+            return getattr(self, f"do_{name}")(**asked)
+
+        return call
+
+    def do_describe_stacks(self, **_: Any) -> Any:
+        return {"Stacks": [self.stack]}
+
+    def do_list_stack_resources(self, NextToken: str = "", **_: Any) -> Any:  # noqa: N803 - as AWS spells it
+        rows = [
+            {"LogicalResourceId": name, "ResourceType": kind, "PhysicalResourceId": self._physical(name, kind)}
+            for name, kind in self.resources.items()
+        ]
+        return {"StackResourceSummaries": rows[5:]} if NextToken else {
+            "StackResourceSummaries": rows[:5], "NextToken": "more",
+        }  # fmt: skip
+
+    def _physical(self, name: str, kind: str) -> str:
+        return f"https://sqs.eu-west-1.amazonaws.com/111122223333/{name}" if kind == "AWS::SQS::Queue" else name
+
+    def do_describe_table(self, TableName: str) -> Any:  # noqa: N803
+        if TableName not in self.tables:
+            raise refusal("ResourceNotFoundException")
+        return {"Table": self.tables[TableName]}
+
+    def do_list_event_source_mappings(self, FunctionName: str, **_: Any) -> Any:  # noqa: N803
+        return {"EventSourceMappings": self.mappings if FunctionName == "StreamFunction" else [self.queue_mapping]}
+
+    def do_get_function_configuration(self, FunctionName: str) -> Any:  # noqa: N803
+        return self.functions[FunctionName]
+
+    def do_get_queue_attributes(self, QueueUrl: str, **_: Any) -> Any:  # noqa: N803
+        return {"Attributes": self.queues[QueueUrl.rpartition("/")[2]]}
+
+    def do_simulate_principal_policy(
+        self,
+        PolicySourceArn: str,  # noqa: N803
+        ActionNames: list[str],  # noqa: N803
+        ResourceArns: list[str],  # noqa: N803
+    ) -> Any:
+        (place,) = ResourceArns
+        assert place == "*" or (place.startswith("arn:") and "*" not in place and "$" not in place)
+        role, action, end = self.denied
+        mine = PolicySourceArn.endswith(f"/{role}") and place.endswith(end)
+        decisions = {one: self.decision if mine and one == action else "allowed" for one in ActionNames}
+        return {"EvaluationResults": [{"EvalActionName": k, "EvalDecision": v} for k, v in decisions.items()]}
+
+    def do_describe_alarms(self, AlarmNames: list[str], **_: Any) -> Any:  # noqa: N803
+        return {"MetricAlarms": [self.alarms[name] for name in AlarmNames if name in self.alarms]}
+
+    def do_get_metric_statistics(self, StartTime: datetime, EndTime: datetime, **_: Any) -> Any:  # noqa: N803
+        assert StartTime < EndTime <= datetime.now(UTC)
+        return {"Datapoints": self.points}
+
+
+@pytest.fixture
+def deployed(tmp_path, monkeypatch):
+    """A sound stack, and its rules in the folder where the user is, who has no variable set."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STAGE", raising=False)
+    (tmp_path / "rules.yaml").write_text(RULES)
+    made = Deployed(tmp_path / "rules.yaml")
+    monkeypatch.setattr(command, "_client", lambda _url, _region, service: made.client(service))
+    return made
+
+
+@pytest.fixture
+def examine(capsys):
+    """Runs the command; gives its code, and its findings as (area, found, cure)."""
+
+    def run():
+        code = main.main(["doctor", "--json", "--region", "eu-west-1"])
+        rows = json.loads(capsys.readouterr().out)
+        assert [row["area"] for row in rows] == AREAS
+        return code, [(row["area"], one["found"], one["cure"]) for row in rows for one in row["findings"]]
+
+    return run
+
+
+def stack_rolled_back(it):
+    it.stack["StackStatus"] = "UPDATE_ROLLBACK_COMPLETE"
+
+
+def stack_at_work(it):
+    it.stack["StackStatus"] = "UPDATE_IN_PROGRESS"
+
+
+def one_image(it):
+    it.tables["trial-shop"]["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+
+
+def index_in_making(it):
+    it.tables["trial-books"]["GlobalSecondaryIndexes"][0]["IndexStatus"] = "CREATING"
+
+
+def index_gone(it):
+    it.tables["trial-books"]["GlobalSecondaryIndexes"] = []
+
+
+def mapping_off(it):
+    it.mappings[0]["State"] = "Disabled"
+
+
+def mapping_gone(it):
+    it.mappings = it.mappings[1:]
+
+
+def mapping_of_old_stream(it):
+    it.mappings[0]["EventSourceArn"] = f"{SHOP}/stream/old"
+
+
+def mapping_failing(it):
+    it.mappings[0]["LastProcessingResult"] = "PROBLEM: Function call failed"
+
+
+def mapping_unfiltered(it):
+    del it.mappings[0]["FilterCriteria"]
+
+
+def queue_mapping_off(it):
+    it.queue_mapping["State"] = "Disabled"
+
+
+def no_dead_letters(it):
+    del it.queues["FanoutQueue"]["RedrivePolicy"]
+
+
+def small_messages(it):
+    it.queues["FanoutQueue"]["MaximumMessageSize"] = "262144"
+
+
+def hidden_briefly(it):
+    it.queues["FanoutQueue"]["VisibilityTimeout"] = "30"
+
+
+def open_queue(it):
+    del it.queues["FailuresQueue"]["Policy"]
+
+
+def dead_letters(it):
+    it.queues["FanoutDeadLetters"]["ApproximateNumberOfMessages"] = "1200"
+
+
+def failures(it):
+    it.queues["FailuresQueue"]["ApproximateNumberOfMessages"] = "1"
+
+
+def failed_schedule(it):
+    it.queues["AsyncDeadLetters"]["ApproximateNumberOfMessages"] = "2"
+
+
+def carries(it, **more):
+    for one in it.functions.values():
+        one["Environment"]["Variables"].update(more)
+
+
+def other_rules(it):
+    carries(it, **{RULES_DIGEST: "0" * 64})
+
+
+def other_version(it):
+    carries(it, **{VERSION: "0.0.9", RULES_DIGEST: "0" * 64})
+
+
+def no_version(it):
+    for one in it.functions.values():
+        one["Environment"]["Variables"] = {}
+
+
+def one_function_behind(it):
+    it.functions["VerifyFunction"]["Environment"]["Variables"][RULES_DIGEST] = "0" * 64
+
+
+def update_failed(it):
+    it.functions["RedriveFunction"]["LastUpdateStatus"] = "Failed"
+
+
+def role_short(it):
+    it.denied = ("VerifyFunction", "dynamodb:Scan", "trial-books")
+
+
+def role_denied(it):
+    it.denied, it.decision = ("FanoutFunction", "logs:PutLogEvents", "doctor"), "explicitDeny"
+
+
+def no_topic(it):
+    for alarm in it.alarms.values():
+        alarm["AlarmActions"] = []
+
+
+def actions_off(it):
+    it.alarms["NamesLagAlarm"]["ActionsEnabled"] = False
+
+
+def alarm_gone(it):
+    del it.alarms["NamesLagAlarm"]
+
+
+def alarm_on(it):
+    it.alarms["NamesLagAlarm"]["StateValue"] = "ALARM"
+
+
+def behind(it):
+    it.points.append({"Maximum": 61_000.0})
+
+
+BY_HAND = "for what was changed by hand see docs/doctor.md"
+DEPLOYED_AGAIN = "run `sync-rules infra`, `sam build` and `sam deploy`"
+RUNBOOK = "https://github.com/sync-rules/sync-rules/blob/main/docs/runbook.md#"
+QUEUE_URL = "https://sqs.eu-west-1.amazonaws.com/111122223333/FailuresQueue"
+DAMAGES = (
+    (stack_rolled_back, "stack", "UPDATE_ROLLBACK_COMPLETE", "`aws cloudformation describe-stack-events --stack-name"),
+    (stack_at_work, "stack", "UPDATE_IN_PROGRESS", "wait until it is done"),
+    (one_image, "tables", "table trial-shop: its stream shows KEYS_ONLY", "enable it again with NEW_AND_OLD_IMAGES"),
+    (index_in_making, "tables", "table trial-books: index by_author is CREATING", "wait until it is done"),
+    (index_gone, "tables", "it has no index by_author", "Create the index with partition key author_id (S)"),
+    (mapping_off, "mappings", "Disabled", "`aws lambda update-event-source-mapping --uuid shop --enabled --region"),
+    (mapping_gone, "mappings", "no mapping of StreamFunction reads its stream", DEPLOYED_AGAIN),
+    (mapping_of_old_stream, "mappings", "reads stream old", f"parameter ShopStreamArn to {SHOP}/stream/new"),
+    (mapping_failing, "mappings", "'PROBLEM: Function call failed'", f"{RUNBOOK}function-errors"),
+    (mapping_unfiltered, "mappings", "filters other records", BY_HAND),
+    (queue_mapping_off, "mappings", "FanoutQueue: its mapping is Disabled", "--uuid q --enabled"),
+    (no_dead_letters, "queues", "does not go to FanoutDeadLetters", '--attributes \'{"RedrivePolicy": "{'),
+    (small_messages, "queues", "up to 262,144 bytes", "FanoutQueue --attributes MaximumMessageSize=1048576"),
+    (hidden_briefly, "queues", "less than the timeout of FanoutFunction", "VisibilityTimeout=1080"),
+    (open_queue, "queues", "FailuresQueue: its policy", BY_HAND),
+    (dead_letters, "queues", "1,200", "`sync-rules redrive rules.yaml --remote --stack sync-rules --region eu-west-1`"),
+    (failures, "queues", "FailuresQueue: messages", f"`sync-rules failures rules.yaml --queue {QUEUE_URL} --region"),
+    (failed_schedule, "queues", "AsyncDeadLetters: messages that wait: 2", f"{RUNBOOK}failed-schedule"),
+    (other_rules, "versions", "not those of rules.yaml", DEPLOYED_AGAIN),
+    (other_version, "versions", f"deployed is sync-rules 0.0.9, and this is {__version__}", "or install 0.0.9"),
+    (no_version, "versions", "unknown", DEPLOYED_AGAIN),
+    (one_function_behind, "versions", "VerifyFunction: other rules", DEPLOYED_AGAIN),
+    (update_failed, "versions", "RedriveFunction: its last update failed", DEPLOYED_AGAIN),
+    (
+        role_short,
+        "roles",
+        "dynamodb:Scan on arn:aws:dynamodb:eu-west-1:111122223333:table/trial-books (impl",
+        DEPLOYED_AGAIN,
+    ),
+    (role_denied, "roles", "logs:PutLogEvents", "remove the Deny"),
+    (no_topic, "alarms", "have no action", "AlarmTopicArn"),
+    (actions_off, "alarms", "NamesLagAlarm", "`aws cloudwatch enable-alarm-actions --alarm-names NamesLagAlarm"),
+    (alarm_gone, "alarms", "(NamesLagAlarm) no longer exist", DEPLOYED_AGAIN),
+    (alarm_on, "alarms", "alarm NamesLagAlarm is on: A hundredth of the work of rule names", f"{RUNBOOK}lag"),
+    (behind, "lag", "up to 61 s behind", f"{RUNBOOK}iterator-age"),
+)
+
+
+def test_doctor_finds_nothing_in_a_sound_stack_and_only_reads(deployed, examine, capsys):
+    """Every area is well, in words too; every call describes, gets, lists or simulates."""
+    assert examine() == (0, [])
+    assert main.main(["doctor"]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{area}: well" for area in AREAS]
+    assert {name.partition("_")[0] for name in deployed.called} == {"describe", "list", "get", "simulate"}
+
+
+@pytest.mark.parametrize("damaged", DAMAGES, ids=[one[0].__name__ for one in DAMAGES])
+def test_doctor_finds_each_damage_and_no_other(deployed, examine, damaged):
+    """One finding, in its area, with the cure that ends it."""
+    damage, area, found, cure = damaged
+    damage(deployed)
+    code, ((where, what, how),) = examine()
+    assert (code, where) == (1, area)
+    assert found in what
+    assert cure in how
+
+
+def test_doctor_finds_a_missing_table_once(deployed, examine):
+    """A table that is gone has one finding; its mapping and the rights to its stream have none."""
+    del deployed.tables["trial-books"]
+    code, ((area, found, _),) = examine()
+    assert (code, area, found) == (1, "tables", "table trial-books: it does not exist")
+
+
+def test_doctor_finds_what_the_stack_has_not_got(deployed, examine):
+    """Rules that need more than was deployed: what is missing is named in words."""
+    deployed.resources = {name: kind for name, kind in deployed.resources.items() if name != "Bucket"}
+    code, findings = examine()
+    assert code == 1
+    assert {area for area, _, _ in findings} == {"roles"}
+    assert "StreamFunction may not s3:ListBucket on Bucket (not in the stack)" in {found for _, found, _ in findings}
+
+
+ACTIONS = {
+    "dynamodb:DescribeTable": {"tables", "mappings", "roles"},
+    "lambda:ListEventSourceMappings": {"mappings"},
+    "sqs:GetQueueAttributes": {"queues"},
+    "lambda:GetFunctionConfiguration": {"queues", "versions", "roles"},
+    "iam:SimulatePrincipalPolicy": {"roles"},
+    "cloudwatch:DescribeAlarms": {"alarms"},
+    "cloudwatch:GetMetricStatistics": {"lag"},
+}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_doctor_names_the_right_that_an_area_lacks(deployed, examine, action):
+    """The areas that need the action could not be looked at, and say what to allow; the others are looked at."""
+    deployed.refused = (WORD.sub("_", action.partition(":")[2]).lower(), refusal("AccessDeniedException"))
+    code, findings = examine()
+    said = ("could not be looked at", f"allow {action} for your credentials")
+    assert (code, {one[0] for one in findings}, {one[1:] for one in findings}) == (1, ACTIONS[action], {said})
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        ("describe_stacks", refusal("ValidationError"), "no stack sync-rules in region eu-west-1"),
+        ("describe_stacks", refusal("AccessDenied"), "allow cloudformation:DescribeStacks"),
+        ("list_stack_resources", refusal("AccessDenied"), "allow cloudformation:ListStackResources"),
+        ("get_queue_attributes", EndpointConnectionError(endpoint_url="x"), "sqs:GetQueueAttributes"),
+    ],
+    ids=["no stack", "no right", "no right to the resources", "no answer"],
+)
+def test_doctor_ends_where_nothing_can_be_examined(deployed, capsys, call, error, said):
+    """Without a stack, the rights to see it, or an answer, it is a mistake and no finding."""
+    deployed.refused = (call, error)
+    assert main.main(["doctor"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_doctor_refuses_a_stack_of_others(deployed, capsys):
+    """A stack without our functions is named as no stack of sync-rules."""
+    deployed.resources = {"Bucket": "AWS::S3::Bucket"}
+    assert main.main(["doctor"]) == 2
+    assert "has no StreamFunction: is it one of sync-rules?" in capsys.readouterr().err
+
+
+def test_doctor_reads_what_infra_writes(deployed):
+    """The functions get the digest of the rules, whatever the variables are, and the version, beside the variables."""
+    made = environment(deployed.deployment)
+    assert made == {
+        RULES_DIGEST: deployed.rules.fingerprint, VERSION: __version__, "STAGE": {"Ref": "StageVariable"},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [RULES_DIGEST, VERSION])
+def test_doctor_has_its_variables_to_itself(tmp_path, name):
+    """A rules file cannot have a variable of such a name: the functions would carry the wrong value."""
+    path = tmp_path / "rules.yaml"
+    path.write_text(RULES.replace("STAGE", name))
+    with pytest.raises(UserError, match=f"variable {name} would be given to the functions"):
+        written((ROOT / "template.yaml").read_text(), deployment_of(path), path, ROOT / "template.yaml")
