@@ -98,16 +98,18 @@ class Derived:
         return tuple(rule for rule in into if rule.deletes(item))
 
 
-def bare(item: Item, paths: Iterable[Path], spare: Iterable[Path] = ()) -> Item:
-    """An item without these paths, except those that overlap a spared one, and without maps that become empty."""
+def bare(item: Item, paths: Iterable[Path], spare: Iterable[Path] = (), *, emptied: bool = False) -> Item:
+    """An item without these paths, except those that overlap a spared one. Maps that become empty go too, unless
+    `emptied` keeps them.
+    """
     spared = tuple(spare)
     for path in paths:
         if not any(overlaps(path, one) for one in spared):
-            item = _without(item, path)
+            item = _without(item, path, emptied=emptied)
     return item
 
 
-def _without(item: Item, path: Path) -> Item:
+def _without(item: Item, path: Path, *, emptied: bool) -> Item:
     name, rest = path[0], path[1:]
     value: AttributeValue | None = item.get(name)
     if value is None or (rest and "M" not in value):
@@ -115,8 +117,8 @@ def _without(item: Item, path: Path) -> Item:
     others = {one: inner for one, inner in item.items() if one != name}
     if not rest:
         return others
-    inner = _without(value["M"], rest)
-    return {**others, name: {"M": inner}} if inner else others
+    inner = _without(value["M"], rest, emptied=emptied)
+    return {**others, name: {"M": inner}} if inner or emptied else others
 
 
 # ---------------------------------------------------------------- the end of a replay
@@ -307,7 +309,9 @@ def _leaves(store: MemoryStore, rule: TargetRule, item: Item) -> bool:
 
 
 def _recomputed(ending: Ending, history: _History) -> MemoryStore:
-    """The application's items and history, after a backfill."""
+    """The application's items and history, after a backfill. Maps that become empty stay: no rule takes away the map in
+    which it wrote, and other rules may read it.
+    """
     derived = Derived(ending.rules)
     made = MemoryStore(ending.rules.tables)
     for key in _keys(ending.rules, ending.store):
@@ -317,7 +321,8 @@ def _recomputed(ending: Ending, history: _History) -> MemoryStore:
             made.put(key.table, item)
         elif not derived.in_ledger(key) and derived.mirrored_by(key, item) is None:
             identity = (path for rule in derived.mirrors(entity) for path in rule.identity_paths)
-            made.put(key.table, bare(item, derived.paths(key, item), (*identity, *history.paths.get(key, ()))))
+            spare = (*identity, *history.paths.get(key, ()))
+            made.put(key.table, bare(item, derived.paths(key, item), spare, emptied=True))
     run = BackfillRun(
         Selection(ending.rules, ending.names),
         made,

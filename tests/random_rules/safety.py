@@ -149,10 +149,14 @@ class Safety:
             named = self._spec.named(one, link, old)
             if named is None or named in self._items or named not in self._past or named == place:
                 continue  # a source that never was has not been deleted
-            if rule["kind"] == "copy":
-                if copy_holds(copy_of(self._spec, rule), rule, None, old):
-                    return True
-            elif rule["kind"] == "path" or lets_in(rule, entity, old):
+            try:
+                if rule["kind"] == "copy":
+                    goes = copy_holds(copy_of(self._spec, rule), rule, None, old)
+                else:
+                    goes = rule["kind"] == "path" or lets_in(rule, entity, old)
+            except RaisingError:  # a failure of this rule, which then deletes nothing; another one may
+                continue
+            if goes:
                 return True
         return False
 

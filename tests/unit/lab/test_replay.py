@@ -16,6 +16,7 @@ from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change
+from sync_rules.model.values import get
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline import consumer, reconcile
 from sync_rules.rules.kinds.collect import CollectRule
@@ -389,6 +390,30 @@ def test_replay_finds_what_differs_from_a_recompute(tmp_path, monkeypatch):
     monkeypatch.setattr(CopyRule, "pulls", lambda _self, change: change.old is None)
     found = first_wrong(records, RULES)
     assert (found.rule, found.check, found.key) == ("names", "recompute", BOOK)
+
+
+def test_replay_leaves_an_emptied_map_to_the_rules_that_read_it(records_of):
+    """A map stays when the copy in it is removed, for a mirror and an embedding rule too: that is no mismatch."""
+    rules = parse_rules("""
+tables:
+  authors: {key: {author_id: S}}
+  books: {key: {book_id: S}, indexes: {by_author: {author_id: S}, by_shelf: {shelf_id: S}}}
+  shelves: {key: {shelf_id: S}}
+  editions: {key: {isbn: S}}
+entities: {author: {table: authors}, book: {table: books}, shelf: {table: shelves}, edition: {table: editions}}
+rules:
+  names: {copy: author.name, into: book.author.name, on_delete: clear}
+  mirrored: {mirror: book, into: edition, attributes: [author]}
+  embedded: {embed: book, into: shelf.books, limit: {items: 3, bytes: 10KB}}
+""")
+    shelf, edition = key(rules.tables["shelves"], "1"), key(rules.tables["editions"], "2")
+    book = book_item("b", "gone", author=m(name=s("Ada")), shelf_id=s("1"), isbn=s("2"))
+    records = records_of(Change(shelf, None, shelf.attributes()), Change(BOOK, None, book), rules=rules)
+    for variant in VARIANTS:
+        run = Replay(rules, variant)
+        assert list(run.mismatches(records)) == []
+        (mirror, parent) = (run.store.item(one) or {} for one in (edition, shelf))
+        assert (mirror["author"], get(parent, ("books", "b", "author"))) == (m(), m())
 
 
 def test_replay_tells_what_never_ends_and_what_fails(records_of, monkeypatch):
