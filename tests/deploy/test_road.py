@@ -42,7 +42,7 @@ class Road:
         return run(*command, given=self.given(**more), cwd=self.folder)
 
     def given(self, **more: str) -> dict[str, str]:
-        """What the user's shell passes on to commands."""
+        """The variables that the user's shell passes on to commands."""
         return {
             **more,
             **{name: value for name, value in os.environ.items() if name.startswith(("UV_", "PIP_", "SSL_"))},
