@@ -89,7 +89,7 @@ def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True)
     after = yield from look_again(repairable, rules)
     before = {one.subject: one for one in repairable}
     left = {one.subject for one in drifted} - {one.subject for one in repairable}
-    still = (one for one in after.different if one.target in report.failed or not _moved(before[one.subject], one))
+    still = (one for one in after.different if one.target in report.failed or not _moved(before.get(one.subject), one))
     return Repair(frozenset(left | {one.subject for one in still}), frozenset(report.rebuilt))
 
 
@@ -105,9 +105,9 @@ def _in_the_way(found: Sequence[Difference], rules: Rules) -> Work[list[Part]]:
     return parts
 
 
-def _moved(before: Difference, now: Difference) -> bool:
-    """True if both a copy and what it must be have changed."""
-    return now.held != before.held and now.truth != before.truth
+def _moved(before: Difference | None, now: Difference) -> bool:
+    """True if both a copy and what it must be have changed. None: it was another difference before."""
+    return before is not None and now.held != before.held and now.truth != before.truth
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,8 @@ class Verifier:
             before = {one.subject: one for one in some}
             by_verdict: dict[Verdict, list[Difference]] = {verdict: [] for verdict in Verdict}
             for one in comparison.different:
-                by_verdict[second_verdict(before[one.subject], one)].append(one)
+                seen = before.get(one.subject)  # None: it is another difference now, such as of the whole set
+                by_verdict[Verdict.UNSURE if seen is None else second_verdict(seen, one)].append(one)
             waiting = [] if last else by_verdict[Verdict.UNSURE]
             drifted = by_verdict[Verdict.DRIFT] + (by_verdict[Verdict.UNSURE] if last else [])
             unsure += waiting

@@ -53,7 +53,6 @@ EXCLUDES: Final[Mapping[str, Mapping[str, Options]]] = {
     "replay": {"--seed": ("--seeds",)},
     "redrive": {
         "--remote": ("--shard", "--from", "--to", "--fanout-queue", "--calls-table"),
-        "--dry-run": ("--fanout-queue", "--calls-table"),
         "--detach": ("--jsonl", "--json"),
     },
 }  # fmt: skip

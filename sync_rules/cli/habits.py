@@ -24,7 +24,7 @@ RULES: Final = "rules_file"  # verbs call the argument so
 ROWS: Final = "as_json"  # and the option that prints rows
 GIVEN: Final = "given_rules"
 DOCUMENT: Final = "document"
-READ: Final = frozenset({RULES, "files", "record", "from_report", "before", "data"})  # files that verbs read once
+READ: Final = frozenset({RULES, "files", "record", "before", "data"})  # files that verbs read once
 STDIN: Final = Path("/dev/stdin")
 
 GivenRules = Annotated[

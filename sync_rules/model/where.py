@@ -187,8 +187,8 @@ def _leading_names(node: dict[str, Any]) -> tuple[tuple[str, ...], bool] | None:
     names: tuple[str, ...] = ()
     for child in children:
         part = _leading_names(child)
-        if part is None:
-            return None
+        if part is None:  # such as a function of what the names lead to
+            return (names, False) if names else None
         names += part[0]
         if not part[1]:
             return names, False

@@ -154,13 +154,15 @@ def books_of(rules: Rules) -> dict[PartRule, Books]:
 
 def identities(rules: Rules) -> dict[str, PartRule]:
     """The rules that keep books, by the identity of their books."""
-    return {books.identity(rules.tables[books.mark.table]): rule for rule, books in books_of(rules).items()}
+    return {
+        books.identity(rules.tables[books.mark.table], rule.source.table): rule
+        for rule, books in books_of(rules).items()
+    }
 
 
 def books_named(rules: Rules, identity: str) -> Books | None:
     """The books of an identity that another version of these rules has; None if their ledger is no table of these."""
-    physical_name, _, rest = identity.partition(" ")
-    partition, _, fingerprint = rest.partition(" ")
+    physical_name, partition, fingerprint, *_ = identity.split(" ")
     for table in rules.tables.values():
         if table.physical_name == physical_name and suitable(table):
             return Books(mark_key(table, partition), fingerprint)

@@ -35,9 +35,11 @@ class Books:
     mark: ItemKey
     fingerprint: str
 
-    def identity(self, ledger: Table) -> str:
-        """Name the ledger in DynamoDB, the key of the mark and the rule: all that tells these books from others."""
-        return f"{ledger.physical_name} {self.mark.values[0][2]!s} {self.fingerprint}"
+    def identity(self, ledger: Table, counted: Table) -> str:
+        """Name the ledger in DynamoDB, the key of the mark, the rule, and the table whose items are counted: all that
+        tells these books from others.
+        """
+        return f"{ledger.physical_name} {self.mark.values[0][2]!s} {self.fingerprint} {counted.physical_name}"
 
     def begun(self, mark: Item | None) -> int | None:
         """How often the books were begun; None when the mark is not of these books, or does not say."""

@@ -6,6 +6,7 @@ a crash, --resume continues.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
 VERB: Final = "backfill"
 OPTIONS: Final = {"rules": "--rule", "where": "--where", "rate": "--rate"}  # each of the others is -- and its name
+ZONED: Final = re.compile(r"[0-9](Z|[+-][0-9]{2}:?[0-9]{2})$")
 WRITERS: Final = 8  # with WORKERS_MAX workers, as many calls in flight as the client has connections
 
 
@@ -192,10 +194,13 @@ def _since(text: str | None, from_export: str | None) -> datetime | None:
         return None
     if from_export is None:
         raise UserError("--handler-since is about an export: give --from-export too")
+    expected = "expected a time and its zone, such as 2026-01-31T09:30Z or 2026-01-31T10:30+01:00"
+    if not ZONED.search(text):
+        raise UserError(f"--handler-since {text}: {expected}")
     try:
         return moment(text)
     except ValueError:
-        raise UserError(f"--handler-since {text}: expected a time such as 2026-01-31T09:30Z") from None
+        raise UserError(f"--handler-since {text}: {expected}") from None
 
 
 # ---------------------------------------------------------------- the state

@@ -90,7 +90,7 @@ class RedriveWork:
         reason = died if lost and ended else ""
         if not ended and len(place.mark) > MARK_MAX_CHARS:
             reason = TOO_MANY_STAY
-        tally = {word: count + before["tally"][word] for word, count in asdict(redriver.tally).items()}
+        tally = {word: count + before["tally"].get(word, 0) for word, count in asdict(redriver.tally).items()}
         done = ended or bool(reason)
         body = {"done": done, "lost": lost, "begun": False, "reason": reason, "mark": "" if done else place.mark}
         held.save(name, {**body, "tally": tally})

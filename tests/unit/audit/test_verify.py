@@ -21,6 +21,7 @@ from sync_rules.rules.order import cascade
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, key, library, m, mapping, n, rules_of, s
 from tests.support.worlds import Scene
+from tests.unit.audit.test_compare import kinds
 
 RULE = "author-on-books"
 ADA = author_item("a1", name=s("Ada"), bio=s("..."))
@@ -1070,3 +1071,13 @@ def test_verify_adds_up_the_ledgers_of_any_world():
     verifier = Verifier(scene.rules, world, frozenset(scene.rules.rules), grace_seconds=0)
     assert list(verifier.add_up(frozenset(scene.rules.rules))) == []
     assert {one.table for one in asked} == {"ledger"}
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_verify_goes_on_when_a_set_becomes_none_between_two_looks(repair):
+    """An element is missing; then somebody puts text in the place of the set: another difference, of the whole node."""
+    scene = kinds("tags")
+    ada = every_kind.user("1")
+    scene.there("shop", every_kind.order("1", "a", 1), ada)
+    run = Run(scene, repair=repair, meanwhile=lambda: scene.there("shop", {**ada, "orders": s("no set")}))
+    assert [drift for _, drift, _ in run.sweep()] == [Drift.STUCK]

@@ -171,3 +171,11 @@ def test_run_does_not_begin_where_books_that_come_back_cannot_be_begun_anew(mach
     assert machine.waiting == {"orders"}
     assert machine.scene.item(mark)["complete"] == {"BOOL": False}
     assert machine.number == FIRST
+
+
+def test_run_begins_books_anew_when_the_counted_table_is_another(machine: Machine):
+    """A restored table under a new name has other items than the books, whose rule and ledger are the same."""
+    restored = (TABLES % COUNT).replace("orders: {key", "orders: {name: restored, key")
+    notices = machine.start(parse_rules(restored))
+    assert [notice.split()[1] for notice in notices] == ["bystander", "orders"]
+    assert all("waits for a backfill" in notice for notice in notices)

@@ -371,3 +371,15 @@ def test_remote_redrive_says_which_place_could_not_be_gone_through():
     assert said["error"] == "NotAllDone"
     assert "batches: NotFinished" in said["cause"]
     assert box.texts == []
+
+
+def test_remote_redrive_goes_on_from_a_tally_of_an_older_version():
+    """A stack that is updated in the middle of a redrive: the document has not all counts of today."""
+    scene, state = orders(), SharedMemory()
+    before = {"done": 3, "again": 0, "kept": 0, "skipped": 0, "unreadable": 0, "records": 0, "written": 3, "parked": 0}
+    body = {"done": False, "lost": False, "begun": False, "reason": "", "mark": "", "tally": before}
+    state.save(redrive.document_of("one", "failures"), body)
+    box = Box(text_of(scene, "1"))
+    assert machine_of(scene, {"failures": box}, state, lambda: LONG_MS).run(asked(scene))["error"] == ""
+    tally = total(unit_documents(state, "one", ["failures"]).values())
+    assert (tally.done, tally.acted) == (4, 0)
