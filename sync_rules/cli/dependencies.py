@@ -17,6 +17,7 @@ Options = tuple[str, ...]
 
 # By verb: an option, and the options of which it needs one.
 NEEDS: Final[Mapping[str, Mapping[str, Options]]] = {
+    "init": {"--samples": ("--from-account",)},
     "plan": {"--seed": ("--sample",)},
     "verify": {"--seed": ("--sample",), "--table": ("--key",)},
     "explain": {"--table": ("--key", "--where-used")},

@@ -86,6 +86,9 @@ def _called(given: list[str]) -> int:
     except Exception as error:
         if _is_output_error(error):
             raise
+        if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 wraps it where a class is being made
+            print("sync-rules: interrupted", file=sys.stderr)
+            return ExitCode.INTERRUPTED
         return _our_bug(error)
     return ExitCode.WELL
 

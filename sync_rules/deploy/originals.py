@@ -103,6 +103,15 @@ def upgraded(template: Path, text: str) -> list[Changed]:
     return found
 
 
+def missing(template: Path) -> list[Path]:
+    """The files beside a template that an upgrade compares, and that are gone. None where no originals are kept."""
+    folder = template.parent
+    if not (folder / FOLDER).is_dir():
+        return []
+    names = [*as_written(), *(f"{FOLDER}/{name}" for name in as_written())]
+    return [path for name in names if name != files.TEMPLATE and not (path := folder / name).exists()]
+
+
 def keep(template: Path) -> None:
     """Keep what this version writes, beside a template. Raises UserError when it cannot be written."""
     for name, text in kept().items():

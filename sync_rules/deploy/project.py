@@ -64,7 +64,8 @@ def project_in(folder: Path, rules: str | None = None) -> Project:
     new = {folder / name: text for name, text in own.items()}
     new[_workflow(root, place)] = _filled(part("workflow.yml"), marks)
     new |= {path: text for path, text in shared.items() if not os.path.lexists(path)}
-    return Project(folder, new, {path: text for path, text in shared.items() if path not in new})
+    left = {path: text.removeprefix("repos:\n") for path, text in shared.items() if path not in new}
+    return Project(folder, new, left)
 
 
 def part(name: str) -> str:

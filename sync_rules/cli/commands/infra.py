@@ -57,10 +57,7 @@ def infra(
     if check and what is not What.TEMPLATE:
         raise UserError("--check cannot be given with iam")
     if what is What.IAM:
-        rules_file = rules or rules_noted(_read(template), template)
-        for line in explain_iam.lines(deployment_of(rules_file), explain=explain):
-            print(line)
-        return 0
+        return _permissions(rules or rules_noted(_read(template), template), explain=explain)
     text = _read(template)
     rules_file = rules or rules_noted(text, template)
     upgrade = originals.upgraded(template, text)
@@ -71,7 +68,10 @@ def infra(
         *index_warnings(text, new, template),
     ):
         print(warning, file=sys.stderr)
+    missing = _missing(template)
     found = _differences(text, new, template, upgrade)
+    if missing and not found:
+        return 1
     if check:
         return _checked(found, template)
     if not found:
@@ -81,6 +81,20 @@ def infra(
         _write(template, new)
         print(f"updated {template} from {rules_file}: {', '.join(_blocks(text, new, template)) or 'no block'}")
     return _finished(template, upgrade) if upgrade else 0
+
+
+def _permissions(rules_file: Path, *, explain: bool) -> int:
+    for line in explain_iam.lines(deployment_of(rules_file), explain=explain):
+        print(line)
+    return 0
+
+
+def _missing(template: Path) -> bool:
+    """Print the files of the project that are gone, each with its cure."""
+    missing = originals.missing(template)
+    for path in missing:
+        print(f"{path} is missing: restore it, or copy it from a project that `sync-rules init` makes", file=sys.stderr)
+    return bool(missing)
 
 
 def _blocks(text: str, new: str, template: Path) -> dict[str, str]:
@@ -118,8 +132,10 @@ def _read(template: Path) -> str:
     try:
         return template.read_bytes().decode()
     except FileNotFoundError as error:
+        kept = template.parent / originals.FOLDER / TEMPLATE.name
+        again = f". Or begin with it again: cp {kept} {template}" if kept.is_file() else ""
         raise UserError(
-            f"{template}: no such file. Run it in the folder of template.yaml, or name the file with --template"
+            f"{template}: no such file. Run it in the folder of template.yaml, or name the file with --template{again}"
         ) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{template}: not UTF-8 text (byte {error.start})") from error

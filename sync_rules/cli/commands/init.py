@@ -35,8 +35,8 @@ def init(
         Path, typer.Argument(metavar="FOLDER", help="The folder of the project; made if it is missing.")
     ] = Path(),
     *,
-    source: Annotated[
-        Path | None,
+    sources: Annotated[
+        list[Path] | None,
         typer.Option("--from", metavar="FILE", help="Model, template or schema with your tables; - for stdin."),
     ] = None,
     account: Annotated[
@@ -49,9 +49,11 @@ def init(
     region: opt.Region = None,
 ) -> int:
     """Begin a project of your own: rules, a scenario, template, CI. Overwrites nothing."""
-    if source and account:
+    if sources and account:
         raise UserError("--from and --from-account exclude each other: give one of them")
-    imported = _read(source) if source else None
+    if sources and len(sources) > 1:
+        raise UserError(f"--from takes one file, found {len(sources)}: begin with one, and add the others by hand")
+    imported = _read(sources[0]) if sources else None
     if account:
         imported = rules_from_account(aws.dynamodb(endpoint_url, region), account, samples)
     project = project_in(folder, imported.text if imported else None)

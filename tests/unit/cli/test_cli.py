@@ -202,3 +202,14 @@ def test_output_that_takes_ascii_only_gets_escapes(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environ, check=False)
     assert done.returncode == 0, done.stderr
     assert b"r\\xe4gel.yaml: 1 rule" in done.stdout
+
+
+def test_interrupt_that_python_wraps_is_an_interrupt(monkeypatch, capsys):
+    """Python 3.11 makes a RuntimeError of a Ctrl-C that comes while a class is being made."""
+
+    def interrupted(_given):
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
+
+    monkeypatch.setattr(main, "_application", interrupted)
+    assert main.main(["check"]) == 130
+    assert "interrupted" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shlex
+import shutil
 from pathlib import Path
 
 import boto3
@@ -121,6 +122,35 @@ def test_project_leaves_a_makefile_and_hooks_and_says_what_to_add(here, capsys):
     assert "Makefile exists and is left as it is. Add to it:" in said
     assert project.part("Makefile") in said
     assert "- id: sync-rules-check" in said
+    assert "repos:" not in said  # the file has it
+
+
+def test_project_of_two_models_is_refused(here, capsys):
+    """One of them would be dropped without a word; so would a number of samples without a live table."""
+    assert main.main(["init", "--from", "a.json", "--from", "b.json"]) == 2
+    assert "--from takes one file, found 2" in capsys.readouterr().err
+    assert main.main(["init", "--samples", "5"]) == 2
+    assert "--samples needs --from-account" in capsys.readouterr().err
+    assert not list(here.iterdir())
+
+
+@pytest.mark.parametrize("name", ["infra/machine.asl.json", "requirements.txt", "infra/originals/template.yaml"])
+def test_project_without_one_of_its_files_is_not_up_to_date(here, capsys, name):
+    """`infra` names what is gone, with and without --check."""
+    assert main.main(["init"]) == 0
+    (here / name).unlink()
+    for arguments in (["infra", "--check"], ["infra"]):
+        assert main.main(arguments) == 1
+        assert f"{name} is missing" in capsys.readouterr().err
+
+
+def test_project_without_a_template_says_how_to_begin_with_it_again(here, capsys):
+    assert main.main(["init"]) == 0
+    (here / "template.yaml").unlink()
+    assert main.main(["infra"]) == 2
+    assert "cp infra/originals/template.yaml template.yaml" in capsys.readouterr().err
+    shutil.copy(here / "infra/originals/template.yaml", here / "template.yaml")
+    assert main.main(["infra", "--rules", "rules.yaml"]) == 0
 
 
 def test_project_in_a_folder_of_a_repository(here, capsys):
