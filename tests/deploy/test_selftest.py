@@ -32,6 +32,7 @@ from tests.support.lying_proxy import Answer, Asked, Engine, Lie, Proxy, before,
 PATIENT_SECONDS = 120  # a loop through a function takes half of it on an idle machine
 LIED_SECONDS = 10
 STACKED = {1, 53}  # their lies are put before the corrections: the others take their place
+STATEMENTS = 1  # a gap of the engine as it is, which its process in the package closes
 EXPIRY = 9  # its correction would be a record among those of all other probes
 KILLS = 20
 
@@ -90,7 +91,7 @@ def test_selftest_finds_a_fact_that_holds(site, proxied, number):
 
 
 @pytest.mark.parametrize(
-    "number", [pytest.param(number, marks=pytest.mark.xfail(strict=True, reason="a gap of ministack")) for number in CORRECTIONS]
+    "number", [pytest.param(number, marks=pytest.mark.xfail(strict=True, reason="a gap of ministack")) for number in CORRECTIONS if number != STATEMENTS]
 )  # fmt: skip
 def test_selftest_finds_the_gaps_of_the_engine(site, proxied, number):
     """Without the corrections the engine lacks these facts: one that it learns, or a wrong entry, fails the run."""

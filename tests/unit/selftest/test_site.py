@@ -5,12 +5,14 @@ from __future__ import annotations
 # ruff: noqa: N803 -- parameters have the names of CloudFormation
 import json
 from collections.abc import Callable
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
+from sync_rules.adapters import aws
 from sync_rules.cli import main
 from sync_rules.model.errors import SyncRulesError, UserError
 from sync_rules.selftest import run as running
@@ -217,6 +219,8 @@ def test_command_without_credentials_leaves_nothing(tmp_path, monkeypatch, capsy
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.chdir(tmp_path)
+    for cached in (aws._session, aws._client):  # another test may have found credentials
+        monkeypatch.setattr(aws, cached.__name__, cache(cached.__wrapped__))
     assert main.main(["selftest", "--yes", "--region", "eu-central-1"]) == 2
     assert "No AWS credentials found" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
