@@ -25,6 +25,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(capability): what an engine must do; a known gap is a strict xfail")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Iterator[object]:
+    """Refuse a shared fixture that changes the environment: which tests see the change depends on their order."""
+    before = dict(os.environ)
+    value = yield
+    if fixturedef.scope != "function":
+        changed = sorted(name for name, _ in before.items() ^ os.environ.items())
+        assert not changed, f"the fixture {fixturedef.argname} is shared and changes {changed}: set them for each test"
+    return value
+
+
 @pytest.fixture(scope="session")
 def endpoints() -> Iterator[Endpoints]:
     """The engines of this session (each xdist worker has its own), started when first asked for."""

@@ -9,6 +9,7 @@ from collections import Counter
 from decimal import Decimal
 from unittest import mock
 
+import boto3
 import pytest
 
 from benchmarks import __main__, baselines, fanouts, scale
@@ -25,6 +26,19 @@ from sync_rules.language.load import parse_rules
 
 TARGETS = 60  # more than two batches of statements
 TABLES = ("together", "apart")
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    """The environment of the measured clients, and no client of another test."""
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    for kept in (aws._client, aws._session):
+        kept.cache_clear()
+    yield
+    for kept in (aws._client, aws._session):
+        kept.cache_clear()
 
 
 # ---------------------------------------------------------------- the engine
@@ -131,13 +145,9 @@ def test_bucket_fills_with_time_and_holds_a_second(monkeypatch):
 # ---------------------------------------------------------------- contenders
 @pytest.fixture(scope="module")
 def running():
-    """The engine in its own process, with the environment of the measured clients."""
-    for kept in (aws._client, aws._session):  # with the credentials of the test before
-        kept.cache_clear()
-    with mock.patch.dict(os.environ, ENVIRONMENT), answering() as engine:
+    """The engine in its own process."""
+    with answering() as engine:
         yield engine
-    for kept in (aws._client, aws._session):
-        kept.cache_clear()
 
 
 @pytest.mark.parametrize("name", TABLES)
