@@ -304,7 +304,8 @@ def no_answer(error: BaseException, client: Any) -> str:
     if not isinstance(error, UNANSWERED):
         return ""
     found = "something else answers at" if isinstance(error, ResponseParserError) else "no answer from"
-    return f"{found} {place(client)}: is DynamoDB running there? Correct --endpoint-url or --region"
+    service = client.meta.service_model.service_id
+    return f"{found} {place(client)}: is {service} running there? Correct --endpoint-url or --region"
 
 
 def code(error: BaseException) -> str:

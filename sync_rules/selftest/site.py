@@ -224,7 +224,7 @@ def described(client: Any, name: str, *, first: bool = False) -> dict[str, Any] 
     except aws.ERRORS as error:
         if aws.code(error) == GONE:
             return None
-        raise refusal(error, f"DescribeStacks of {name}") from error
+        raise refusal(error, aws.no_answer(error, client) or f"DescribeStacks of {name}") from error
     return dict(found)
 
 
@@ -316,7 +316,7 @@ def left(clients: Clients) -> list[str]:
         try:
             page = aws.retrying(first=True)(client.describe_stacks, **more)
         except aws.ERRORS as error:
-            raise refusal(error, "DescribeStacks") from error
+            raise refusal(error, aws.no_answer(error, client) or "DescribeStacks") from error
         names += [one["StackName"] for one in page["Stacks"] if is_ours(one)]
         if not page.get("NextToken"):
             return names
