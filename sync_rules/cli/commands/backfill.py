@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -26,29 +26,26 @@ from sync_rules.adapters.files import locked
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import FileState, MemoryState, State, TableState, applied, save_applied
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of, report_started, require_local, typed
+from sync_rules.cli.account import account_of, require_local, typed
 from sync_rules.cli.exit_codes import ExitCode
+from sync_rules.cli.remote_backfill import RemoteBackfill, code_of
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.signals import stop_signals
-from sync_rules.jobs.account.backfill import ASKED, STOP, asked_before, asked_of, watched
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
-from sync_rules.jobs.account.protocol import as_here, prints_of, require_units
 from sync_rules.jobs.backfill.export import moment, shelf_of
-from sync_rules.jobs.backfill.job import BackfillRequest, Job, job_of, job_of_item, unseen_changes, wanted
-from sync_rules.jobs.backfill.progress import Totals, unfinished
+from sync_rules.jobs.backfill.job import BackfillRequest, Job, job_of, job_of_item, unseen_changes
+from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
     applied_so_far,
     note_applied,
     require_beginning,
-    require_same,
     rules_to_apply,
     titles_of,
     waiting_titles,
 )
-from sync_rules.jobs.backfill.segments import segments as segments_of
 from sync_rules.jobs.backfill.throttle import Brake, IteratorAge, slowing, until
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
@@ -59,14 +56,11 @@ from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.books import waits
 from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.rules.key_json import parse_key
-from sync_rules.rules.order import cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-VERB: Final = "backfill"
-OPTIONS: Final = {"rules": "--rule", "where": "--where", "rate": "--rate"}  # each of the others is -- and its name
 ZONED: Final = re.compile(r"[0-9](Z|[+-][0-9]{2}:?[0-9]{2})$")
 WRITERS: Final = 8  # with WORKERS_MAX workers, as many calls in flight as the client has connections
 
@@ -180,11 +174,7 @@ def backfill(
             job, client, documents, workers=workers, rate=pace, brake=brake, failures=failures, as_json=as_json
         )
         waiting = _noted(job, documents, run, titles, client) if done and key is None else frozenset()
-    return ExitCode.INTERRUPTED if stopped else max(_code_of(run, done=done), int(bool(waiting)))
-
-
-def _code_of(run: BackfillRun, *, done: bool) -> int:
-    return 0 if done and not run.totals.count(Outcome.FAILED, Outcome.PARKED) else 1
+    return ExitCode.INTERRUPTED if stopped else max(code_of(run, done=done), int(bool(waiting)))
 
 
 # ---------------------------------------------------------------- options
@@ -302,140 +292,3 @@ def run_job(
     go_on = "Continue with the same command and --resume." if job.resumable else "Run it again."
     conclude(run, meter, done=done, as_json=as_json, advice=(go_on, f"Failure records: {failures}."))
     return run, done, stopped
-
-
-# ---------------------------------------------------------------- a run in the account
-class RemoteBackfill:
-    """The backfill in an account."""
-
-    def __init__(self, account: Account, rules_file: Path, *, as_json: bool) -> None:
-        self._account = account
-        self._rules_file = rules_file
-        self._as_json = as_json
-
-    def start(self, rules: Rules, asked: Mapping[str, Any], given: frozenset[str], *, detach: bool) -> int:
-        """Start or continue a backfill, and watch it to its end. Exit codes as the command's. `asked` is the request;
-        `given` names the options the user gave, as opposed to defaults.
-        """
-        rules_to_apply(rules, asked["rules"], None)  # reports an unknown rule name at once
-        running = self._account.machine.running()
-        watch = f"Watch it with: {self._command('--resume')}"
-        if running and asked["resume"]:
-            self._require_as_it_runs(running[0], asked, given)
-            return self._watch(rules, running[0])
-        if running:
-            raise UserError(f"{running[0]} is running. {watch}; stop it with: {self._command('--stop')}")
-        body = self._as_before(rules, asked, given) if asked["resume"] else asked
-        self._require_possible(rules, body)
-        name = self._account.machine.start(VERB, {**body, **as_here(rules)})
-        if detach:
-            return report_started(self._account, name, lambda: self._account.state.load(asked_of(name)), watch)
-        return self._watch(rules, name)
-
-    def stop(self) -> int:
-        """Stop the running backfill: its workers finish the writes in flight. Raises UserError when none is running."""
-        running = self._account.machine.running()
-        if not running:
-            raise UserError(f"no backfill is running in {self._place}")
-        for name in running:
-            self._account.state.save(STOP, {"execution": name})
-            self._account.machine.stop(name)
-            print(f"stopped {name}: its workers finish the writes in flight, within seconds.")
-        print(f"Continue with: {self._command('--resume')}")
-        return 0
-
-    @property
-    def _place(self) -> str:
-        return f"stack {self._account.stack.name} in {self._account.stack.region}"
-
-    def _command(self, option: str) -> str:
-        return self._account.command(VERB, self._rules_file, option)
-
-    # ------------------------------------------------------------ before it starts
-    def _require_as_it_runs(self, name: str, asked: Mapping[str, Any], given: frozenset[str]) -> None:
-        """Raises UserError for an option that differs from that of the running backfill."""
-        known = self._account.state.load(ASKED) or {}
-        if known.get("execution") != name:
-            return  # it has not begun yet
-        for word in sorted(given):
-            before, now = _shown(known["asked"][word]), _shown(asked[word])
-            if before != now:
-                option = OPTIONS.get(word, f"--{word}")
-                raise UserError(
-                    f"{name} runs with {option} {before}, not {now}: leave the option out to watch it, or stop it first"
-                )
-
-    def _as_before(self, rules: Rules, asked: Mapping[str, Any], given: frozenset[str]) -> dict[str, Any]:
-        """The request, completed by the options of the unfinished backfill. Raises UserError when there is none, or an
-        option that was given differs in a way that would change its scope.
-        """
-        head = unfinished(self._account.state)
-        if head is None:
-            raise UserError(f"{self._place} has no unfinished backfill: leave out --resume")
-        which = frozenset(("rules", "changed"))  # either selects the rules
-        given |= which if given & which else frozenset()
-        before = asked_before(self._account.state, head)
-        body = {**asked, **{word: value for word, value in before.items() if word not in given}}
-        about = {word: body[word] for word in ("table", "where", "segments")}
-        require_same(head["scope"], {**head["scope"], **about, "rules": prints_of(rules, self._names(rules, body))})
-        return body
-
-    def _names(self, rules: Rules, body: Mapping[str, Any]) -> frozenset[str]:
-        before = applied_so_far(self._account.state, rules) if body["changed"] else None
-        names, _ = rules_to_apply(rules, body["rules"], before)
-        return names
-
-    def _require_possible(self, rules: Rules, body: Mapping[str, Any]) -> None:
-        """Check what can be checked before anything is started in the account. Raises UserError."""
-        names, table = self._names(rules, body), body["table"]
-        if table is not None and table not in rules.tables:
-            raise UserError(unknown("table", table, rules.tables))
-        if body["where"] is not None:
-            wanted(body["where"], rules)
-        supplies = segments_of(rules, body["segments"], () if table is None else (table,))
-        for step in cascade(rules, names):
-            require_units([supply.name for supply in supplies(step.names)])
-        if names and not body["resume"] and not body["restart"]:
-            require_beginning(self._account.state, {}, self._place, resume=False, restart=False)
-
-    # ------------------------------------------------------------ while it runs
-    def _watch(self, rules: Rules, name: str) -> int:
-        """Show the progress until the execution has ended, then the result."""
-        state = self._account.state
-        items: dict[str, int] = {}  # of each table, once it has begun
-        meter = Meter(lambda names: sum(items.get(table.name, 0) for table in swept_tables(rules, names)))
-
-        def look() -> BackfillRun | None:
-            asked = {} if items else state.load(asked_of(name)) or {}
-            if asked.get("items"):  # the start is a time of another clock than this meter's
-                items.update(asked["items"])
-                since = (datetime.now(UTC) - datetime.fromisoformat(asked["at"])).total_seconds()
-                meter.begin(Totals.of(asked["before"]), max(0.0, since - meter.seconds))
-            return watched(state, rules) if items else None
-
-        def show() -> None:
-            run = look()
-            if run is not None:
-                display.update(lambda: meter.figures(run, run.totals))
-
-        with display_on(make_console(stderr=True), as_json=self._as_json) as display:
-            display.say(f"{name} in stack {self._account.stack.name} is running; Ctrl-C stops watching, not the run")
-            ended = self._account.machine.watch(name, show)
-        done = ended.well()
-        answer = state.load(asked_of(name)) or {}
-        for notice in answer.get("notices", ()):
-            print(notice, file=sys.stderr)
-        if answer.get("said"):
-            print(answer["said"])
-            return 0
-        run = look()
-        if run is None:
-            raise UserError(f"{name} ended before its first step")
-        go_on = f"Continue with: {self._command('--resume')}"
-        advice = (go_on, f"To see the failures: {self._account.failures_command()}")
-        conclude(run, meter, done=done, as_json=self._as_json, advice=advice)
-        return _code_of(run, done=done)
-
-
-def _shown(value: object) -> str:
-    return (", ".join(sorted(value)) or "none") if isinstance(value, list) else "none" if value is None else str(value)

@@ -15,7 +15,7 @@ from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill, redrive, verify
 from sync_rules.cli.options import RULES_FILE
 from sync_rules.cli.show.backfill import Meter
-from sync_rules.jobs.account.backfill import ASKED
+from sync_rules.jobs.account.backfill import ASKED, watched
 from sync_rules.jobs.account.stack import RUNNING, Execution, Stack
 from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
@@ -313,7 +313,7 @@ def test_figures_of_a_fresh_run_have_nothing_before(command):
     assert (code, now["items_before"], now["writes_before"]) == (0, 0, 0), err
     assert now["items"] > 0
     command.leave_something("--segments", "3")
-    before = backfill.watched(command.deployed.state, command.scene.rules).totals.items
+    before = watched(command.deployed.state, command.scene.rules).totals.items
     _, out, _ = command("backfill", "--remote", "--jsonl", "--resume")
     now = json.loads(out.splitlines()[-1])["summary"]
     assert now["items_before"] == before > 0
