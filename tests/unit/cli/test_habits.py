@@ -34,16 +34,11 @@ FAILURE = {
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    """A folder with rules, two scenarios, a record and failures, being where the user is."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rules.yaml").write_text(RULES)
-    for name in ("rename", "marry"):
-        (tmp_path / "scenarios" / name).mkdir(parents=True)
-        (tmp_path / "scenarios" / name / "scenario.yaml").write_text(f"rules: ../../rules.yaml{SCENARIO}")
-    (tmp_path / "record.json").write_text(json.dumps(RECORD))
-    (tmp_path / "failures.jsonl").write_text(f"{json.dumps(FAILURE)}\n{json.dumps(FAILURE)}\n")
-    return tmp_path
+def folder(played: Path) -> Path:
+    """Beside the scenarios, a record and failures."""
+    (played / "record.json").write_text(json.dumps(RECORD))
+    (played / "failures.jsonl").write_text(f"{json.dumps(FAILURE)}\n{json.dumps(FAILURE)}\n")
+    return played
 
 
 @pytest.fixture

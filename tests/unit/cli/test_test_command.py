@@ -19,14 +19,9 @@ BROKEN = SCENARIO.replace("user_name: Ada King", "user_name: Ada Kong")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    """A folder with two scenarios for one rules file, being where the user is."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rules.yaml").write_text(RULES)
-    for name in ("rename", "marry"):
-        (tmp_path / "scenarios" / name).mkdir(parents=True)
-        (tmp_path / "scenarios" / name / "scenario.yaml").write_text(f"rules: ../../rules.yaml{SCENARIO}")
-    return tmp_path
+def folder(played: Path) -> Path:
+    """The folder with two scenarios for one rules file."""
+    return played
 
 
 @pytest.fixture

@@ -9,29 +9,11 @@ from sync_rules.deploy.resources import books
 from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.books import books_of, identities, waiting
 from sync_rules.rules.ruleset import Rules
+from tests.support.books import AWAY, COUNT, FIRST, LAST, TABLES, rules_of
 from tests.support.builders import n, s
 from tests.support.operated import printed, quiet
 from tests.support.stacked import BOOKS, EMPTY, STREAM, Stack, backfill_of
 from tests.support.worlds import Scene
-
-TABLES = """
-tables: {users: {key: {user: S}}, orders: {key: {order: S}}, ledger: {key: {PK: S, SK: S}}, other: {key: {PK: S, SK: S}}}
-entities: {user: {table: users}, order: {table: orders}}
-rules: {bystander: {count: order, into: user.others, where: "kind == 'other'"}, %s}
-"""
-COUNT = "orders: {count: order, into: user.number}"
-AWAY = {
-    "renamed": "renamed: {count: order, into: user.number}",
-    "moved": "orders: {count: order, into: user.number, ledger: other}",
-    "removed": "",
-    "changed": "orders: {sum: order.total, into: user.number}",
-    "changed, and counts nothing": "orders: {count: order, into: user.number, where: \"kind == 'none'\"}",
-}
-FIRST, LAST = 26, 29  # orders in the beginning and in the end
-
-
-def rules_of(entry: str) -> Rules:
-    return parse_rules(TABLES % entry)
 
 
 def order(number: int):

@@ -17,28 +17,11 @@ from sync_rules.pipeline.books import books_of, waiting
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules.ruleset import Rules
+from tests.support.books import AWAY, COUNT, FIRST, LAST, TABLES, rules_of
 from tests.support.builders import s
 from tests.support.fake_stream import ARN, FakeStream
 from tests.support.stacked import backfill_of
 from tests.support.worlds import Scene
-
-TABLES = """
-tables: {users: {key: {user: S}}, orders: {key: {order: S}}, ledger: {key: {PK: S, SK: S}}, other: {key: {PK: S, SK: S}}}
-entities: {user: {table: users}, order: {table: orders}}
-rules: {bystander: {count: order, into: user.others, where: "kind == 'other'"}, %s}
-"""
-COUNT = "orders: {count: order, into: user.number}"
-AWAY = {
-    "renamed": "renamed: {count: order, into: user.number}",
-    "moved": "orders: {count: order, into: user.number, ledger: other}",
-    "removed": "",
-    "changed, and counts nothing": "orders: {count: order, into: user.number, where: \"kind == 'none'\"}",
-}
-FIRST, LAST = 26, 29  # orders in the beginning and in the end
-
-
-def rules_of(entry: str) -> Rules:
-    return parse_rules(TABLES % entry)
 
 
 class Machine:
