@@ -41,12 +41,16 @@ class Totals:
         self._spend(other)
 
     def look_again(self, later: Totals) -> None:
-        """Add the totals of another look at the same targets, by the same rules."""
-        copied = {rule: count for (rule, outcome), count in self.outcomes.items() if outcome is Outcome.COPIED}
-        self.outcomes = Counter(later.outcomes)
-        for rule, count in copied.items():
-            self.outcomes[rule, Outcome.COPIED] += count
-            self.outcomes[rule, Outcome.RIGHT] = max(0, self.outcomes[rule, Outcome.RIGHT] - count)
+        """Add the totals of another look at the same targets, by the same rules. A target that failed and is right now
+        was written: only the answer was lost.
+        """
+        before, self.outcomes = self.outcomes, Counter(later.outcomes)
+        for rule in {rule for rule, _ in before}:
+            copied, right = before[rule, Outcome.COPIED], later.outcomes[rule, Outcome.RIGHT]
+            newly_right = max(0, right - copied - before[rule, Outcome.RIGHT])
+            written = copied + min(newly_right, before[rule, Outcome.FAILED])
+            self.outcomes[rule, Outcome.COPIED] += written
+            self.outcomes[rule, Outcome.RIGHT] = max(0, right - written)
         self._spend(later)
 
     def _spend(self, other: Totals) -> None:

@@ -335,6 +335,28 @@ def test_backfill_run_goes_down_a_hierarchy_and_parks_nothing_that_comes_too_ear
     assert run.totals.wrote == 12
 
 
+@pytest.mark.parametrize("page", [1, 100])
+def test_backfill_run_counts_a_write_whose_answer_was_lost(page):
+    """The answer to the first write of each item is lost: every level comes out right, nothing is reported."""
+    scene = chain(4, page)
+    lost = set()
+
+    def losing(write):
+        if write.key in lost:
+            return None
+        lost.add(write.key)
+        scene.memory.apply(Apply((write,)))
+        return Result(Status.FAILED, reason="Throttled")
+
+    scene.tap.result = losing
+    run = run_of(scene, total=1)
+    assert run.run()
+    paths = {item["part_id"]["S"]: item["path"]["S"] for item in scene.memory.items("parts")}
+    assert paths["03"] == "00|01|02|03"
+    assert scene.parked.told == []
+    assert (run.totals.wrote, run.totals.count(Outcome.RIGHT)) == (4, 0)
+
+
 def test_backfill_run_gone_on_with_takes_another_round():
     """A resumed backfill takes one more round, because earlier pages may have waited for writes that it does not count."""
     scene = Scene(parse_rules(CHAIN))
