@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -70,20 +73,39 @@ def room_of(dotted: str) -> str:
     return dotted.split(".", maxsplit=1)[0]
 
 
-def imports_of(path: Path) -> set[str]:
-    """Every module imported anywhere in a file, functions and type-checking blocks included, by its full name."""
-    found: set[str] = set()
+class Facts(NamedTuple):
+    """The facts that these tests need of a file, so that each file is parsed once.
+
+    `imports` has every module imported anywhere, functions and type-checking blocks included, by its full name.
+    `docstrings` begins with that of the file.
+    """
+
+    imports: frozenset[str]
+    docstrings: tuple[str, ...]
+
+
+@cache
+def facts_of(path: Path) -> Facts:
+    imports: set[str] = set()
+    docstrings: list[str] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute"
-            base = node.module or ""
-            inside = {f"{base}.{alias.name}" for alias in node.names if module_exists(f"{base}.{alias.name}")}
-            found |= inside or {base}
-    return found
+            imports |= set(imported_from(path, node))
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstrings.append(ast.get_docstring(node) or "")
+    return Facts(frozenset(imports), tuple(docstrings))
 
 
+def imported_from(path: Path, node: ast.ImportFrom) -> Iterator[str]:
+    assert node.level == 0, f"{path}: imports are absolute"
+    base = node.module or ""
+    inside = [name for alias in node.names if module_exists(name := f"{base}.{alias.name}")]
+    yield from inside or [base]
+
+
+@cache
 def module_exists(dotted: str) -> bool:
     place = ROOT.joinpath(*dotted.split("."))
     return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
@@ -91,7 +113,7 @@ def module_exists(dotted: str) -> bool:
 
 def ours(path: Path) -> set[str]:
     """The modules of this package that a file imports, without the package's name."""
-    names = imports_of(path)
+    names = facts_of(path).imports
     return {dotted.removeprefix("sync_rules.") for dotted in names if dotted.startswith("sync_rules.")} | {
         dotted for dotted in names if room_of(dotted) == "handlers"
     }
@@ -99,7 +121,7 @@ def ours(path: Path) -> set[str]:
 
 def foreign(path: Path) -> set[str]:
     """The packages of others that a file imports."""
-    return {room_of(dotted) for dotted in imports_of(path)} - {"sync_rules", "handlers"}
+    return {room_of(dotted) for dotted in facts_of(path).imports} - {"sync_rules", "handlers"}
 
 
 def test_house_has_these_rooms():
@@ -128,7 +150,7 @@ def floors() -> dict[str, int]:
 
 def sentence_of(room: str) -> str:
     """The first sentence of a room's docstring."""
-    docstring = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) or ""
+    docstring = facts_of(PACKAGE / room / "__init__.py").docstrings[0]
     return docstring.partition("\n\n")[0].replace("\n", " ")
 
 
@@ -170,7 +192,7 @@ def test_house_a_room_opens_with_one_sentence(room):
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_house_a_file_opens_with_what_it_is_for(path):
     """The first thing in a file is a sentence that says what it is for."""
-    assert ast.get_docstring(ast.parse(path.read_text()))
+    assert facts_of(path).docstrings[0]
     lines = len(path.read_text().splitlines())
     if lines > LINES_MAX:
         warnings.warn(f"{name_of(path)} has {lines} lines: is there a second job in it?", stacklevel=1)
@@ -192,9 +214,7 @@ NO_BEGINNING = ("What", "Whether", "Where", "Of", "Those", "It", "Them")
 @pytest.mark.parametrize("folder", ["sync_rules", "handlers", "benchmarks", "tests"])
 def test_house_docstrings_begin_with_a_verb_or_the_thing(folder):
     """No docstring begins with a relative pronoun, a pronoun or `Of`, which readers cannot understand alone."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for path in (ROOT / folder).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            docstring = (ast.get_docstring(node) or "") if isinstance(node, documented) else ""
+        for docstring in facts_of(path).docstrings:
             first = re.match(r"\w*", docstring)[0]
             assert first not in NO_BEGINNING, f"{path.relative_to(ROOT)}: {docstring.splitlines()[0]}"
