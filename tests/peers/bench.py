@@ -16,7 +16,6 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.streams import PAGE_MAX_RECORDS, DynamoDBStreams, as_event_record
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Table
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.values import Item
@@ -25,6 +24,7 @@ from sync_rules.pipeline import messages
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 from sync_rules.rules.ruleset import Rules
 from tests.peers.builder import Target, helps
+from tests.support.compiled import rules_of
 from tests.support.engines import create, unique_prefix
 
 State = Mapping[ItemKey, Item]
@@ -55,7 +55,7 @@ class MemoryBench:
     """Tables in memory."""
 
     def __init__(self, text: str) -> None:
-        self.rules = parse_rules(text, environ={"PEER_PREFIX": "peer-"})
+        self.rules = rules_of(text, {"PEER_PREFIX": "peer-"})
         self._records: list[tuple[str, Record]] = []
         self._numbers = itertools.count(FIRST_SEQUENCE_NUMBER)
         self._memory = MemoryStore(self.rules.tables, self._on_change)
@@ -92,10 +92,11 @@ class EngineBench:
     """Tables of one run's own on an engine, and their streams as the engine gives them."""
 
     def __init__(self, text: str, endpoint_url: str) -> None:
-        self.rules = parse_rules(text, environ={"PEER_PREFIX": unique_prefix()})
+        self.rules = rules_of(text, {"PEER_PREFIX": unique_prefix()})
         self._client = aws.dynamodb(endpoint_url)
         create(endpoint_url, self.rules.tables)
-        self.store: Store = DynamoStore(self._client, self.rules.tables)
+        self._touched: set[str] = set()  # tables that were written since their stream was last read
+        self.store: Store = Noting(DynamoStore(self._client, self.rules.tables), self._touched)
         self._reader = DynamoDBStreams(aws.dynamodbstreams(endpoint_url))
         names = {table.name: table.physical_name for table in self.rules.streamed_tables}
         describe = self._client.describe_table
@@ -103,24 +104,52 @@ class EngineBench:
         self._iterators: dict[tuple[str, str], str | None] = {}
 
     def put(self, table: Table, item: Item) -> None:
+        self._touched.add(table.name)
         self._client.put_item(TableName=table.physical_name, Item=item)
 
     def delete(self, key: ItemKey) -> None:
+        self._touched.add(key.table)
         self._client.delete_item(TableName=self.rules.tables[key.table].physical_name, Key=key.attributes())
 
     def records(self) -> list[tuple[str, Record]]:
-        return [(table, record) for table, arn in self._arns.items() for record in self._new(arn)]
+        looked_at = [table for table in self._arns if table in self._touched]
+        self._touched.clear()
+        return [(table, record) for table in looked_at for record in self._new(self._arns[table])]
 
     def _new(self, arn: str) -> Iterator[Record]:
         for shard in self._reader.shards(arn):
             place = (arn, shard.shard_id)
-            iterator = self._iterators.setdefault(place, self._reader.iterator(arn, shard.shard_id, None))
+            if place not in self._iterators:
+                self._iterators[place] = self._reader.iterator(arn, shard.shard_id, None)
+            iterator = self._iterators[place]
             while iterator is not None:
                 page = self._reader.records(arn, iterator, PAGE_MAX_RECORDS)
                 iterator = self._iterators[place] = page.iterator
                 yield from map(dict, page.records)
                 if not page.records:
                     break
+
+
+@dataclass
+class Noting:
+    """A store that notes the tables to which it may have written."""
+
+    store: Store
+    touched: set[str]
+
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        return self.store.read(request)
+
+    def list(self, request: List) -> Page:
+        return self.store.list(request)
+
+    def scan(self, request: Scan) -> Page:
+        return self.store.scan(request)
+
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        for write in request.writes:
+            self.touched.update(action.key.table for action in actions_of(write))
+        return self.store.apply(request)
 
 
 class DiedError(Exception):
@@ -178,8 +207,12 @@ class DryMeter(Meter):
 
 def is_bookkeeping(write: Write, helpers: frozenset[Target]) -> bool:
     """True if a write changes helpers only; the checks of a transaction are not counted."""
-    actions = write.actions if isinstance(write, Transaction) else (write,)
-    return all(_is_helper(action, helpers) for action in actions if not isinstance(action, Check))
+    return all(_is_helper(action, helpers) for action in actions_of(write) if not isinstance(action, Check))
+
+
+def actions_of(write: Write) -> tuple[Action, ...]:
+    """The actions of a transaction, or the write itself."""
+    return write.actions if isinstance(write, Transaction) else (write,)
 
 
 def _is_helper(action: Action, helpers: frozenset[Target]) -> bool:

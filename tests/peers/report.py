@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tests.peers.bench import MakeBench, MemoryBench, State
+from tests.peers.bench import MakeBench, MemoryBench
 from tests.peers.cases import Entry
 from tests.peers.runner import Case, run
-from tests.peers.variants import REFERENCE, VARIANTS, Variant
+from tests.peers.variants import VARIANTS, Variant
 
 
 class Verdict(Enum):
@@ -38,15 +38,10 @@ def check_variant(case: Case, variant: Variant, make: MakeBench = MemoryBench) -
     """Play a case under each schedule of a variant. Raises what is wrong; an AssertionError when it is the outcome."""
     for schedule in variant.schedules:
         try:
-            run(case, schedule, make, reference_of(case))
+            run(case, schedule, make, case.reference)
         except AssertionError as error:
             error.add_note(f"under {schedule}, with these rules:\n{case.translation.text}")
             raise
-
-
-def reference_of(case: Case) -> dict[int, State]:
-    """The states that every other schedule must reach: those of variant 1, in memory."""
-    return run(case, REFERENCE, MemoryBench, None)
 
 
 def row_of(entry: Entry, variants: Iterable[Variant] = VARIANTS, make: MakeBench = MemoryBench) -> Row:

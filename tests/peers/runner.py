@@ -21,6 +21,7 @@ import random
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import Any, Final
 
@@ -30,7 +31,19 @@ from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Read, World, run_work
 from sync_rules.rules.rule import Rule
-from tests.peers.bench import Bench, DiedError, DryMeter, Failures, MakeBench, Meter, Nowhere, Queue, Record, State
+from tests.peers.bench import (
+    Bench,
+    DiedError,
+    DryMeter,
+    Failures,
+    MakeBench,
+    MemoryBench,
+    Meter,
+    Nowhere,
+    Queue,
+    Record,
+    State,
+)
 from tests.peers.builder import helps
 from tests.peers.repair import Fixed, repair
 from tests.peers.scenarios import (
@@ -45,7 +58,7 @@ from tests.peers.scenarios import (
 )
 from tests.peers.states import MismatchError, changed_item, show, something, state_of, unmet, without_empty_maps
 from tests.peers.translate import Translation
-from tests.peers.variants import Schedule
+from tests.peers.variants import REFERENCE, Schedule
 
 SETTLE_MAX_DELIVERIES: Final = 5_000
 LAG_MAX_DELIVERIES: Final = 4  # between two writes of an application, drawn
@@ -61,6 +74,11 @@ class Case:
     @property
     def id(self) -> str:
         return self.scenario.id
+
+    @cached_property
+    def reference(self) -> Mapping[int, State]:
+        """The states that every schedule must reach: those of variant 1, in memory."""
+        return run(self, REFERENCE, MemoryBench, None)
 
 
 def run(case: Case, schedule: Schedule, make: MakeBench, reference: Mapping[int, State] | None) -> dict[int, State]:
