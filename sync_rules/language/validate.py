@@ -7,7 +7,7 @@ and the rest is compiled; `broken` keeps the names, so that a reference to one i
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final, get_args
@@ -164,8 +164,8 @@ class _Validator:
         if kind := self._kind(path):
             fields = _keys(kind.form)
             for part in path[2:-1]:  # an option that is a map of its own
-                inner = (one for one in get_args(fields[str(part)].annotation) if _is_model(one))
-                fields = next((_keys(one) for one in inner), fields)
+                inner = _models_in(fields[str(part)].annotation) if str(part) in fields else ()
+                fields = next(map(_keys, inner), fields)
             return fields
         return _keys(IndexForm if "indexes" in path[:-1] else TableForm if path[0] == "tables" else EntityForm)
 
@@ -194,7 +194,8 @@ class _Validator:
             return None
         if expected == EXPECTED["list_type"]:
             return f"{name}: [{value}]"
-        cure = {**MEANT, **kind.meant}.get(name if len(path) == RULE_OPTION else f"{path[2]}.*")
+        above = ".".join(str(part) for part in path[2:-1])
+        cure = {**MEANT, **kind.meant}.get(name if len(path) == RULE_OPTION else f"{above}.*")
         return cure and cure.format(value, key=name)
 
     def _out_of_range(self, detail: ErrorDetails, path: KeyPath) -> str:
@@ -239,8 +240,12 @@ def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _is_model(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a value may be of, among the alternatives of an annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
 
 
 def _bad_name(error: str, name: str, path: KeyPath) -> str:

@@ -23,7 +23,8 @@ from tests.peers.builder import Builder, Target, UnsupportedError, path_of
 
 OWNER, ELEMENT = "edge_owner", "edge_element"  # the key of an edge: the parent, and the member
 ENTRIES_MAX: Final = 1000
-WORDS: Final = {"table", "attr", "agg", "path", "of", "where", "fields", "empty"}
+WEIGHING: Final = {"weight", "weight_map", "weight_default"}  # all of them, or none
+WORDS: Final = {"table", "attr", "agg", "path", "of", "where", "fields", "empty", *WEIGHING}
 EMPTY: Final[Mapping[str, Any]] = {"map": {}, "count": 0, "sum": 0, "min": "<absent>", "max": "<absent>"}
 
 
@@ -51,7 +52,8 @@ def gather(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
     where = {path_of(n): v for given in (hop.get("where"), rule.get("where")) for n, v in (given or {}).items()}
     of = None if "of" not in rule else path_of(rule["of"])
     parent = into[0]
-    members = _members(builder, parent, hop, [*fields, *where, *([] if of is None else [of])])
+    weight = path_of(rule["weight"]) if "weight" in rule else None
+    members = _members(builder, parent, hop, [*fields, *where, *(path for path in (of, weight) if path is not None)])
     said = {
         "into": show_path((parent, *into[1])),
         "link": {builder.id_of(parent): show_path(members.by)},
@@ -65,6 +67,9 @@ def gather(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
         limit = {"items": ENTRIES_MAX}
         builder.rule(into, {"embed": members.entity, **said, "by": members.name, "fields": shown, "limit": limit})
         return
+    if weight is not None:
+        values = {show_path(members.path(weight)): rule["weight_map"]}
+        said["weights"] = {"values": values, "default": rule["weight_default"]}
     counted = members.entity if of is None else show_path((members.entity, *members.path(of)))
     builder.rule(into, {kind: counted, **said, "ledger": builder.table(("ledger",), {"PK": "S", "SK": "S"})})
 
@@ -79,6 +84,9 @@ def _check(builder: Builder, rule: Mapping[str, Any]) -> None:
         raise UnsupportedError(f"agg: {kind} with `empty`")
     if (kind == "map") != ("fields" in rule) or (kind in ("sum", "min", "max")) != ("of" in rule):
         raise UnsupportedError(f"agg: {kind} with {', '.join(sorted(rule))}")
+    weighing = WEIGHING & rule.keys()
+    if weighing and (weighing != WEIGHING or kind != "count"):
+        raise UnsupportedError(f"agg: {kind} with {', '.join(sorted(weighing))} alone")
     if any(len(path_of(name)) > 1 for name in rule.get("fields", ())):
         raise UnsupportedError("agg: map with a field inside a map")
     if len(rule["path"]) > 1:

@@ -156,7 +156,7 @@ LISTS: dict[str, Any] = {"posts": ({"id": "p", "ids": ["a"]},)}
     ("rule", "reason"),
     [
         (gathering("n", "set", FROM_NOTES, of="x"), "agg: set"),
-        (gathering("n", "count", FROM_NOTES, weight="x"), "agg: count with weight"),
+        (gathering("n", "count", FROM_NOTES, weight="x"), "agg: count with weight alone"),
         (gathering("n", "count", FROM_NOTES, empty=None), "agg: count with `empty`"),
         (gathering("n", "sum", FROM_NOTES), "agg: sum with agg, attr, path, table"),
         (gathering("n", "map", FROM_NOTES, fields=["a.b"]), "agg: map with a field inside a map"),

@@ -29,6 +29,12 @@ SETTLES: Final = (1, 30, 900)
 MADE: Final = re.compile(r"r\d+")  # attributes that rules write
 TEXTS: Final = ("name", "title", '"full.name"', "größe", "info.city")
 NUMBERS: Final = ("amount", "rank")
+WEIGHTS: Final = (
+    {"state": {"OPEN": 3, "SENT": 0.5, "VOID": -1}},
+    {"values": {"state": {"OPEN": 3, "SENT": 0}}, "default": 0.5},
+    {"values": {"flag": {"true": 2, "false": -1, "null": 0.25}}},
+    {"values": {"state": {"OPEN": 3, "null": 2}}, "default": -1},
+)
 UNSAID: Final = "unsaid"  # nobody says that all items are in an index: `check` must refuse a rule that lists by it
 Form = dict[str, Any]
 
@@ -545,7 +551,7 @@ def _number(file: File, kind: str) -> Form | str | None:
     else:
         form["mode"] = "recount"
     if kind == "count" and file.chance(0.25):
-        form["weights"] = {"state": {"OPEN": 3, "SENT": 0.5, "VOID": -1}}
+        form["weights"] = file.one(*WEIGHTS)
     if (recount or kind in ("count", "sum")) and file.chance(0.35):
         form["per"] = file.one("state", "state", "title", file.ids[many][-1][0] if _texty(file, many) else "state")
     if len(form) == 2 and not relation.given and file.chance(0.3):

@@ -32,6 +32,7 @@ from tests.random_rules.spec import (
     Way,
     fits,
     get,
+    kind_of,
     path_of,
 )
 
@@ -807,13 +808,28 @@ def _group(value: Value | None) -> str | None:
     return NO_GROUP if word is None else word or None
 
 
+def weights_of(rule: Body) -> tuple[str, Mapping[str, float], float]:
+    """The attribute that weighs an item, the weight of each value, and that of all others."""
+    whole = rule["weights"] if "values" in rule["weights"] else {"values": rule["weights"]}
+    ((name, weights),) = whole["values"].items()
+    return name, weights, whole.get("default", 0)
+
+
+def weighed_as(value: Value | None, *, whole: bool) -> str | None:
+    """The word by which a value has a weight. Truth values and NULL have one in the form that says `values`."""
+    if whole and value is not None and kind_of(value) in ("BOOL", "NULL"):
+        return "null" if "NULL" in value else "true" if value["BOOL"] else "false"
+    return None if value is None else word_of(value)
+
+
 def _amount(rule: Body, spec: Spec, child: Entity, item: Item) -> Decimal | str | None:
     """The amount that a child adds, or is compared by; a word where it cannot be said."""
     if rule["kind"] == "count":
-        for name, weights in (rule.get("weights") or {}).items():
-            word = word_of(child.read(item, path_of(name)))
-            return Decimal(repr(weights[word])) if word in weights else None
-        return Decimal(1)
+        if "weights" not in rule:
+            return Decimal(1)
+        name, weights, default = weights_of(rule)
+        word = weighed_as(child.read(item, path_of(name)), whole="values" in rule["weights"])
+        return Decimal(repr(weights.get(word, default)))
     value = child.read(item, spec.ref(rule[rule["kind"]])[1])
     if value is None:
         return None

@@ -86,7 +86,10 @@ def _changed(file: File, child: str, kind: str, form: dict[str, Any]) -> Form:
     """A counter that counts otherwise: under another condition, by other weights or attributes, in groups or not."""
     how = file.one("where", "where", "weights" if kind == "count" else "amount", "per", "shards")
     if how == "weights":
-        return {**form, "weights": {"state": {"OPEN": 7, "SENT": 2}}}
+        return {
+            **form,
+            "weights": file.one({"state": {"OPEN": 7, "SENT": 2}}, {"values": {"state": {"OPEN": 7}}, "default": 2}),
+        }
     if how == "amount":
         return {**form, kind: f"{child}.{'rank' if form[kind].endswith('.amount') else 'amount'}"}
     if how == "per" and "per" in form:

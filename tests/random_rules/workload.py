@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.random_rules.oracle import children_of, copy_of, members_of, mirror_of, owned_paths, path_link
+from tests.random_rules.oracle import children_of, copy_of, members_of, mirror_of, owned_paths, path_link, weights_of
 from tests.random_rules.plots import Step, Tie, fill, race, ties_of
 from tests.random_rules.spec import Entity, Item, Path, Pattern, Place, Spec, Value, get, path_of
 from tests.simulation.truths import put
@@ -33,6 +33,7 @@ ODD: Final[tuple[Value, ...]] = (
     {"NS": ["1", "2"]}, {"B": b"\x01"}, {"N": "-0.5"}, {"S": "12"}, {"S": "#"},
 )  # fmt: skip
 AMOUNTS: Final = ("1", "2", "3", "0", "-1.5", "100", "0.000001", "12345678901234567890")
+BOOLS: Final = ({"BOOL": True}, {"BOOL": False}, {"NULL": True})
 DATES: Final = ("2024-03-01", "2024-12-31T23:30:00-02:00", "garbage", "2023-07-09T01:02:03")
 
 
@@ -152,8 +153,9 @@ def _attributes(
                     add(child, path_of(rule["order"].removeprefix("-")), *({"N": one} for one in AMOUNTS))
                 if rule.get("per"):
                     add(child, path_of(rule["per"]), {"S": "OPEN"}, {"S": "SENT"})
-                for name, weights in (rule.get("weights") or {}).items():
-                    add(child, path_of(name), *({"S": word} for word in weights))
+                if "weights" in rule:
+                    name, weights, _ = weights_of(rule)
+                    add(child, path_of(name), *({"S": word} for word in weights), *(BOOLS if name == "flag" else ()))
                 if rule["kind"] in ("sum", "min", "max"):
                     add(child, spec.ref(rule[rule["kind"]])[1], *({"N": one} for one in AMOUNTS))
                 if rule["kind"] == "collect":

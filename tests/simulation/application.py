@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sync_rules.model.values import AttributeValue, Item
-from tests.simulation.facts import Configuration, Kind, Place
+from tests.simulation.facts import Configuration, Kind, Place, valued
 from tests.simulation.truths import completed, put
 from tests.simulation.watch import Watch
 
@@ -52,7 +52,7 @@ class Application:
     def value(self, kind: Kind, place: Place, name: str) -> AttributeValue:
         """A value unique to this source, unless its kind lists the values to choose from."""
         if kind.truth_values and name == kind.truths[0]:
-            return {"S": kind.truth_values[self.pick(len(kind.truth_values))]}
+            return valued(kind.truth_values[self.pick(len(kind.truth_values))])
         if name in kind.mixed and self.pick(4) == 3:
             return {"S": "many"}
         self.counter += 1
@@ -151,7 +151,7 @@ def _first(kind: Kind, at: int, place: Place) -> Item:
         first = {"SS": list(SETS[1])} if name in kind.sets else first
         item = {**item, name: first}
     if kind.truth_values:
-        item = {**item, kind.truths[0]: {"S": kind.truth_values[at % len(kind.truth_values)]}}
+        item = {**item, kind.truths[0]: valued(kind.truth_values[at % len(kind.truth_values)])}
     for number, link in enumerate(kind.links):
         item = {**item, link: {"S": kind.link_values[(number + (at > 2)) % 2]}}
     if kind.first_links:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sync_rules.model.values import Item, Path
+from sync_rules.model.values import AttributeValue, Item, Path
 
 if TYPE_CHECKING:
     from tests.simulation.truths import Truth
@@ -38,7 +38,7 @@ class Kind:
     copies: tuple[Path, ...] = ()
     rank: str | None = None
     flag: str | None = None
-    truth_values: tuple[str, ...] = ()
+    truth_values: tuple[str | AttributeValue, ...] = ()
     numbers: tuple[str, ...] = ()
     first_links: tuple[str | None, ...] = ()
     sets: tuple[str, ...] = ()
@@ -111,6 +111,11 @@ class Configuration:
 
 
 # ---------------------------------------------------------------- building blocks
+def valued(given: str | AttributeValue) -> AttributeValue:
+    """A value, of which texts are written in short."""
+    return {"S": given} if isinstance(given, str) else given
+
+
 def text(item: Item, name: str) -> str | None:
     value = item.get(name)
     return None if value is None else value.get("S")

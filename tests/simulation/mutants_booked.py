@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model.writes import Delete, Increment, Put, Transaction
 from sync_rules.pipeline import parts
-from sync_rules.rules.kinds import tally
+from sync_rules.rules.kinds import counted, tally
+from sync_rules.rules.kinds.counted import Weights
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
@@ -20,6 +22,7 @@ from tests.simulation.mutants_parts import ALWAYS, judged, kept, no_parts_of_tar
 
 BOOKED = among("O1", "booked", "booked-groups")
 GROUPS = among("O1", "booked-groups")
+WEIGHTS = among("O1", "booked-weights")
 MIXED = among("O1", "booked-mixed")
 RANKED = among("O1", "ranked")
 
@@ -87,6 +90,12 @@ def unsummed(one: Increment, _two: Increment) -> Increment:
     return one
 
 
+def nothing_for_nothing() -> Any:
+    """Mutant: a child without the attribute that weighs it counts nothing."""
+    original = Weights.of
+    return patch.object(Weights, "of", lambda one, value: Decimal(0) if value is None else original(one, value))
+
+
 MUTANTS: Mapping[str, Mutation] = {
     # count and sum
     "count: entry unguarded": Mutation(judged(TallyRule, entry_unguarded), BOOKED),
@@ -99,6 +108,8 @@ MUTANTS: Mapping[str, Mutation] = {
     "count: parents not looked at again": Mutation(replacing(TotalRule, "pulls", never), BOOKED),
     "count: totals name no parent": Mutation(replacing(TotalRule, "hints", none), BOOKED),
     "count: one shard read": Mutation(one_shard, GROUPS),
+    "count: a truth value has no weight": Mutation(replacing(counted, "_word_of", lambda _value: ""), WEIGHTS),
+    "count: no default without a value": Mutation(nothing_for_nothing, WEIGHTS),
     "count: what is of no use stays counted": Mutation(
         troubled_kept(TallyRule, lambda rule, part, child: rule._contribution(part.target, child)), MIXED
     ),

@@ -180,7 +180,7 @@ def world(
     rules: str,
     truths: tuple[Truth, ...],
     *,
-    states: tuple[str, ...] = (),
+    states: tuple[str | AttributeValue, ...] = (),
     few: bool = False,
     mixed: bool = False,
 ) -> Configuration:
@@ -250,4 +250,20 @@ def booked_groups() -> Configuration:
     return world("booked-groups", rules, truths, states=("open", "paid", "draft"))
 
 
-WORLDS: tuple[Configuration, ...] = (booked(), booked_few(), booked_groups())
+def booked_weights() -> Configuration:
+    """Truth values and NULL have weights, and whatever else an order has, or has not, counts the default."""
+    rules = """
+  points: {count: order, into: user.points, weights: {values: {state: {open: 3, true: 2, null: -1}}, default: 0.5}}
+"""
+    states: tuple[str | AttributeValue, ...] = ("open", {"BOOL": True}, {"NULL": True}, {"BOOL": False}, "draft")
+    weights = {"S open": Decimal(3), "BOOL True": Decimal(2), "NULL True": Decimal(-1)}
+
+    def points(item: Item) -> Added:
+        ((kind, value),) = item.get("state", {"": ""}).items()
+        return "", weights.get(f"{kind} {value}", Decimal("0.5"))
+
+    truth = Tallied("users", (("points",),), rule="points", adds=points)
+    return world("booked-weights", rules, (truth,), states=states)
+
+
+WORLDS: tuple[Configuration, ...] = (booked(), booked_few(), booked_groups(), booked_weights())

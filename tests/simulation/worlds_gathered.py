@@ -183,7 +183,7 @@ def recount() -> Configuration:
   size: {{sum: child.size, into: parent.about.size, mode: recount}}
   each: {{sum: child.size, into: parent.each, per: noise, mode: recount}}
   most: {{max: child.size, into: parent.most, mode: recount}}
-  weight: {{count: child, into: parent.weight, weights: {{noise: {{"on": 2, "off": -1}}}}, mode: recount}}
+  weight: {{count: child, into: parent.weight, weights: {{values: {{noise: {{"on": 2}}}}, default: -1}}, mode: recount}}
 """
     weights = {"on": 2, "off": -1}
     truths = (

@@ -6,13 +6,11 @@ in the base table only: an index lags about as long as the record that asks for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import partial
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, Tag, WithJsonSchema
+from pydantic import Field
 
 from sync_rules.language import links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
@@ -27,13 +25,11 @@ from sync_rules.language.kinds.options import (
     Shards,
     Sparse,
     Via,
-    by_type,
     parent_rule,
-    plain_number,
 )
+from sync_rules.language.kinds.weights import WeightsOption, compiled_weights
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.lookups import Find, Link
-from sync_rules.model.numbers import holdable
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Path
 from sync_rules.model.where import Where
@@ -45,13 +41,6 @@ from sync_rules.rules.ledger import AMOUNT, RESERVED, Ledger, ledger_of, suitabl
 from sync_rules.rules.rule import Rule
 
 DEFAULT_LEDGER = "ledger"
-
-# An integer is a number too: of pydantic's own `oneOf` it would be two, and editors would call it wrong.
-Weight = Annotated[
-    Annotated[int, Tag("form:number")] | Annotated[float, Tag("form:fraction")],
-    by_type({int: "form:number", float: "form:fraction"}, "a number"),
-    WithJsonSchema({"type": "number"}),
-]
 
 
 class GroupForm(Model):
@@ -90,14 +79,7 @@ class CountForm(ShardedForm):
     """count: how many items point to their parent."""
 
     count: str = Field(description="The entity that is counted.", examples=["order"])
-    weights: (
-        Annotated[dict[str, Annotated[dict[str, Weight], Field(min_length=1)]], Field(min_length=1, max_length=1)]
-        | None
-    ) = Field(
-        default=None,
-        description="How much each counts, by the value of one attribute; a value that is not named counts nothing.",
-        examples=[{"memberRole": {"LEAD": 3, "CONTRIBUTOR": 1}}],
-    )
+    weights: WeightsOption = None
 
 
 class SumForm(ShardedForm):
@@ -134,7 +116,7 @@ class Group:
 
 
 def _compile_count(compiler: RuleCompiler, form: CountForm) -> tuple[Rule, ...]:
-    child, weights = compiler.entity(form.count, "count"), _weights(compiler, form.weights)
+    child, weights = compiler.entity(form.count, "count"), compiled_weights(compiler, form.weights)
     return _compile(compiler, form, "count", child, weights=weights)
 
 
@@ -190,19 +172,6 @@ def _check_options(compiler: RuleCompiler, form: GroupForm, function: Function, 
     if not recount and form.per is not None and function in ("min", "max"):
         message = f"a ledger keeps the {function} of all children of a parent, not one per group"
         compiler.add("SR120", compiler.at_key("per"), message, "remove it, or use mode: recount")
-
-
-def _weights(compiler: RuleCompiler, given: Mapping[str, Mapping[str, float]] | None) -> Weights | None:
-    for attribute, values in (given or {}).items():
-        path = compiler.path(attribute, compiler.at_key("weights", attribute))
-        for text, value in values.items():
-            number = Decimal(repr(value))
-            if not number.is_finite() or not holdable(number):
-                location = compiler.at("weights", attribute, text)
-                compiler.add("SR106", location, f"expected a number that DynamoDB can hold, found {value}")
-        if path is not None and compiler.sound:
-            return path, {text: plain_number(value) for text, value in values.items()}
-    return None
 
 
 # ---------------------------------------------------------------- by recount
@@ -350,7 +319,11 @@ KINDS = (
         _compile_count,
         sentence="count ENTITY into ENTITY.ATTRIBUTE",
         example="count order into user.orders",
-        meant={"weights.*": "name the attribute first: weights: {{attribute: {{{key}: {}}}}}"},
+        missing={"values": "values: {attribute: {value: weight}}"},
+        meant={
+            "weights.*": "name the attribute first: weights: {{attribute: {{{key}: {}}}}}",
+            "weights.values.*": "name the attribute first: values: {{attribute: {{{key}: {}}}}}",
+        },
     ),
     *(
         Kind(name, form, partial(_compile_function, name), sentence=f"{name} ENTITY.ATTRIBUTE into ENTITY.ATTRIBUTE")

@@ -3,16 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Literal
+from typing import Final, Literal
 
 from sync_rules.model.numbers import number_of, text_of
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.rules.rule import Blocked, Rule
 
 Function = Literal["count", "sum", "min", "max"]
-Weights = tuple[Path, Mapping[str, str]]  # a field, and how much a child counts for each of its values
+NULL: Final = "null"
+WORDS: Final = ("true", "false", NULL)  # for the truth values and for NULL
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much a child counts by the value at a path: `texts` by the text of a string or number, `words` by a truth
+    value or NULL. `default` is for every other value, and for none.
+    """
+
+    path: Path
+    texts: Mapping[str, str]
+    words: Mapping[str, str] = field(default_factory=dict)
+    default: str = "0"
+
+    def of(self, value: AttributeValue | None) -> Decimal:
+        """The weight of a value."""
+        text = text_of(value)
+        weight = self.words.get(_word_of(value)) if text is None else self.texts.get(text)
+        return Decimal(self.default if weight is None else weight)
+
+    def body(self) -> list[object]:
+        """The weights as part of what makes a rule what it is: in short where only texts have one."""
+        short: list[object] = [self.path, sorted(self.texts.items())]
+        return [*short, sorted(self.words.items()), self.default] if self.words or self.default != "0" else short
+
+
+def _word_of(value: AttributeValue | None) -> str:
+    """The word for a truth value or NULL; "" for anything else."""
+    if value is None:
+        return ""
+    return str(value["BOOL"]).lower() if "BOOL" in value else NULL if "NULL" in value else ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,7 +64,7 @@ class CountedRule(Rule):
     @property
     def reads(self) -> tuple[Path, ...]:
         """The fields of a child that make its amount and its group."""
-        paths = (self.of, self.weights and self.weights[0], self.per)
+        paths = (self.of, None if self.weights is None else self.weights.path, self.per)
         return tuple(path for path in paths if path is not None)
 
     @property
@@ -53,9 +84,7 @@ class CountedRule(Rule):
     def amount_of(self, child: Item) -> Decimal | Blocked | None:
         """The amount that a child adds, or is compared by; None for nothing."""
         if self.weights is not None:
-            path, weights = self.weights
-            text = text_of(self._read(child, path))
-            return None if text is None or text not in weights else Decimal(weights[text])
+            return self.weights.of(self._read(child, self.weights.path))
         if self.of is None:
             return Decimal(1)
         value = self._read(child, self.of)

@@ -36,7 +36,7 @@ class RecountRule(CountedRule, GatheredRule):
             **super().body(),
             "mode": "recount",
             "of": self.of,
-            "weights": self.weights and [self.weights[0], sorted(self.weights[1].items())],
+            "weights": self.weights and self.weights.body(),
             "per": self.per,
             "ends": self.ends,
         }

@@ -43,7 +43,7 @@ class TallyRule(BookedRule):
             "function": self.function,
             "link": sorted((field, ref.path) for field, ref in self.link),
             "of": self.of,
-            "weights": self.weights and (self.weights[0], sorted(self.weights[1].items())),
+            "weights": self.weights and self.weights.body(),
             "per": self.per,
             "where": self.where and self.where.text,
             "shards": self.shards,

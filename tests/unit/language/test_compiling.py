@@ -1,5 +1,7 @@
 """Rules of every kind, from YAML to what runs: which rules one entry becomes, with which links, listings and defaults."""
 
+import json
+
 import pytest
 
 from sync_rules.language.load import check_rules, parse_rules
@@ -7,6 +9,7 @@ from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.counted import Weights
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
@@ -246,10 +249,35 @@ def test_count_options_reach_both_rules():
         " ledger: counts, shards: 4, on_delete: delete}"
     )
     total, tally, parent = rules[""], rules["ledger"], rules["parent"]
-    assert tally.weights == (("role",), {"LEAD": "3", "HALF": "0.1", "NONE": "-2"})
+    assert tally.weights == Weights(("role",), {"LEAD": "3", "HALF": "0.1", "NONE": "-2"})
     assert (tally.per, tally.where.target_paths, tally.shards) == (("status",), (("open",),), 4)
     assert (total.per, total.shards, total.source.table.name) == (True, 4, "counts")
     assert (parent.source, parent.target, parent.where) == (total.target, tally.source, tally.where)
+
+
+@pytest.mark.parametrize("mode", ["ledger", "recount"])
+def test_weights_have_a_form_with_a_default(mode):
+    """true, false and null are values there. What the short form says as well has the short form's fingerprint, and an
+    attribute may be called `values` or `default`.
+    """
+
+    def weighed(weights):
+        rules = compiled(f"{{count: order, into: user.n, weights: {weights}, mode: {mode}}}")
+        return rules["ledger" if mode == "ledger" else ""]
+
+    full = weighed("{values: {featured: {true: 3, null: 0, some: 2}}, default: 0.5}").weights
+    assert full == Weights(
+        ("featured",), {"true": "3", "null": "0", "some": "2"}, {"true": "3", "null": "0"}, default="0.5"
+    )
+    short = weighed("{role: {LEAD: 3}}")
+    for same in ("{values: {role: {LEAD: 3}}}", "{values: {role: {LEAD: 3}}, default: 0}"):
+        assert weighed(same).body() == short.body()
+        assert weighed(same).weights == short.weights
+    others = ("{role: {true: 3}}", "{values: {role: {true: 3}}}", "{values: {role: {true: 3}}, default: 1}")
+    assert len({json.dumps(weighed(one).body()) for one in others}) == len(others)
+    for name in ("values", "default"):
+        assert weighed(f"{{{name}: {{LEAD: 3}}}}").weights == Weights((name,), {"LEAD": "3"})
+    assert weighed("{values: {values: {LEAD: 3}}, default: 1}").weights == Weights(("values",), {"LEAD": "3"}, {}, "1")
 
 
 @pytest.mark.parametrize("function", ["min", "max"])

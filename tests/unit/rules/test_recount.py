@@ -17,6 +17,7 @@ from sync_rules.model.values import Item
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import differences
 from sync_rules.rules.families import Hint
+from sync_rules.rules.kinds.counted import Weights
 from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.rule import Blocked, Node, causes
@@ -149,7 +150,7 @@ def test_recount_counts_by_weight():
         order(str(i), **({} if role is None else {"role": role}))
         for i, role in enumerate([s("LEAD"), n(2), s("x"), None])
     ]
-    assert total("count", members, weights=(("role",), {"LEAD": "3", "2": "0.5"})) == n("3.5")
+    assert total("count", members, weights=Weights(("role",), {"LEAD": "3", "2": "0.5"})) == n("3.5")
 
 
 def test_recount_of_groups_leaves_out_who_is_in_none():
@@ -228,7 +229,7 @@ def test_recount_lists_all_members_or_one_end(function, ends, expected):
 def test_recount_hints_when_something_changed_that_it_reads(attribute):
     """A member hints at its parent if its amount, group, weight or `where` changed, and not otherwise."""
     options = {"per": ("status",), "where": compile_where("active", "order")}
-    summed, counted = recount("sum", **options), recount("count", weights=(("role",), {}))
+    summed, counted = recount("sum", **options), recount("count", weights=Weights(("role",), {}))
     change = Change(key(SHOP, "U#1", "O#a"), order("a", **{attribute: n(1)}), order("a", **{attribute: n(2)}))
     for rule, reads in ((summed, {"price", "status", "active"}), (counted, {"role"})):
         assert list(rule.hints(change)) == ([Hint(USER, change.key)] if attribute in reads else [])
@@ -249,6 +250,12 @@ def test_recount_hints_at_both_parents_of_a_member_that_came_or_went():
 def test_recount_says_what_it_does():
     """Recount rules with different options have different bodies in plain JSON; the kind is the function."""
     options = [{}, {"of": ("x",)}, {"per": ("x",)}, {"books": tally().books}, {"where": compile_where("x", "y")}]
-    options += [{"weights": (("x",), {"a": "1"})}, {"weights": (("x",), {"a": "2"})}, {"into": ("x",)}]
+    options += [
+        {"weights": Weights(("x",), {"a": "1"})},
+        {"weights": Weights(("x",), {"a": "2"})},
+        {"weights": Weights(("x",), {"a": "1"}, default="1")},
+        {"weights": Weights(("x",), {"true": "1"}, {"true": "1"})},
+        {"into": ("x",)},
+    ]
     assert len({json.dumps(recount("max", **one).body()) for one in options}) == len(options)
     assert [recount(function).kind for function in FUNCTIONS] == FUNCTIONS

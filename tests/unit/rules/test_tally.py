@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -12,6 +13,7 @@ from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Condition, Delete, Increment, Put, Test, equals_seen
 from sync_rules.rules.families import Part
+from sync_rules.rules.kinds.counted import Weights
 from sync_rules.rules.kinds.tally import TallyRule, shard_of
 from sync_rules.rules.ledger import contribution_of
 from sync_rules.rules.rule import Blocked
@@ -21,7 +23,8 @@ from tests.support.worlds import Scene
 
 U, V = key(COUNTS, "spent/T/u", "-"), key(COUNTS, "spent/T/v", "-")
 OPEN = compile_where("status == 'OPEN'", "order")
-WEIGHTS = (("status",), {"OPEN": "3", "PAID": "0.5"})
+WEIGHTS = Weights(("status",), {"OPEN": "3", "PAID": "0.5"})
+FULL = Weights(("status",), {"OPEN": "3", "true": "7", "null": "-1"}, {"true": "7", "null": "-1"}, "2")
 RULES = {
     "sum": {},
     "count": {"function": "count", "of": None},
@@ -69,7 +72,7 @@ def worth(child, rule):
     status, total = child["status"]["S"], Decimal(child["total"]["N"])
     if "user_id" not in child or (rule.where and status != "OPEN"):
         return "n", 0
-    weight = Decimal(dict(rule.weights[1]).get(status, 0)) if rule.weights else 1
+    weight = Decimal(rule.weights.texts.get(status, 0)) if rule.weights else 1
     return f"={status}" if rule.per else "n", total if rule.of else weight
 
 
@@ -133,6 +136,14 @@ def test_tally_histories_need_each_law(mutant):
         ({}, order("a", "u", total=n("-1")), "n", "-1"),
         ({"function": "count", "of": None}, order("a", "u"), "n", "1"),
         ({"weights": WEIGHTS}, order("a", "u", status=s("OPEN")), "n", "3"),
+        ({"weights": FULL}, order("a", "u", status=s("OPEN")), "n", "3"),
+        ({"weights": FULL}, order("a", "u", status={"BOOL": True}), "n", "7"),
+        ({"weights": FULL}, order("a", "u", status=s("true")), "n", "7"),
+        ({"weights": FULL}, order("a", "u", status={"BOOL": False}), "n", "2"),
+        ({"weights": FULL}, order("a", "u", status={"NULL": True}), "n", "-1"),
+        ({"weights": FULL}, order("a", "u", status={"M": {}}), "n", "2"),
+        ({"weights": FULL}, order("a", "u"), "n", "2"),
+        ({"weights": replace(FULL, words={})}, order("a", "u", status={"BOOL": True}), "n", "2"),
         ({"per": ("status",)}, order("a", "u", total=n(1), status=s("n")), "=n", "1"),
         ({"per": ("year",)}, order("a", "u", total=n(1), year=n("2024.0")), "=2024", "1"),
         ({"where": OPEN}, order("a", "u", total=n(1), status=s("OPEN")), "n", "1"),
@@ -162,6 +173,8 @@ def test_tally_enters_what_a_child_contributes(options, child, at, amount):
         ({"per": ("status",)}, order("a", "u", total=n(1), status=s(""))),  # no map has an empty key
         ({"weights": WEIGHTS}, order("a", "u", status=s("LOST"))),
         ({"weights": WEIGHTS}, order("a", "u")),
+        ({"weights": WEIGHTS}, order("a", "u", status={"BOOL": True})),
+        ({"weights": replace(FULL, texts={"OPEN": "0"})}, order("a", "u", status=s("OPEN"))),
     ],
 )
 def test_tally_has_no_entry_for_a_child_that_adds_nothing(options, child):
@@ -304,7 +317,7 @@ CHILD = order("a", "u", total=n(2), status=s("OPEN"), note=s("x"))
 @pytest.mark.parametrize("change", [{"user_id": s("v")}, {"total": n(3)}, {"status": s("PAID")}, {"kind": s("gift")}, {"region": s("n")}])  # fmt: skip
 def test_tally_looks_at_a_child_that_changed_in_what_decides(change):
     """Link, amount, weight, group and what `where` reads: a change of any of them is a reason to look, and of nothing else."""
-    rule = tally(per=("region",), weights=(("kind",), {}), where=OPEN)
+    rule = tally(per=("region",), weights=Weights(("kind",), {}), where=OPEN)
     record = Change(key_of(CHILD), CHILD, {**CHILD, **change})
     assert list(rule.parts(record, rule.source)) == [Part(rule, entry_key(), key_of(CHILD))]
     assert list(rule.parts(Change(key_of(CHILD), CHILD, {**CHILD, "note": s("y")}), rule.source)) == []

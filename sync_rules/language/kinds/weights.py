@@ -1,0 +1,93 @@
+"""`weights` of count: how much each item counts, by the value of one attribute.
+
+The short form names texts and numbers, and every other value counts 0. The form with `values` says how much the others
+count, and may name truth values and NULL. In the short form `true` is a text, as in rules files of before.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, Tag, WithJsonSchema
+
+from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language.kinds.options import Model, by_type, plain_number
+from sync_rules.model.numbers import holdable
+from sync_rules.rules.kinds.counted import WORDS, Weights
+
+# An integer is a number too: of pydantic's own `oneOf` it would be two, and editors would call it wrong.
+Weight = Annotated[
+    Annotated[int, Tag("form:number")] | Annotated[float, Tag("form:fraction")],
+    by_type({int: "form:number", float: "form:fraction"}, "a number"),
+    WithJsonSchema({"type": "number"}),
+]
+ByField = Annotated[
+    dict[str, Annotated[dict[str, Weight], Field(min_length=1)]], Field(min_length=1, max_length=1)
+]  # one attribute, and the weight of each of its values
+
+
+class WeightsForm(Model):
+    """weights: how much each item counts by the value of one attribute, and how much all others count."""
+
+    values: ByField = Field(
+        description="{attribute: {value: weight}}. A value may be true, false or null too.",
+        examples=[{"featured": {"true": 3, "null": 0}}],
+    )
+    default: Weight = Field(
+        default=0, description="How much an item counts whose value is not named, or that has no such attribute."
+    )
+
+
+def _form_of_weights(given: Any) -> str:
+    """Tell the two forms of `weights` apart: an attribute may be called `values` or `default` as well."""
+    if not isinstance(given, dict):
+        return "form:short"
+    values = given.get("values")
+    whole = isinstance(values, dict) and any(isinstance(inner, dict) for inner in values.values())
+    return "form:whole" if whole or ("default" in given and not isinstance(given["default"], dict)) else "form:short"
+
+
+WeightsOption = Annotated[
+    Annotated[
+        Annotated[ByField, Tag("form:short")] | Annotated[WeightsForm, Tag("form:whole")],
+        Discriminator(_form_of_weights),
+    ]
+    | None,
+    Field(
+        description="How much each counts, by the value of one attribute; a value that is not named counts nothing. "
+        "With {values: ..., default: 1} it counts the default, and true, false and null are values too.",
+        examples=[
+            {"memberRole": {"LEAD": 3, "CONTRIBUTOR": 1}},
+            {"values": {"featured": {"true": 3, "null": 0}}, "default": 1},
+        ],
+    ),
+]
+
+
+def compiled_weights(
+    compiler: RuleCompiler, given: dict[str, dict[str, int | float]] | WeightsForm | None
+) -> Weights | None:
+    """The weights of a rule; None without the option, or after a problem was reported."""
+    if given is None:
+        return None
+    form = given if isinstance(given, WeightsForm) else WeightsForm(values=given)
+    short, at = form is not given, ("weights",) if form is not given else ("weights", "values")
+    ((attribute, values),) = form.values.items()
+    path = compiler.path(attribute, compiler.at_key(*at, attribute))
+    _check_number(compiler, ("weights", "default"), form.default)
+    for text, value in values.items():
+        _check_number(compiler, (*at, attribute, text), value)
+    words = [word for word in WORDS if word in values]
+    for word in words if short else ():
+        compiler.add("SR418", compiler.at_key(*at, attribute, word), f"{word} is the text {word!r} here")
+    if path is None or not compiler.sound:
+        return None
+    texts = {text: plain_number(value) for text, value in values.items()}
+    return Weights(path, texts, {word: texts[word] for word in words if not short}, plain_number(form.default))
+
+
+def _check_number(compiler: RuleCompiler, at: tuple[str, ...], value: float) -> None:
+    number = Decimal(repr(value))
+    if not number.is_finite() or not holdable(number):
+        compiler.add("SR106", compiler.at(*at), f"expected a number that DynamoDB can hold, found {value}")
