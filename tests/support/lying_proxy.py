@@ -82,6 +82,35 @@ def before(first: Lie, then: Lie | None) -> Lie:
     return first if then is None else lambda asked, engine: first(asked, lambda passed: then(passed, engine))
 
 
+class Watched:
+    """A lie of which one knows if it was told: `told` once it has changed a request or an answer."""
+
+    def __init__(self, lie: Lie) -> None:
+        self._lie = lie
+        self.told = False
+
+    def __call__(self, asked: Asked, engine: Engine) -> Answer:
+        true: list[Any] = []
+
+        def watched(passed: Asked) -> Answer:
+            answer = engine(passed)
+            true.append((_said(passed.body), dict(passed.headers), answer.status, _said(answer.body)))
+            return answer
+
+        body, headers = _said(asked.body), dict(asked.headers)
+        answer = self._lie(asked, watched)
+        self.told |= (body, headers, answer.status, _said(answer.body)) not in true
+        return answer
+
+
+def _said(body: bytes) -> Any:
+    """A body to compare with others, of which one may have been written anew."""
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body
+
+
 class Proxy:
     """The running proxy. `lie` is the one in force; `counts` are the requests by operation."""
 
