@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import lru_cache
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sync_rules.language import yaml_source
 from tests.support.engines import Endpoints
 
 os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")  # a machine without credentials must not look for a network
@@ -19,6 +21,9 @@ os.environ |= {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.
 # how fast a machine is decides about no test
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+
+# Tests read the same few texts many thousand times. The nodes of a text are never changed, so they may be kept.
+yaml_source.composed = lru_cache(maxsize=200)(yaml_source.composed)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -122,14 +122,19 @@ class Tags:
     words: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
-    """The document in a text; None, with the problem reported, when it is not one YAML document."""
+def composed(text: str) -> tuple[Node | None, Mapping[int, tuple[Node, Any]]]:
+    """The nodes of a document, which nobody changes, and its aliases. Raises what the parser does."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Composer = _Composer
     yaml.composer.warn_double_anchors = False  # an anchor may be used again; the nearest before an alias counts
+    node: Node | None = yaml.compose(text)
+    return node, yaml.composer.aliases
+
+
+def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
+    """The document in a text; None, with the problem reported, when it is not one YAML document."""
     try:
-        node = yaml.compose(text)
-        aliases = yaml.composer.aliases
+        node, aliases = composed(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark
         location = Location(mark.line + 1, mark.column + 1) if mark else Location()
