@@ -271,7 +271,8 @@ class Verifier:
         with ThreadPoolExecutor(self.workers) as pool:
             while waiting and not self.enough():
                 scans, waiting = waiting[: self.workers], waiting[self.workers :]
-                found = pool.map(lambda scan: run_work(sweep_page(scan, self.rules, names), self.world), scans)
+                each = map if len(scans) == 1 else pool.map  # one page needs no thread
+                found = each(lambda one: run_work(sweep_page(one, self.rules, names), self.world), scans)
                 pages = list(zip(scans, found, strict=True))
                 yield pages
                 waiting = [replace(s, cursor=page.cursor) for s, page in pages if page.cursor is not None] + waiting
