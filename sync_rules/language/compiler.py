@@ -51,9 +51,9 @@ def key_types(entity: Entity) -> Mapping[str, str]:
 @dataclass(frozen=True)
 class Known:
     """The file that rules are compiled against. `required` has, by entity, the attributes that all its items have by
-    the file, and `written` those that rules give to all of them. `broken` and `broken_tables` are declared but
-    unusable, and reported already; `filled` puts environment variables into a text, and reports at a location those
-    that are not set.
+    the file, and `written` those that rules give to all of them. `hops` has the rule that keeps a hop of a link.
+    `broken` and `broken_tables` are declared but unusable, and reported already; `filled` puts environment variables
+    into a text, and reports at a location those that are not set.
     """
 
     document: Document
@@ -66,6 +66,7 @@ class Known:
     filled: Callable[[str, Location], str | None]
     written: dict[str, set[str]] = field(default_factory=dict)
     like: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    hops: dict[object, str] = field(default_factory=dict)
 
     def nearly(self, name: str) -> tuple[str, ...]:
         """The two entities whose names are most like a name."""

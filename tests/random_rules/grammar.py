@@ -351,7 +351,10 @@ def chain(file: File) -> Form | None:
         if attribute not in index and attribute not in index.get("partition", {}):
             continue
         _relation(file, up.one, relation.many, {its: name})
-        return _listing(file, relation, {"copy": f"{relation.one}.{attribute}", "into": f"{relation.many}.{name}"})
+        form: Form = {"copy": f"{relation.one}.{attribute}", "into": f"{relation.many}.{name}"}
+        if file.chance(0.5):
+            form["on_delete"] = "clear"  # as a link over several items keeps it
+        return _listing(file, relation, form)
     return None
 
 

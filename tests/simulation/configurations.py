@@ -17,7 +17,7 @@ from tests.simulation import (
     worlds_ranked,
 )
 from tests.simulation.facts import IMPOSSIBLE
-from tests.simulation.worlds_many import cascade, keyed, shared_map, two, writes_link, writes_where
+from tests.simulation.worlds_many import cascade, hops, keyed, shared_map, two, writes_link, writes_where
 from tests.simulation.worlds_one import base, delete_where, listed, nested, own, shop, where, with_links
 
 CONFIGURATIONS = {
@@ -46,6 +46,8 @@ CONFIGURATIONS = {
         writes_link("writes-link-strict", strict=True),
         writes_where("writes-where", strict=False),
         writes_where("writes-where-strict", strict=True),
+        hops("hops", indexed=False),
+        hops("hops-index", indexed=True),
         keyed(),
         with_links(base("impossible", "on_delete: clear, strict: true", strict=True), *IMPOSSIBLE),
         replace(base("unordered", "on_delete: clear"), in_order=False),

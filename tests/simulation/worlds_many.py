@@ -6,7 +6,17 @@ from dataclasses import replace
 
 from sync_rules.model.values import Item
 from tests.simulation.facts import IMPOSSIBLE, SOURCES, Configuration, Fact, Kind, Place, at, keys, text
-from tests.simulation.worlds_one import BASE, FACT, INDEXED, LISTED_FACT, LISTED_SOURCE, LISTED_TARGET, SOURCE, TARGET
+from tests.simulation.worlds_one import (
+    BASE,
+    FACT,
+    INDEXED,
+    LISTED_FACT,
+    LISTED_SOURCE,
+    LISTED_TARGET,
+    NAME,
+    SOURCE,
+    TARGET,
+)
 
 
 def two(name: str, first: str, second: str, *, indexed: bool) -> Configuration:
@@ -117,6 +127,49 @@ def writes_link(name: str, *, strict: bool) -> Configuration:
     )
     facts = (replace(first, strict=strict), replace(FACT, strict=strict))
     return Configuration(name, rules, (owner, SOURCE, target), facts)
+
+
+def hops(name: str, *, indexed: bool) -> Configuration:
+    """A link over two items: what names the second is kept on each target, beside the copy from there."""
+    team = "" if indexed else "team: S, "
+    by = ", indexes: {by_mid: {mid: S}, by_source: {mid_source: S}}" if indexed else ""
+    rules = f"""
+tables:
+  sources: {{key: {{{team}source: S}}}}
+  mids: {{key: {{{team}mid: S}}}}
+  targets: {{key: {{{team}target: S}}{by}}}
+entities:
+  source: {{table: sources}}
+  mid: {{table: mids}}
+  target: {{table: targets}}
+rules:
+  name: {{copy: source.name, into: target.source_name, link: target.mid.source, on_delete: clear}}
+"""
+    key = {} if indexed else {"team": "x"}
+    mids = ("m0", "m1")
+    kinds = (
+        Kind("sources", keys(SOURCES, "source", **key), truths=("name",), flag="noise"),
+        Kind("mids", keys(mids, "mid", **key), truths=("source",), truth_values=SOURCES, flag="noise"),
+        Kind(
+            "targets",
+            keys(("t0", "t1", "t2"), "target", **key),
+            links=("mid",),
+            link_values=mids,
+            copies=(("mid_source",), ("source_name",)),
+            flag="noise",
+        ),
+    )
+    facts = (
+        Fact(
+            "name.through_mid",
+            "targets",
+            at("mids", *key, "mid"),
+            ((("source",), ("mid_source",)),),
+            attached_by=("mid",),
+        ),
+        Fact("name", "targets", at("sources", *key, "mid_source"), NAME, attached_by=("mid_source",)),
+    )
+    return Configuration(name, rules, kinds, facts, indexed=indexed)
 
 
 def writes_where(name: str, *, strict: bool) -> Configuration:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language.hops import route
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import (
-    LinkOption,
+    HopsOption,
     Model,
     OnDelete,
     OwnWhere,
     RenamedFrom,
     Settle,
     Sparse,
+    Through,
     Via,
     braced,
     parent_rule,
@@ -45,7 +47,8 @@ class CollectForm(Model):
     strict: bool = Field(
         default=False, description="Write in a transaction that checks the edge, at four times the cost."
     )
-    link: LinkOption = {}
+    link: HopsOption = {}
+    through: Through = {}
     via: Via = None
     sparse: Sparse = False
     on_delete: OnDelete = "keep"
@@ -67,11 +70,12 @@ def _compile(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, ...]:
     if element is not None:
         require_text(compiler, edge, element.fields, "as")
     where, omit = compiler.own_where(form.where, edge), compiler.own_where(form.omit, edge, "omit")
-    link = compiler.link(form.link, into.entity, edge)
+    way = route(compiler, form, into.entity, edge)
+    link = None if way is None else way.link
     if link is not None and element is not None:
         _require_edge(compiler, element, edge, into.entity, link)
     find = None if link is None else compiler.find(link, into.entity, edge, form.via, "into", sparse=form.sparse)
-    if not compiler.sound or link is None or find is None or element is None:
+    if not compiler.sound or way is None or link is None or find is None or element is None:
         return ()
     rule = CollectRule(
         name=compiler.name,
@@ -89,7 +93,8 @@ def _compile(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, ...]:
     )
     parts = [f"({form.where})"] * (where is not None) + [f"!({form.omit})"] * (omit is not None)
     collected = compile_where(" && ".join(parts), "") if parts else None
-    return rule, *parent_rule(compiler, rule, link, find, where=collected, on_delete=form.on_delete)
+    beside = parent_rule(compiler, rule, link, find, where=collected, on_delete=form.on_delete)
+    return rule, *beside, *way.rules
 
 
 def _require_edge(compiler: RuleCompiler, element: Element, edge: Entity, node: Entity, link: Link) -> None:

@@ -8,8 +8,19 @@ from pydantic import Field, Tag
 
 from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler, key_types
+from sync_rules.language.hops import route
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import LinkOption, Model, Names, RenamedFrom, Renames, Settle, Sparse, by_type
+from sync_rules.language.kinds.options import (
+    HopsOption,
+    Model,
+    Names,
+    RenamedFrom,
+    Renames,
+    Settle,
+    Sparse,
+    Through,
+    by_type,
+)
 from sync_rules.language.problems import Location
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import Path, show_path
@@ -45,7 +56,8 @@ class CopyForm(Model):
     mode: Literal["live", "snapshot"] = Field(
         default="live", description="live: kept equal for ever. snapshot: copied once, when the target has none."
     )
-    link: LinkOption = {}
+    link: HopsOption = {}
+    through: Through = {}
     via: str | None = Field(default=None, description="The index of the target's table by which targets are found.")
     sparse: Sparse = False
     on_delete: Literal["keep", "clear", "delete", "restrict"] = Field(
@@ -70,14 +82,17 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
         return ()
     source, target, pairs = mapping
     where = _where(compiler, form, source, target)
-    link = compiler.link(form.link, source, target)
-    if link is not None and form.strict and links.is_self_link(source, target, link):
+    way = route(compiler, form, source, target)
+    if way is not None and form.strict and way.rules:
+        message = "a transaction checks one source, and this link goes over several items"
+        compiler.add("SR120", compiler.at_key("strict"), message, "remove it")
+    if way is not None and form.strict and links.is_self_link(source, target, way.link):
         compiler.add("SR205", "strict", f"{source.name!r} is its own source here")
-        link = None
+        way = None
     find = None
-    if link is not None:
-        find = compiler.find(link, source, target, form.via, "into", sparse=form.sparse, choose=links.choose)
-    if link is None or find is None or not compiler.sound:
+    if way is not None:
+        find = compiler.find(way.link, source, target, form.via, "into", sparse=form.sparse, choose=links.choose)
+    if way is None or find is None or not compiler.sound:
         return ()
     rule = CopyRule(
         name=compiler.name,
@@ -85,14 +100,14 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
         target=target,
         find=find,
         settle_seconds=form.settle_seconds,
-        link=link,
+        link=way.link,
         where=where,
         on_delete=form.on_delete,
         strict=form.strict,
         mapping=pairs,
         mode=form.mode,
     )
-    return (rule,)
+    return rule, *way.rules
 
 
 def _mapping(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tuple[tuple[Path, Path], ...]] | None:

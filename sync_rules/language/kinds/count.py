@@ -14,9 +14,10 @@ from pydantic import Field
 
 from sync_rules.language import links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
+from sync_rules.language.hops import route
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import (
-    LinkOption,
+    HopsOption,
     Model,
     OnDelete,
     OwnWhere,
@@ -24,6 +25,7 @@ from sync_rules.language.kinds.options import (
     Settle,
     Shards,
     Sparse,
+    Through,
     Via,
     parent_rule,
 )
@@ -61,7 +63,8 @@ class GroupForm(Model):
     ledger: str | None = Field(
         default=None, description="The table for the books, with a key of two strings; default the one named ledger."
     )
-    link: LinkOption = {}
+    link: HopsOption = {}
+    through: Through = {}
     via: Via = None
     sparse: Sparse = False
     on_delete: OnDelete = "keep"
@@ -142,9 +145,10 @@ def _compile(
     table = _ledger_table(compiler, form, function) if form.mode == "ledger" else None
     if child is None or into is None:
         return ()
-    where, link = compiler.own_where(form.where, child), compiler.link(form.link, into.entity, child)
-    if link is None:
+    where, way = compiler.own_where(form.where, child), route(compiler, form, into.entity, child)
+    if way is None:
         return ()
+    link = way.link
     group = Group(function, child, into, link, of, weights, per, where, shards)
     name = form.renamed_from or compiler.name  # the books keep the name that they began with
     rules = _recounted(compiler, form, group) if form.mode == "recount" else _booked(compiler, name, group, table)
@@ -154,8 +158,9 @@ def _compile(
     if not compiler.sound or not rules:
         return ()
     if find is None:
-        return rules
-    return *rules, *parent_rule(compiler, rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
+        return *rules, *way.rules
+    beside = parent_rule(compiler, rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
+    return *rules, *beside, *way.rules
 
 
 def _check_options(compiler: RuleCompiler, form: GroupForm, function: Function, shards: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler
@@ -41,6 +41,28 @@ LinkOption = Annotated[
         description="How an item names the one it points to, where the names differ: {field of the one pointed to: "
         "field of the one that points}.",
         examples=[{"user_id": "owner_id"}],
+    ),
+]
+OfHop = Annotated[
+    Annotated[str, Tag("form:field")] | Annotated[dict[str, str], Tag("form:hop")],
+    by_type({str: "form:field", dict: "form:hop"}, "the name of a field, or a map of the names that differ"),
+]
+HopsOption = Annotated[
+    Annotated[str, Tag("form:path")] | Annotated[dict[str, OfHop], Tag("form:names")],
+    by_type({str: "form:path", dict: "form:names"}, "a map of the names that differ, or a path through entities"),
+    Field(
+        description="How an item names the one it points to, where the names differ: {field of the one pointed to: "
+        "field of the one that points}. Over several items: a path through entities, order.customer.region; or each "
+        "entity on the way with the names that differ there, {customer: {customer_id: buyer_id}, region: {}}.",
+        examples=[{"user_id": "owner_id"}, "order.customer.region"],
+    ),
+]
+Through = Annotated[
+    dict[str, str],
+    Field(
+        description="For a link over several items: the attributes in which the item that points keeps what names the "
+        "items behind the first hop. Default: the entity before it and the field, customer_region_id.",
+        examples=[{"region_id": "region_of_customer"}],
     ),
 ]
 Settle = Annotated[

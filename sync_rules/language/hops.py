@@ -1,0 +1,176 @@
+"""A link over several items, `link: order.customer.region`, as the chain of copies that one would write by hand.
+
+Each hop but the last leaves on the item that points the fields that name the next one: a rule of kind copy, beside the
+rule that asked for it. What another rule of the file leaves there already is used and not written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Protocol
+
+from sync_rules.language import links
+from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language.problems import Location
+from sync_rules.model.entities import Entity, Ref
+from sync_rules.model.lookups import Link
+from sync_rules.model.suggest import unknown
+from sync_rules.model.values import Path
+from sync_rules.rules.kinds.copy import CopyRule, HopRule
+
+FEWEST: Final = 3  # entities on a link over several: a pointing one, one between, the one that is meant
+Names = Mapping[str, str]
+
+
+class Linked(Protocol):
+    """The options of a form whose link may go over several items."""
+
+    @property
+    def link(self) -> str | Mapping[str, str | Names]: ...
+    @property
+    def through(self) -> Names: ...
+    @property
+    def settle_seconds(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Route:
+    """The link by which items of one entity name the item that is meant, and the rules that keep it on them."""
+
+    link: Link
+    rules: tuple[CopyRule, ...] = ()
+
+
+def route(compiler: RuleCompiler, form: Linked, one: Entity, many: Entity) -> Route | None:
+    """The way from items of `many` to the item of `one` that they point to; None, with the problem reported."""
+    path = _entities(compiler, form.link, one, many)
+    if path is None:
+        return None
+    if len(path) >= FEWEST:
+        return _over_several(compiler, form, path)
+    for name in form.through:
+        message = f"nothing is kept as {name!r}: this link names its item directly"
+        compiler.add("SR120", compiler.at_key("through", name), message, "remove it")
+    ((_, names),) = path[1:]
+    link = compiler.link(names, one, many)
+    return None if link is None else Route(link)
+
+
+# ---------------------------------------------------------------- reading
+def _entities(
+    compiler: RuleCompiler, given: str | Mapping[str, str | Names], one: Entity, many: Entity
+) -> Sequence[tuple[Entity, Names]] | None:
+    """The entities from the one that points to the one that is meant, each with the names that differ on its hop."""
+    if isinstance(given, str):
+        path = compiler.path(given, "link", entity=True)
+        if path is None:
+            return None
+        named: dict[str, Names] = {name: {} for name in path}
+        if len(named) < len(path):
+            compiler.add("SR218", "link", f"{given!r} names an entity twice")
+            return None
+        if path[0] != many.name:
+            meant = path[::-1] if path[-1] == many.name else (many.name, *path)
+            compiler.add("SR218", "link", f"{given!r} begins with {path[0]!r}", f"link: {'.'.join(meant)}")
+            return None
+        del named[many.name]
+    else:
+        direct = {field: name for field, name in given.items() if isinstance(name, str)}
+        named = {name: names for name, names in given.items() if not isinstance(names, str)}
+        if not named:
+            return (many, {}), (one, direct)
+        for name in direct:
+            message = f"{name!r} has one name, beside entities that have maps of names"
+            compiler.add(
+                "SR218",
+                compiler.at_key("link", name),
+                message,
+                "give each entity on the way a map, {} if no name differs",
+            )
+    found = [(many, {}), *_known(compiler, named)]
+    if not compiler.sound:
+        return None
+    if found[-1][0] is not one or len(found) == 1:
+        shown = ".".join(entity.name for entity, _ in found)
+        compiler.add("SR218", "link", f"the link ends with {found[-1][0].name!r}", f"link: {shown}.{one.name}")
+        return None
+    return found
+
+
+def _known(compiler: RuleCompiler, named: Mapping[str, Names]) -> Iterator[tuple[Entity, Names]]:
+    entities = compiler.known.entities
+    for name, names in named.items():
+        if name in entities:
+            yield entities[name], names
+        elif name in compiler.known.broken:
+            compiler.sound = False
+        else:
+            compiler.add("SR102", "link", unknown("entity", name, compiler.known.document.names("entities")))
+
+
+# ---------------------------------------------------------------- the chain
+def _over_several(compiler: RuleCompiler, form: Linked, path: Sequence[tuple[Entity, Names]]) -> Route | None:
+    """The rules of each hop but the last, and the link that they keep on the pointing items."""
+    many, (first, names) = path[0][0], path[1]
+    link = compiler.link(names, first, many)
+    rules: list[CopyRule] = []
+    unused = set(form.through)
+    for (near, _), (far, names) in pairwise(path[1:]):
+        there = compiler.link(names, far, near)
+        if link is None or there is None:
+            return None
+        here, mapping = dict(link), dict[Path, Path]()
+        onward: list[tuple[str, Ref]] = []
+        for field, ref in there:
+            if ref.field in near.identity and ref == near.ref(ref.field):  # the key of `near`, which is named already
+                onward.append((field, here[ref.field]))
+                continue
+            said = next((name for name in (f"{far.name}.{field}", field) if name in form.through), None)
+            unused.discard(said or "")
+            name = f"{near.name}_{field}" if said is None else form.through[said]
+            kept = _attribute(compiler, name, "link" if said is None else compiler.at("through", said))
+            mapping[ref.path if ref.template is None else (ref.field,)] = kept
+            onward.append((field, many.ref(kept[0])))
+        if not compiler.sound or not compiler.link_matches(far, many, tuple(onward)):
+            return None
+        rules += _kept(compiler, form, (near, many), link, tuple(mapping.items()))
+        link = tuple(onward)
+    for name in sorted(unused):
+        message = f"the items of {many.name!r} keep nothing for {name!r}"
+        compiler.add(
+            "SR202", compiler.at_key("through", name), message, "name a field of an entity behind the first hop"
+        )
+    return None if link is None or not compiler.sound else Route(link, tuple(rules))
+
+
+def _attribute(compiler: RuleCompiler, name: str, location: Location | str) -> Path:
+    """The attribute that is kept; reported where it cannot be."""
+    path = compiler.path(name, location) or ("",)
+    if len(path) > 1:
+        compiler.add("SR218", location, f"{name!r} is inside a map, where no index reaches", "name an attribute")
+    return path[:1]
+
+
+def _kept(
+    compiler: RuleCompiler, form: Linked, hop: tuple[Entity, Entity], link: Link, mapping: tuple[tuple[Path, Path], ...]
+) -> Iterator[CopyRule]:
+    """The rule that keeps on the pointing items what names the item behind this hop; none if another rule keeps it."""
+    near, many = hop
+    same = (near.name, many.name, link, mapping)
+    if not mapping or compiler.known.hops.setdefault(same, compiler.name) != compiler.name:
+        return
+    find = compiler.find(link, near, many, None, "link", choose=links.choose)
+    if find is None:
+        return
+    yield HopRule(
+        name=f"{compiler.name}.through_{near.name}",
+        source=near,
+        target=many,
+        find=find,
+        settle_seconds=form.settle_seconds,
+        link=link,
+        on_delete="clear",
+        mapping=mapping,
+    )

@@ -1,0 +1,147 @@
+"""Links over several items: the chain that one would write by hand, and what happens along it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.language.load import check_rules, parse_rules
+from sync_rules.rules.ruleset import Rules
+from tests.support.builders import s
+from tests.support.worlds import Scene
+
+TABLES = """
+tables:
+  countries: {key: {country_id: S}}
+  regions: {key: {region_id: S}, indexes: {by_country: {country_id: S}}}
+  customers: {key: {customer_id: S}, indexes: {by_region: {region_id: S}}}
+  orders:
+    key: {order_id: S}
+    indexes: {by_customer: {customer_id: S}, by_region: {customer_region_id: S}, by_country: {region_country_id: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  country: {table: countries}
+  region: {table: regions}
+  customer: {table: customers}
+  order: {table: orders}
+rules:
+"""
+SEVERAL = """
+  names: {copy: country.name, into: order.country_name, on_delete: clear, link: order.customer.region.country}
+  orders: {count: order, into: region.orders, link: order.customer.region}
+"""
+BY_HAND = """
+  names: {copy: country.name, into: order.country_name, on_delete: clear, link: {country_id: region_country_id}}
+  to_region: {copy: customer.region_id, into: order.customer_region_id, on_delete: clear}
+  to_country:
+    copy: region.country_id
+    into: order.region_country_id
+    link: {region_id: customer_region_id}
+    on_delete: clear
+  orders: {count: order, into: region.orders, link: {region_id: customer_region_id}}
+"""
+
+
+def bodies(rules: Rules) -> list[dict]:
+    return sorted(
+        ({"of": rule.source.name, "into": rule.target.name, **rule.body()} for rule in rules.rules.values()), key=str
+    )
+
+
+def test_hops_are_the_chain_written_by_hand():
+    """The same rules, and what two of them need is kept once."""
+    assert bodies(parse_rules(TABLES + SEVERAL)) == bodies(parse_rules(TABLES + BY_HAND))
+
+
+def test_hops_have_the_names_that_the_file_gives():
+    """Names that differ on a hop, and names for what is kept, by the field or with its entity."""
+    named = """
+  names:
+    copy: country.name
+    into: order.country_name
+    on_delete: clear
+    link: {customer: {customer_id: buyer}, region: {}, country: {country_id: land}}
+    through: {region_id: customer_region_id, country.country_id: region_country_id}
+"""
+    tables = TABLES.replace("{customer_id: S}, by_region", "{buyer: S}, by_region")
+    (by_hand,) = (rule for rule in parse_rules(TABLES + BY_HAND).rules.values() if rule.name == "names")
+    rules = parse_rules(tables + named).rules
+    assert rules["names"].body() == by_hand.body()
+    assert rules["names.through_customer"].body()["link"] == [("customer_id", ("buyer",))]
+    assert rules["names.through_region"].body()["mapping"] == [(("land",), ("region_country_id",))]
+
+
+def test_hops_keep_nothing_that_the_key_of_the_item_before_has():
+    """A tenant in every key is named by each item itself."""
+    rules = parse_rules("""
+tables: {shops: {key: {tenant: S, shop: S}}, baskets: {key: {tenant: S, basket: S}}, lines: {key: {tenant: S, line: S}}}
+entities: {shop: {table: shops}, basket: {table: baskets}, line: {table: lines}}
+rules: {names: {copy: shop.name, into: line.shop_name, link: line.basket.shop}}
+""").rules
+    assert rules["names.through_basket"].copies == (("basket_shop",),)
+    assert rules["names"].body()["link"] == [("shop", ("basket_shop",)), ("tenant", ("tenant",))]
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """Two countries, a region in each, a customer and two orders in the first."""
+    scene = Scene(parse_rules(TABLES + SEVERAL))
+    for number in "12":
+        scene.put("countries", {"country_id": s(f"c{number}"), "name": s(f"land {number}")})
+        scene.put("regions", {"region_id": s(f"r{number}"), "country_id": s(f"c{number}")})
+    scene.put("customers", {"customer_id": s("k"), "region_id": s("r1")})
+    scene.put("orders", {"order_id": s("1"), "customer_id": s("k")}, {"order_id": s("2"), "customer_id": s("k")})
+    scene.rest()
+    return scene
+
+
+def seen(scene: Scene) -> tuple[list, list]:
+    """The country on each order, and the orders of each region."""
+    names = [item.get("country_name", {}).get("S") for item in scene.memory.items("orders")]
+    return names, sorted(item.get("orders", {}).get("N", "0") for item in scene.memory.items("regions"))
+
+
+def test_hops_follow_the_source_and_every_item_between(scene):
+    """A renamed country, a region in another country, a customer in another region, no customer at all."""
+    assert seen(scene) == (["land 1"] * 2, ["0", "2"])
+    scene.put("countries", {"country_id": s("c1"), "name": s("new")})
+    scene.rest()
+    assert seen(scene) == (["new"] * 2, ["0", "2"])
+    scene.put("customers", {"customer_id": s("k"), "region_id": s("r2")})
+    scene.rest()
+    assert seen(scene) == (["land 2"] * 2, ["0", "2"])
+    (region,) = (item for item in scene.memory.items("regions") if item["region_id"] == s("r2"))
+    assert region["orders"] == {"N": "2"}
+    scene.put("regions", {**region, "country_id": s("c1")})
+    scene.rest()
+    assert seen(scene) == (["new"] * 2, ["0", "2"])
+    scene.memory.delete(scene.at("customers", "k"))
+    scene.rest()
+    assert seen(scene) == ([None] * 2, ["0", "0"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "code", "words"),
+    [
+        ("copy: region.name, into: order.x, link: region.customer.order", "SR218", "link: order.customer.region"),
+        ("copy: region.name, into: order.x, link: customer.region", "SR218", "link: order.customer.region"),
+        ("copy: region.name, into: order.x, link: order.customer", "SR218", "link: order.customer.region"),
+        ("copy: region.name, into: order.x, link: order.customr.region", "SR102", "customer"),
+        ("copy: region.name, into: order.x, link: order.customer.order.region", "SR218", "twice"),
+        ("copy: region.name, into: order.x, link: order", "SR218", "link: order.region"),
+        ("copy: region.name, into: order.x, link: {customer: {}, region: region_id}", "SR218", "'region' has one name"),
+        ("copy: region.name, into: order.x, link: order.customer.region, through: {regon_id: y}", "SR202", "regon_id"),
+        ("copy: region.name, into: order.x, link: order.customer.region, through: {region_id: a.b}", "SR218", "inside a map"),
+        ("copy: region.name, into: order.x, link: order.customer.region, through: {region_id: other}", "SR201", "by_other: {other: S}"),
+        ("copy: region.name, into: order.x, link: order.customer.region, through: {region_id: order_id}", "SR302", "order.order_id"),
+        ("copy: region.name, into: order.x, link: {region_id: r}, through: {region_id: y}", "SR120", "remove it"),
+        ("copy: region.name, into: order.x, link: order.customer.region, strict: true", "SR120", "one source"),
+        ("count: order, into: region.n, mode: recount, link: order.customer.region", "SR206", "does not list"),
+    ],
+)  # fmt: skip
+def test_hops_that_lead_nowhere_are_refused_with_a_cure(rule, code, words):
+    """Place, code, and words that help."""
+    rules, problems = check_rules(f"{TABLES}  it: {{{rule}}}")
+    assert rules is None
+    (problem,) = (one for one in problems if one.code == code)
+    assert problem.location.line == TABLES.count("\n") + 1
+    assert words in problem.render("rules.yaml")
