@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from ruamel.yaml import YAML
@@ -19,6 +20,7 @@ from ruamel.yaml.tag import Tag
 
 from sync_rules.model.errors import UserError
 
+PARSED_MAX: Final = 8  # texts
 ONE_LINE_MAX: Final = 90  # characters of Python's repr of a value on one line
 CALLED_ONE_LINE_MAX: Final = 150  # the same for the argument of a function, whose short form is much shorter
 PLAIN: Final = re.compile(r"[A-Za-z/_$(*][^\"'{}\[\],&#%@`|>!?\n\\]*")
@@ -45,9 +47,15 @@ def read_yaml(text: str, file: str) -> Any:
         UserError: when it is no YAML.
     """
     try:
-        return _plain(YAML(typ="rt").load(text))
+        return _plain(_parsed(text))
     except YAMLError as error:
         raise UserError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
+
+
+@lru_cache(maxsize=PARSED_MAX)
+def _parsed(text: str) -> Any:
+    """The document, which nobody changes. A template is read several times while it is filled, and is long."""
+    return YAML(typ="rt").load(text)
 
 
 # ---------------------------------------------------------------- writing

@@ -20,7 +20,14 @@ from sync_rules.selftest.probe import Verdict, Waiting, finding
 from sync_rules.selftest.site import PREFIX, Clients, journals, left, new_journal, remove
 from sync_rules.selftest.template import TAG
 
-AT_ONCE: Waiting[Any] = Waiting(0.0, sleep=lambda _: None)
+
+def at_once() -> Waiting[Any]:
+    """Waits without time: a clock that only sleep moves."""
+    slept: list[float] = [0.0]
+    return Waiting(0.0, clock=lambda: sum(slept), sleep=slept.append)
+
+
+AT_ONCE = at_once()
 
 
 def refusal(code: str, message: str = "") -> ClientError:
