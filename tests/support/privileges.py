@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,12 @@ from sync_rules.adapters.beginnings import FUNCTION_NAME
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.kept_calls import CallsInBucket
 from sync_rules.adapters.streams import as_event_record
-from sync_rules.deploy.deployment import deployment_of, logical
+from sync_rules.deploy.deployment import logical
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY
 from sync_rules.deploy.roles import role_of, role_resources
 from sync_rules.deploy.tables import table_parameters
 from sync_rules.functions import runtime
 from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.language.load import load_rules
 from sync_rules.language.problems import Problems
 from sync_rules.language.yaml_source import read
 from sync_rules.model.errors import SyncRulesError
@@ -43,16 +43,18 @@ from sync_rules.pipeline.messages import CallMessage, Message, PullMessage, enco
 from sync_rules.pipeline.parts import message_of
 from sync_rules.pipeline.requests import World, run_work
 from sync_rules.pipeline.tasks import tasks_of
-from sync_rules.rules import fingerprints
+from sync_rules.rules import compiled_file, fingerprints
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.ruleset import Rules
 from tests.support import engines
 from tests.support.builders import n, s
 from tests.support.cold import start_cold
+from tests.support.compiled import deployed
 from tests.support.policy import ACCOUNT, REGION, Guard, Pair, arn, pairs_of
 from tests.support.worlds import context
 
 POSITIONS = count(10**21)  # sequence numbers: no two changes of a session are the same
+BATCH_MAX_ITEMS = 25
 QUEUES = ("FanoutQueue", "FanoutDeadLetters", "FailuresQueue", "AsyncDeadLetters")
 SCHEMA = """
 tables:
@@ -231,6 +233,16 @@ def group_of(function: str) -> str:
     return f"/aws/lambda/stack/{function.removesuffix('Function').lower()}"
 
 
+@cache
+def policies_of(text: str) -> dict[str, Any]:
+    """The policy of each role for the rules of a text."""
+    found = {}
+    for role, resource in role_resources(deployed(text)[0]).items():
+        (policy,) = resource["Properties"]["Policies"]
+        found[role] = policy["PolicyDocument"]
+    return found
+
+
 class Account:
     """One story: its tables, its functions, and what they may do."""
 
@@ -238,11 +250,12 @@ class Account:
         self.stack, self.story, self.prefix, self.environ = stack, story, engines.unique_prefix(), environ
         stack.forget()
         file = folder / "rules.yaml"
-        file.write_text(story.text)
-        deployment = deployment_of(file)
-        for name, value in {**stack.environment(), "PREFIX": self.prefix, runtime.RULES_FILE: str(file)}.items():
+        deployment, built = deployed(story.text)
+        compiled_file.beside(file).write_bytes(built)
+        variables = {**stack.environment(), "PREFIX": self.prefix, runtime.RULES_FILE: str(file)}
+        for name, value in variables.items():
             environ(name, value)
-        self.rules: Rules = load_rules(file)
+        self.rules: Rules = compiled_file.read(built, str(file), variables)
         self.items: dict[ItemKey, Item] = {}
         self.left = 0  # by the last document of a verify or a redrive
         self.iterators: dict[str, dict[str, str]] = {}  # by table and shard
@@ -255,11 +268,8 @@ class Account:
             given |= {f"Creates{name}": "yes", f"{name}StreamArn": ""}
         for bucket in {rule.bucket for rule in self.rules.rules.values() if isinstance(rule, ArchiveRule)}:
             stack.s3.create_bucket(Bucket=bucket)
-        policies: dict[str, frozenset[Pair]] = {}
-        for role, resource in role_resources(deployment).items():
-            (policy,) = resource["Properties"]["Policies"]
-            policies[role] = pairs_of(policy["PolicyDocument"], given)
-        self.guard = Guard(policies)
+        documents = policies_of(story.text).items()
+        self.guard = Guard({role: pairs_of(document, given) for role, document in documents})
         nobody: Any = None  # nothing fails, and nothing is left for later
         ports = World(DynamoStore(stack.dynamodb, self.rules.tables), nobody, nobody)
         run_work(finish_empty(self.rules), ports)  # as a stack does that makes the tables
@@ -309,9 +319,21 @@ class Account:
         return found
 
     def put(self, table: str, *items: Item) -> list[Change]:
+        waiting: dict[ItemKey | None, Item] = {}  # no request has an item twice
         for item in items:
-            self.stack.dynamodb.put_item(TableName=self.prefix + table, Item=item)
+            key = self.rules.tables[table].key_of(item)
+            if key in waiting or len(waiting) == BATCH_MAX_ITEMS:
+                self._put_all(table, waiting)
+            waiting[key] = item
+        self._put_all(table, waiting)
         return [self._change(table, item, item) for item in items]
+
+    def _put_all(self, table: str, waiting: dict[ItemKey | None, Item]) -> None:
+        """Write the items that wait, and forget them."""
+        if waiting:
+            requests: Any = {self.prefix + table: [{"PutRequest": {"Item": item}} for item in waiting.values()]}
+            assert not self.stack.dynamodb.batch_write_item(RequestItems=requests)["UnprocessedItems"]
+            waiting.clear()
 
     def messages_of(self, changes: list[Change]) -> Iterator[Message]:
         """Messages that ask for all that these changes ask for, each by itself; the change of a call is also in the
