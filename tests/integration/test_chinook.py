@@ -1,6 +1,6 @@
 """The Chinook music shop, kept by rules of nearly every kind: from nothing, and through a storm, to what Python computes.
 
-In memory with all of its data, items and records in an order drawn by seed, batches delivered twice; on the embedded
+In memory with half of its data, items and records in an order drawn by seed, batches delivered twice; on the embedded
 engine with a part of it, by the pipeline of `sync-rules run`.
 """
 
@@ -189,15 +189,14 @@ class Storm:
         self.scene.memory.update(at, sets, [(name,) for name, value in changes.items() if value is None])
 
 
-@pytest.mark.parametrize(("seed", "size", "again"), [(1, None, 0.05), (2, (40, 12), 0), (3, (40, 12), 0)])
+@pytest.mark.parametrize(("seed", "size", "again"), [(1, (137, 30), 0.05), (2, (40, 12), 0), (3, (40, 12), 0)])
 def test_chinook_is_built_from_nothing_and_weathers_a_storm(seed, size, again):
     """From empty copies, and after a burst of changes, every item is what Python computes.
 
-    This holds with repeated batches and without, because a repeated record could heal a missed one. Delivering all
-    records once more attempts no write.
+    This holds with repeated batches and without, because a repeated record could heal a missed one. Where none was
+    repeated, delivering all records once more attempts no write.
     """
-    everything, storm = load(), Storm(seed, again)
-    everything = everything if size is None else some(everything, *size)
+    everything, storm = some(load(), *size), Storm(seed, again)
     storm.load(everything)
     storm.rest()
     storm.check()
@@ -207,11 +206,13 @@ def test_chinook_is_built_from_nothing_and_weathers_a_storm(seed, size, again):
             storm.deliver_one()
     storm.rest()
     storm.check()
+    if again:
+        return
     storm.scene.tap.requests.clear()
     for table in storm.tables:
-        again = [change for batch in storm.past for change in batch if change.key.table == table]
-        assert again
-        assert storm.scene.deliver(again) == []
+        past = [change for batch in storm.past for change in batch if change.key.table == table]
+        assert past
+        assert storm.scene.deliver(past) == []
     storm.rest()
     assert storm.scene.tap.writes == []
 
