@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
@@ -15,9 +16,10 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.python_values import plain_of
-from sync_rules.model.templates import Fields
+from sync_rules.model.templates import Fields, may_overlap
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.read.declared import Templates, entity_on, rule_of, table_on
+from sync_rules.read.key_range import KeyRange
 from sync_rules.read.listing import Listing
 from sync_rules.read.reader import Client, Reader, raw_key_of, reader_of
 from sync_rules.rules.kinds.collect import CollectRule, parse_element
@@ -66,27 +68,61 @@ class _ParsedSet:
     omitted: bool
 
 
-class _NeighbourReader:
-    """Reads the neighbours of nodes, named by the sets that a rule keeps on them.
-
-    `link` gives the field of edge or element that holds a neighbour's identity field, if it has another name.
+@dataclass(frozen=True)
+class _End:
+    """One entity at the other end of edges. `link` gives for its identity fields, or for attributes of its key, the
+    field of edge or element that holds them.
     """
 
-    def __init__(self, reader: Reader, rule: CollectRule, neighbour: Entity, link: Mapping[str, str]) -> None:
+    entity: Entity
+    link: Mapping[str, str]
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The fields of edge and element that name the item."""
+        in_keys = [attribute.name for attribute in self.entity.table.key if attribute.name in self.link]
+        bound = {field for name in in_keys for field in self.entity.templates[name].fields}
+        own = [self.link.get(field, field) for field in self.entity.identity if field not in bound]
+        return (*(self.link[name] for name in in_keys), *own)
+
+    def key(self, fields: Fields) -> ItemKey | None:
+        """The key of the item that these fields name; None if they name none of this entity."""
+        bound: dict[str, AttributeValue] = {}
+        for attribute in self.entity.table.key:
+            if attribute.name in self.link:
+                found = self.entity.templates[attribute.name].parse(fields.get(self.link[attribute.name]))
+                if found is None:
+                    return None
+                bound |= found
+        named = ((field, self.link.get(field, field)) for field in self.entity.identity if field not in bound)
+        return self.entity.key_of({**bound, **{field: fields[name] for field, name in named if name in fields}})
+
+
+class _NeighbourReader:
+    """Reads the neighbours of nodes, named by the sets that a rule keeps on them. A neighbour is of the first entity
+    whose key an edge names.
+    """
+
+    def __init__(
+        self, reader: Reader, rule: CollectRule, neighbours: Sequence[Entity], link: Mapping[str, str]
+    ) -> None:
         self._reader = reader
         self._rule = rule
-        self._neighbour = neighbour
-        self._link = {field: link.get(field, field) for field in neighbour.identity}
+        self._ends = tuple(_End(entity, link) for entity in neighbours)
         known = {*rule.source.identity, *rule.element.fields}
-        missing = ", ".join(field for field in self._link.values() if field not in known)
-        if missing:
-            raise UserError(f"no edge names its neighbour by {missing}. Known: {', '.join(sorted(known))}")
+        for end in self._ends:
+            missing = ", ".join(field for field in end.needed if field not in known)
+            if missing:
+                raise UserError(f"no edge names its neighbour by {missing}. Known: {', '.join(sorted(known))}")
 
     def of(self, nodes: Sequence[Item | None]) -> list[Neighbours | None]:
         """The neighbours of each of these raw nodes, None for None: one batch of keys for all of them."""
         parsed = [None if node is None else self._parsed(node) for node in nodes]
         keys = [reference.key for one in parsed if one is not None for reference in one.references]
-        items = dict(zip(keys, self._reader.get(self._neighbour.table, keys), strict=True))
+        items: dict[ItemKey, Item | None] = {}
+        for table in {end.entity.table.name: end.entity.table for end in self._ends}.values():
+            of_table = [key for key in keys if key.table == table.name]
+            items |= zip(of_table, self._reader.get(table, of_table), strict=True)
         return [None if one is None else self._result(one, items) for one in parsed]
 
     def _parsed(self, node: Item) -> _ParsedSet:
@@ -98,7 +134,7 @@ class _NeighbourReader:
             edge = self._rule.edge_key(at, text)
             bound = {} if edge is None else self._rule.source.fields(edge) or {}
             fields = {**(self._rule.element.parse(text) or {}), **bound}
-            key = self._neighbour.key_of({field: fields[name] for field, name in self._link.items() if name in fields})
+            key = next((key for end in self._ends if (key := end.key(fields)) is not None), None)
             if edge is None or key is None:
                 strange.append(element)
             else:
@@ -156,12 +192,12 @@ class Graph:
         self,
         client: Client | Reader,
         rule: CollectRule,
-        neighbour: Entity | None = None,
+        neighbours: Sequence[Entity] = (),
         link: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._reader = reader_of(client)
         self._rule = rule
-        self._neighbours = None if neighbour is None else _NeighbourReader(self._reader, rule, neighbour, link)
+        self._neighbours = _NeighbourReader(self._reader, rule, neighbours, link) if neighbours else None
 
     @classmethod
     def of(
@@ -170,23 +206,29 @@ class Graph:
         name: str,
         client: Client | Reader,
         *,
-        neighbour: str | None = None,
+        neighbour: str | Sequence[str] | None = None,
         link: Mapping[str, str] = MappingProxyType({}),
     ) -> Graph:
         """The graph that the `collect` rule of this name keeps.
 
-        `neighbour` is the entity at the other end of its edges. Its identity fields are read from the edge's key and
-        element, under the names in `link` (neighbour's field: edge's field) or else under their own.
+        `neighbour` is the entity at the other end of its edges, or several where they are mixed: users and teams. Their
+        identity fields are read from the edge's key and element, under the names in `link` (neighbour's field: edge's
+        field) or else under their own. `link` may also name an attribute of the neighbour's key, {PK: field}: a value
+        such as TEAM#7 tells by its form which entity it is of.
 
         Raises:
-            UserError: when there is no such rule or entity, or an edge does not name the entity.
+            UserError: when there is no such rule or entity, or an edge does not name the entity, or not which of them.
         """
         rule = rule_of(rules, name, CollectRule)
-        if neighbour is not None and neighbour not in rules.entities:
-            raise UserError(
-                f"no entity {neighbour!r}. Known: {', '.join(name for name in rules.entities if '.' not in name)}"
-            )
-        return cls(client, rule, None if neighbour is None else rules.entities[neighbour], link)
+        names = (neighbour,) if isinstance(neighbour, str) else tuple(neighbour or ())
+        for other in names:
+            if other not in rules.entities:
+                raise UserError(
+                    f"no entity {other!r}. Known: {', '.join(name for name in rules.entities if '.' not in name)}"
+                )
+        entities = [rules.entities[other] for other in names]
+        _require_apart(entities, link)
+        return cls(client, rule, entities, link)
 
     @classmethod
     def on(
@@ -221,7 +263,7 @@ class Graph:
             link=tuple((field, edges.ref(field)) for field in nodes.identity),
             strict=False,
         )
-        return cls(client, rule, None if neighbour is None else entity_on("neighbour", on, neighbour))
+        return cls(client, rule, [] if neighbour is None else [entity_on("neighbour", on, neighbour)])
 
     # ------------------------------------------------------------ step 1: edges
     def edges(
@@ -229,15 +271,40 @@ class Graph:
         equals: Mapping[str, Any],
         *,
         begins_with: tuple[str, str] | None = None,
+        between: tuple[str, Any, Any] | None = None,
+        gte: tuple[str, Any] | None = None,
+        lte: tuple[str, Any] | None = None,
         index: str | None = None,
         backward: bool = False,
     ) -> Listing:
         """The edges under one partition key, of the table or of an index, in the order of the sort key.
 
-        `equals` gives key attributes their values; `begins_with` is the sort key and the beginning of its values.
+        `equals` gives key attributes their values. One of the others may narrow the sort key, which each names first:
+        the beginning of its values, its least and greatest value, only the least, or only the greatest. The ends of a
+        range belong to it.
+
+        Raises:
+            UserError: when two of them are given, or a range is none.
         """
+        if sum(one is not None for one in (begins_with, between, gte, lte)) > 1:
+            raise UserError("two conditions on a sort key: give one of begins_with, between, gte and lte")
         conditions = KeyConditions(tuple(self._reader.raw_attributes(equals, equals).items()), begins_with)
-        return Listing(self._reader, self._rule.source.table, conditions, index, backward)
+        within = self._range(between, gte, lte)
+        return Listing(self._reader, self._rule.source.table, conditions, index, backward, within=within)
+
+    def _range(
+        self, between: tuple[str, Any, Any] | None, gte: tuple[str, Any] | None, lte: tuple[str, Any] | None
+    ) -> KeyRange | None:
+        """The range that one of these options gives; None without any."""
+        if between is not None:
+            name, least, greatest = between
+            gte, lte = (name, least), (name, greatest)
+        given = {end: pair for end, pair in (("least", gte), ("greatest", lte)) if pair is not None}
+        if not given:
+            return None
+        ((name, _), *_) = given.values()
+        values = {end: self._reader.raw_attributes({name: value}, (name,))[name] for end, (_, value) in given.items()}
+        return KeyRange(name, **values)
 
     def edges_of(self, node: Mapping[str, Any], *, backward: bool = False) -> Listing:
         """The edges of one node, also when its set was left out.
@@ -303,6 +370,17 @@ class Graph:
             reading.of(nodes),
             after,
         )
+
+
+def _require_apart(entities: Sequence[Entity], link: Mapping[str, str]) -> None:
+    """Require that the values which `link` gives to keys tell mixed neighbours apart."""
+    for one, other in combinations(entities, 2):
+        shared = {a.name for a in one.table.key} & {a.name for a in other.table.key} & link.keys()
+        if not any(not may_overlap(one.templates[name], other.templates[name]) for name in shared):
+            raise UserError(
+                f"an edge does not say if its neighbour is of {one.name!r} or of {other.name!r}: give in `link` the "
+                "field that holds a key of theirs, such as {PK: target}"
+            )
 
 
 def _find(edges: Entity, nodes: Entity) -> Find | None:

@@ -18,6 +18,7 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item
+from sync_rules.read.key_range import KeyRange
 from sync_rules.read.reader import Reader
 
 DIGEST_CHARACTERS = 12
@@ -53,6 +54,7 @@ class Listing:
     index: str | None = None
     backward: bool = False
     keep: Callable[[Item], bool] = field(default=_everything, repr=False)
+    within: KeyRange | None = None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return map(self.reader.output, self.rows())
@@ -91,14 +93,21 @@ class Listing:
         if self.conditions is None:
             return [], None
         rows, after = self.reader.query(
-            self.table, self.index, self.conditions, backward=self.backward, start=start, limit=limit
+            self.table,
+            self.index,
+            self.conditions,
+            backward=self.backward,
+            start=start,
+            limit=limit,
+            within=self.within,
         )
         return [row for row in rows if self.keep(row)], after
 
     # ------------------------------------------------------------ tokens
     @property
     def _digest(self) -> str:
-        query = repr((self.table.physical_name, self.index, self.conditions, self.backward))
+        within = () if self.within is None else (self.within,)  # a token of before is still one
+        query = repr((self.table.physical_name, self.index, self.conditions, self.backward, *within))
         return hashlib.sha256(query.encode()).hexdigest()[:DIGEST_CHARACTERS]
 
     def _encode(self, start: Item) -> str:
@@ -121,6 +130,8 @@ class Listing:
         if self.conditions is None:
             return False
         name, prefix = self.conditions.begins_with or ("", "")
+        if self.within is not None and not self.within.holds(start[self.within.name]):
+            return False
         return all(start.get(name) == value for name, value in self.conditions.equals) and (
             not name or start[name]["S"].startswith(prefix)
         )

@@ -22,6 +22,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.python_values import plain_of, raw_of
 from sync_rules.model.values import AttributeValue, Item
+from sync_rules.read.key_range import KeyRange
 
 CURES: Final = {
     "TableNotFound": "correct its name, the region or the endpoint",
@@ -166,6 +167,7 @@ class Reader:
         backward: bool = False,
         start: Item | None = None,
         limit: int | None = None,
+        within: KeyRange | None = None,
     ) -> tuple[list[Item], Item | None]:
         """One page of raw items, and the key after which the next begins (None: it was the last)."""
         expressions = Expressions()
@@ -173,6 +175,7 @@ class Reader:
         if conditions.begins_with is not None:
             name, prefix = conditions.begins_with
             terms.append(f"begins_with({expressions.path((name,))}, {expressions.value({'S': prefix})})")
+        terms += () if within is None else [within.term(expressions)]
         parameters: dict[str, Any] = {
             "TableName": table.physical_name,
             "KeyConditionExpression": " AND ".join(terms),

@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sync_rules.adapters.expressions import identity
+from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Ref
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.lookups import Find, KeyConditions
@@ -27,6 +28,9 @@ from tests.support.builders import attributes, entity, index, key, n, of_partiti
 
 EQUALS = re.compile(r"(#\w+) = (:\w+)")
 BEGINS = re.compile(r"begins_with\((#\w+), (:\w+)\)")
+LEAST = re.compile(r"(#\w+) >= (:\w+)")
+GREATEST = re.compile(r"(#\w+) <= (:\w+)")
+BETWEEN = re.compile(r"(#\w+) BETWEEN (:\w+) AND (:\w+)")
 
 
 class Fake:
@@ -60,6 +64,12 @@ class Fake:
                 all(a.name in item for a in keys)
                 and all(item[names[a]] == values[v] for a, v in EQUALS.findall(text))
                 and all(item[names[a]]["S"].startswith(values[v]["S"]) for a, v in BEGINS.findall(text))
+                and all(plain_of(item[names[a]]) >= plain_of(values[v]) for a, v in LEAST.findall(text))
+                and all(plain_of(item[names[a]]) <= plain_of(values[v]) for a, v in GREATEST.findall(text))
+                and all(
+                    plain_of(values[v]) <= plain_of(item[names[a]]) <= plain_of(values[w])
+                    for a, v, w in BETWEEN.findall(text)
+                )
             )
 
         def order(item):
@@ -600,6 +610,87 @@ def test_graph_of_refuses_names_that_do_not_fit(rules, name, neighbour, said):
     """A rule or entity that is not there, or of another kind, is said with those that are."""
     with pytest.raises(UserError, match=re.escape(said)):
         Graph.of(rules, name, Fake(), neighbour=neighbour)
+
+
+GOAL_RULES = """
+tables: {records: {key: {source: S, target: S}, indexes: {gsi0: {target: S, gsi0: S}}}}
+entities:
+  goal: {table: records, key: {source: "GOAL-{goal_id}", target: "GOAL-{goal_id}"}}
+  user: {table: records, key: {source: "USER-{user_id}", target: "USER-{user_id}"}}
+  team: {table: records, key: {source: "TEAM-{team_id}", target: "TEAM-{team_id}"}}
+  membership: {table: records, key: {source: "GOAL-{goal_id}", target: "GOALMEMBERSHIP-{member}"}}
+rules: {goal-edges: {collect: membership, into: goal.edges, as: "{target}-{memberRole}"}}
+"""
+
+
+def test_graph_of_mixed_nodes_reads_each_neighbour_of_its_entity():
+    """Users and teams in one set: the key in the edge says which."""
+    rules = parse_rules(GOAL_RULES)
+    graph = Graph.of(rules, "goal-edges", records(), neighbour=["team", "user"], link={"source": "member"})
+    [around] = graph.neighbours(graph.nodes([{"source": "GOAL-G2", "target": "GOAL-G2"}]))
+    assert [found.item and found.item["name"] for found in around.found] == ["Press", "Dora", None]
+    only = Graph.of(rules, "goal-edges", records(), neighbour="user", link={"source": "member"})
+    [around] = only.neighbours(only.nodes([{"source": "GOAL-G2", "target": "GOAL-G2"}]))
+    assert ([found.item and found.item["name"] for found in around.found], len(around.strange)) == (["Dora", None], 1)
+
+
+def test_graph_of_mixed_nodes_that_cannot_be_told_apart_is_refused():
+    """Both could be named by one value."""
+    rules = parse_rules(GOAL_RULES)
+    with pytest.raises(UserError, match="of 'user' or of 'team': give in `link`"):
+        Graph.of(
+            rules, "goal-edges", Fake(), neighbour=["user", "team"], link={"user_id": "member", "team_id": "member"}
+        )
+
+
+@pytest.mark.parametrize(
+    ("option", "roles"),
+    [
+        ({"gte": ("gsi0", "400-CONTRIBUTOR")}, ["CONTRIBUTOR", "LEAD"]),
+        ({"gte": ("gsi0", "400-D")}, ["LEAD"]),
+        ({"lte": ("gsi0", "400-CONTRIBUTOR")}, ["CONTRIBUTOR"]),
+        ({"between": ("gsi0", "4", "5")}, ["CONTRIBUTOR"]),
+        ({"between": ("gsi0", "400-CONTRIBUTOR", "500-LEAD")}, ["CONTRIBUTOR", "LEAD"]),
+    ],
+)
+def test_graph_lists_a_range_of_edges(option, roles):
+    """The ends belong to it, page by page too; a token is of its own range."""
+    graph, of = graph_on(records()), {"target": "GOALMEMBERSHIP-USER-U1"}
+    edges = graph.edges(of, index="gsi0", **option)
+    assert [edge["memberRole"] for edge in edges] == roles
+    first = edges.page(1)
+    assert first.items[0]["memberRole"] == roles[0]
+    assert [one["memberRole"] for one in edges.page(5, first.cursor).items] == roles[1:]
+    for other in (graph.edges(of, index="gsi0"), graph.edges(of, index="gsi0", gte=("gsi0", "1"))):
+        with pytest.raises(UserError, match="of another listing"):
+            other.page(1, first.cursor)
+
+
+def test_graph_range_takes_numbers():
+    """Ten is more than nine."""
+    client = Fake(USERS, GOALS, MEMBERS).put(
+        "members", *({"goal": s("G1"), "member": n(one)} for one in (8, 9, 10, 11))
+    )
+    graph = Graph.of(number_rules(), "goal-members", client)
+    edges = graph.edges({"goal": "G1"}, between=("member", 9, 10))
+    assert [edge["member"] for edge in edges] == [9, 10]
+    assert edges.page(1, edges.page(1).cursor).items == [{"goal": "G1", "member": 10}]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"gte": ("gsi0", "1"), "lte": ("gsi0", "2")}, "give one of begins_with, between, gte and lte"),
+        ({"gte": ("gsi0", "1"), "begins_with": ("gsi0", "2")}, "give one of begins_with, between, gte and lte"),
+        ({"between": ("gsi0", "2", "1")}, "ends before it begins"),
+        ({"between": ("gsi0", "2", 3)}, "of N and S: expected texts, numbers or binary"),
+        ({"gte": ("gsi0", None)}, "of NULL: expected"),
+    ],
+)
+def test_graph_refuses_a_range_that_is_none(options, said):
+    """Before anything is read."""
+    with pytest.raises(UserError, match=said):
+        graph_on(Fake()).edges({"target": "x"}, index="gsi0", **options)
 
 
 # ---------------------------------------------------------------- hierarchies
