@@ -19,6 +19,7 @@ from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import List, Read
 from tests.support.builders import n, s
+from tests.support.depth import deep
 from tests.support.every_kind import RULES, order, part, post, rules_of, user
 from tests.support.operated import Operated, printed, quiet, told
 from tests.support.worlds import Context, Parked
@@ -217,7 +218,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=deep(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_logs_and_metrics_never_show_a_value_or_a_key(monkeypatch, capsys, steps):
     """No log line or metric contains a value or the text of a key, whatever is written and whatever fails."""

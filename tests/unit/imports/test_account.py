@@ -22,6 +22,7 @@ from sync_rules.imports.write import imported
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Index
 from sync_rules.model.errors import StoreError, UserError
+from tests.support.depth import deep
 from tests.support.shared import case
 from tests.unit.imports.test_formats import keys
 
@@ -38,7 +39,7 @@ KEYS = st.tuples(st.sampled_from("#|:/~_-"), st.lists(PIECES, min_size=1, max_si
 ITEMS = st.lists(st.tuples(KEYS, KEYS, KEYS, st.sampled_from(["", "type", "name", "GSI1PK"])), min_size=1, max_size=8)
 
 
-@settings(max_examples=200)
+@settings(max_examples=deep(200))
 @given(ITEMS)
 def test_account_values_of_one_item_are_never_written(drawn):
     """A text that only one item has, wherever it stands in its keys and attributes, is in no line and no note."""

@@ -17,6 +17,7 @@ from sync_rules.imports.read import rules_from_text
 from sync_rules.imports.write import NO_RULES
 from sync_rules.language.load import check_rules
 from sync_rules.language.problems import errors
+from tests.support.depth import deep
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").iterdir())
 DOCUMENTS = {
@@ -93,7 +94,7 @@ def with_examples(text: str) -> str:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=deep(150))
 @given(VALUES)
 @example({"DataModel": []})
 @example({"tables": [{"table_config": 1}]})
@@ -126,7 +127,7 @@ DROPPED = object()
 OTHERS = [None, 7, "", "x y", [], {}, [{}], {"a": []}]
 
 
-@settings(max_examples=150)
+@settings(max_examples=deep(150))
 @given(
     st.sampled_from(sorted(DOCUMENTS)),
     st.integers(0, 10**6),

@@ -33,6 +33,7 @@ from sync_rules.rules.order import Step
 from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
 from tests.support.builders import mapping, n, order_item, s, shop, user_item
+from tests.support.depth import deep
 from tests.support.worlds import Scene
 
 RULES = every_kind.rules_of(effects=False)
@@ -147,7 +148,7 @@ def drift_of(scene: Scene) -> list:
 
 
 @given(shops(), st.integers(1, 5), st.integers(1, 3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=deep(150), deadline=None)
 def test_backfill_run_brings_every_kind_in_line(steps, page, total):
     """After a backfill verify finds no drift of any kind, but for what is stuck, which is parked; and a second one has
     nothing to write.
@@ -212,7 +213,7 @@ def killed_and_resumed(scene: Scene, kills: list[int], **options) -> tuple[Backf
 
 
 @given(shops(), st.lists(st.integers(0, 60), max_size=6), st.integers(1, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=deep(150), deadline=None)
 def test_backfill_run_killed_anywhere_ends_as_if_it_had_not_been(steps, kills, page):
     """A backfill killed at any request and resumed ends in the state of an undisturbed one.
 
@@ -228,7 +229,7 @@ def test_backfill_run_killed_anywhere_ends_as_if_it_had_not_been(steps, kills, p
 
 
 @given(st.lists(st.integers(0, 100), max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=deep(60), deadline=None)
 def test_backfill_run_counts_nothing_twice_and_loses_no_more_than_a_page(kills):
     """A killed and resumed backfill counts each item once, and misses at most the copies of the page in hand."""
     scene = Scene(shop())

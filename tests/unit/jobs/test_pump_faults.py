@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sync_rules.adapters.streams import ShardGoneError
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
+from tests.support.depth import deep
 from tests.support.fake_stream import ARN, Clock, FakeShard, FakeStream, failed, positions, record, throttled
 
 TURNS_WITH_TROUBLE = 200
@@ -130,7 +131,7 @@ def number_of(body):
     return int(body["dynamodb"]["SequenceNumber"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=deep(150), deadline=None)
 @given(
     held=streams(),
     seed=st.integers(0, 2**32),

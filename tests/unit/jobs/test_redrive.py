@@ -28,6 +28,7 @@ from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.requests import DroppingQueue, List
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, library, n, order_item, s, shop, user_item
+from tests.support.depth import deep
 from tests.support.every_kind import order, post, user
 from tests.support.fake_stream import ARN, NOON_MS, FakeShard, FakeStream, failed, record
 from tests.support.shared import case
@@ -1103,7 +1104,7 @@ def play(days: list[tuple[list[tuple], str]], *, then_redrive: bool = True) -> t
     return bench, shelves
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=deep(80), deadline=None)
 @given(st.lists(st.tuples(st.lists(OPS, min_size=1, max_size=4), FATES), min_size=1, max_size=6))
 def test_redrive_days_later_is_harmless(days):
     """A redrive long after the failures leaves every copy right; a second redrive writes nothing."""

@@ -26,6 +26,7 @@ from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.fingerprints import of_each
 from tests.support import every_kind
 from tests.support.builders import order_item, s, shop, user_item
+from tests.support.depth import deep
 from tests.support.inaccount import KilledError, Machine, SharedMemory
 from tests.support.worlds import Scene
 from tests.unit.jobs.test_backfill_run import chain, contents, drift_of, run_of, scene_of, shops
@@ -103,7 +104,7 @@ def calls(remaining: list[int]):
 
 
 @given(shops(), st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=deep(60), deadline=None)
 def test_remote_backfill_ends_as_a_local_one(steps, page):
     """A remote backfill leaves the same items and the same totals as a local one, for every kind."""
     local, remote = scene_of(steps, page), scene_of(steps, page)
@@ -119,7 +120,7 @@ def test_remote_backfill_ends_as_a_local_one(steps, page):
 
 
 @given(shops(), st.integers(1, 4), st.lists(st.integers(1, 40), max_size=5), st.integers(0, 99))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=deep(100), deadline=None)
 def test_remote_backfill_survives_workers_that_die_and_questions_that_come_twice(steps, page, deaths, seed):
     """Killed at any request or save, asked twice, in any order: in the end nothing drifts but what is stuck, and a
     local backfill has nothing to write.

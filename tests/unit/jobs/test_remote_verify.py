@@ -26,6 +26,7 @@ from sync_rules.pipeline.requests import Read, Scan, run_work
 from sync_rules.rules.fingerprints import of_each
 from tests.support import every_kind
 from tests.support.builders import n, s
+from tests.support.depth import deep
 from tests.support.inaccount import KilledError, Machine, SharedMemory
 from tests.support.worlds import Scene
 from tests.unit.jobs.test_backfill_run import RULES, drift_of, scene_of, shops
@@ -93,7 +94,7 @@ def figures(tally, rules) -> dict:
 
 
 @given(shops(), st.integers(1, 5), st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=deep(60), deadline=None)
 def test_remote_verify_finds_what_a_local_one_finds(steps, page, seed):
     """The same figures for each rule of every kind, asked in any order and some of it twice; a row for each drift."""
     scene = scene_of(steps, page)
@@ -108,7 +109,7 @@ def test_remote_verify_finds_what_a_local_one_finds(steps, page, seed):
 
 
 @given(shops(), st.lists(st.integers(1, 60), max_size=4), st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=deep(60), deadline=None)
 def test_remote_verify_repairs_whatever_dies(steps, deaths, seed):
     """A repair killed at any request or save leaves nothing that can be repaired."""
     scene = scene_of(steps)

@@ -32,6 +32,7 @@ from sync_rules.model.items import Call, Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.telemetry import Telemetry
+from tests.support.depth import deep
 from tests.support.every_kind import rules_of
 from tests.support.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, failed, positions, record
 
@@ -243,7 +244,7 @@ class DeadError(BaseException):
     """The process is killed here."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=deep(60), deadline=None)
 @given(seed=st.integers(0, 2**32), records=st.integers(1, 12), factor=st.integers(1, 3))
 def test_run_loses_nothing_when_killed_anywhere(tmp_path_factory, seed, records, factor):
     """Killed before or after any effect and started again, every record is done and every message it left is handled."""

@@ -21,6 +21,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import parsed, spelt
 from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
+from tests.support.depth import deep
 from tests.support.tapes import recorded, shopping
 
 RULES = every_kind.rules_of()
@@ -80,7 +81,7 @@ def test_redact_hides_words_of_options_and_names(text):
 
 
 @given(st.text(min_size=1, max_size=20))
-@settings(max_examples=300)
+@settings(max_examples=deep(300))
 def test_redact_leaves_nothing_of_a_text_but_separators(text):
     """No character of a value is left, of any script, except the separators of the rules and what a token holds."""
     separators, words = set("#-|"), REDACTOR.words
@@ -100,7 +101,7 @@ def test_redact_makes_numbers_of_numbers(number):
 
 
 @given(st.integers(-(10**37), 10**37).map(Decimal).flatmap(lambda n: st.integers(0, 20).map(lambda e: n.scaleb(-e))))
-@settings(max_examples=300)
+@settings(max_examples=deep(300))
 def test_redact_gives_a_number_and_its_text_the_same_digits(number):
     """A link from a number to the text in a composite key leads where it led."""
     found = REDACTOR.number(str(number))

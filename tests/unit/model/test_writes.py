@@ -13,6 +13,7 @@ from sync_rules.model.values import Item, get, overlaps, same
 from sync_rules.model.writes import Result, Status, Update, as_seen, differences, misfit, update_of
 from sync_rules.pipeline.requests import Apply
 from tests.support.builders import key, m, n, s, table
+from tests.support.depth import deep
 
 TABLE = table("items", {"id": "S"})
 KEY = key(TABLE, "1")
@@ -55,7 +56,7 @@ def made_from(image: Item, wanted) -> Update:
     return update_of(KEY, image, changes, ())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=deep(150), deadline=None)
 @given(ITEMS, desired(3))
 def test_updates_make_every_path_right_and_change_nothing_else(image, wanted):
     """An update applied to the item it was made from sets every path and changes nothing else."""
@@ -66,7 +67,7 @@ def test_updates_make_every_path_right_and_change_nothing_else(image, wanted):
     assert before == now
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=deep(300), deadline=None)
 @given(ITEMS, st.one_of(st.none(), ITEMS), desired(3))
 def test_updates_are_refused_or_harmless_on_any_other_item(image, other, wanted):
     """An update applied to a changed item is refused, unless all values it replaces are unchanged."""

@@ -19,6 +19,7 @@ from sync_rules.model.writes import Result, Status, Transaction, Write
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Apply, DroppingQueue, List, Read, Request, World
 from tests.support.builders import s
+from tests.support.depth import deep
 from tests.support.every_kind import order, part, post, rules_of, user
 from tests.support.worlds import Scene, event_of
 
@@ -160,7 +161,7 @@ def skewed(weather: Weather) -> None:
     weather.met = 1
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(deep(12)))
 @pytest.mark.parametrize(
     "trouble",
     [throttled, conflicting, unanswered, short_of_time, poisoned, skewed],

@@ -23,6 +23,7 @@ from sync_rules.pipeline.handover import chunks
 from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Read, run_work
 from tests.support.builders import author_item, book_item, library, s, shop
+from tests.support.depth import deep
 from tests.support.every_kind import RULES, order, text_of, user
 from tests.support.worlds import Scene
 
@@ -137,7 +138,7 @@ def test_handover_leaves_out_other_entities():
     assert all(str(key).startswith("shop[USER#1, ORDER#") for key in sent)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=deep(150), deadline=None)
 @given(
     books=st.integers(1, 25),
     limits=st.builds(

@@ -17,6 +17,7 @@ from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.collect import NOT_A_SET, CollectRule, parse_element
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, exists, index, key, n, s, table
+from tests.support.depth import deep
 from tests.support.part_worlds import ROAD, PartWorld, rules_of
 
 # ---------------------------------------------------------------- a graph in one table: nodes are self-edges
@@ -405,7 +406,7 @@ def expected_set(world: PartWorld, team: str) -> set[str]:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=deep(300), deadline=None)
 @given(steps=st.lists(STEPS, min_size=10, max_size=40))
 def test_collect_every_set_is_right_in_the_end(strict, steps):
     """After any history each set equals a plain recompute, and no other item was created."""

@@ -16,6 +16,7 @@ from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, index, key, m, mapping, n, s, table
+from tests.support.depth import deep
 from tests.support.part_worlds import ROAD, PartWorld, rules_of
 from tests.support.worlds import Scene
 
@@ -462,7 +463,7 @@ def play(world: PartWorld, step) -> None:
             world.step(*step)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=deep(200), deadline=None)
 @given(steps=st.lists(USER_STEPS, min_size=10, max_size=40))
 def test_mirror_every_look_up_is_right_in_the_end(steps):
     """After any history each address of a user has exactly one mirror, of one of its users."""
@@ -482,7 +483,7 @@ def test_mirror_every_look_up_is_right_in_the_end(steps):
     assert len(taken) == sum(len(items) - 1 for items in wanted.values())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=deep(200), deadline=None)
 @given(steps=st.lists(POST_STEPS, min_size=10, max_size=40))
 def test_mirror_every_tag_is_right_in_the_end(steps):
     """The same with all attributes and a mirror for each tag: once at rest the mirrors are those of a plain recompute."""

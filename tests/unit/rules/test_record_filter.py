@@ -21,6 +21,7 @@ from sync_rules.pipeline.tasks import Pull, Tasks, tasks_of
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import n, s
+from tests.support.depth import deep
 from tests.support.every_kind import EFFECTS, RULES, order, rules_of, user
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/rules.yaml"))
@@ -136,7 +137,7 @@ def test_what_the_sieve_leaves_out_asks_for_nothing(name):
     names, telling = names_of(rules), telling_values(rules)
     values = st.none() | st.sampled_from([*VALUES, *telling])
 
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=deep(10), deadline=None)
     @given(st.fixed_dictionaries(dict.fromkeys(names, values)), values)
     def check(drawn, value):
         for table, keys in places_of(rules):
@@ -175,7 +176,7 @@ def test_what_the_sieve_leaves_out_changes_nothing_of_the_rest(name):
     """A batch is planned alike with and without: an older image says the same to every rule."""
     rules = rules_named(name)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=deep(60), deadline=None)
     @given(histories(rules))
     def check(event):
         passed, in_full = read(event, rules, filtered=True), read(event, rules)
