@@ -26,6 +26,9 @@ REQUIRED: Final[Mapping[str, Mapping[str, str]]] = {
             " Table.GlobalSecondaryIndexes?[].IndexName"
             " Table.GlobalSecondaryIndexes?[].KeySchema[].AttributeName"
             " Table.GlobalSecondaryIndexes?[].KeySchema[].KeyType"
+            " Table.LocalSecondaryIndexes?[].IndexName"
+            " Table.LocalSecondaryIndexes?[].KeySchema[].AttributeName"
+            " Table.LocalSecondaryIndexes?[].KeySchema[].KeyType"
         ),
         "ListTables": "TableNames",
         "Query": "Items",

@@ -143,7 +143,8 @@ def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Prob
 
 
 def _index_problems(table: Table, description: Mapping[str, Any], uses: Mapping[str, str]) -> Iterator[Problem]:
-    found = {index["IndexName"]: index for index in description.get("GlobalSecondaryIndexes", [])}
+    kinds = ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")  # either lists what the key says
+    found = {index["IndexName"]: index for kind in kinds for index in description.get(kind) or ()}
     for name, use in uses.items():
         index = table.index(name)
         expected = _expected(index.partition, index.sort)

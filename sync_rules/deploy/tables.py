@@ -36,8 +36,9 @@ def table_parameters(table: Table, *, stream: bool) -> dict[str, Any]:
         "KeySchema": _schema((table.partition,), table.key[1:]),
         "BillingMode": "PAY_PER_REQUEST",
     }
-    if table.indexes:
-        parameters["GlobalSecondaryIndexes"] = [_index(index) for index in table.indexes]
+    for kind, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
+        if found := [_index(index) for index in table.indexes if index.local is local]:
+            parameters[kind] = found
     if stream:
         parameters["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": IMAGES}
     return parameters

@@ -36,6 +36,8 @@ BLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
 RESOURCES_MAX: Final = 500  # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 PARAMETERS_MAX: Final = 200
 NEAR: Final = 0.8  # of a limit
+GLOBAL: Final = "GlobalSecondaryIndexes"
+LOCAL: Final = "LocalSecondaryIndexes"
 RESERVED: Final = ("AWS_", "LAMBDA_", "_")  # beginnings of names that Lambda reserves
 
 
@@ -124,6 +126,11 @@ def index_warnings(old: str, new: str, template: Path) -> Iterator[str]:
     except UserError:
         return  # the broken block is written anew
     for name in before.keys() & after.keys():
+        if _indexes(before[name], LOCAL) != _indexes(after[name], LOCAL):
+            yield (
+                f"{template}: the local indexes of {name} have changed, and for that CloudFormation makes a new, empty"
+                " table: keep them as they are, or make the new one global"
+            )
         was, now = _indexes(before[name]), _indexes(after[name])
         gone, come = sorted(was.keys() - now.keys()), sorted(now.keys() - was.keys())
         changed = sorted(index for index in was.keys() & now.keys() if was[index] != now[index])
@@ -144,8 +151,8 @@ def index_warnings(old: str, new: str, template: Path) -> Iterator[str]:
             )
 
 
-def _indexes(resource: Mapping[str, Any]) -> dict[str, Any]:
-    return {at(index, "IndexName"): index for index in at(resource, "Properties", "GlobalSecondaryIndexes") or ()}
+def _indexes(resource: Mapping[str, Any], kind: str = GLOBAL) -> dict[str, Any]:
+    return {at(index, "IndexName"): index for index in at(resource, "Properties", kind) or ()}
 
 
 def place_warnings(rules_file: Path, template: Path) -> Iterator[str]:

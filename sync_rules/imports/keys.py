@@ -104,13 +104,13 @@ def projection(node: Node, text: Text = plain_text) -> Literal["all", "keys"] | 
     return None
 
 
-def indexes(node: Node, types: Mapping[str, KeyType], text: Text = plain_text) -> list[Index]:
-    """The global secondary indexes of a list of them."""
+def indexes(node: Node, types: Mapping[str, KeyType], text: Text = plain_text, *, local: bool = False) -> list[Index]:
+    """The secondary indexes of a list of global ones, or of local ones."""
     found = []
     for one in node.list("a list of indexes"):
         name = text(one.require_map()["IndexName"])
         partition, sort = schema(one["KeySchema"], types, text)
-        found.append(Index(name, partition, sort, projection(one["Projection"], text)))
+        found.append(Index(name, partition, sort, projection(one["Projection"], text), local))
     return found
 
 
@@ -127,17 +127,8 @@ def fill(table: FoundTable, node: Node, text: Text = plain_text) -> None:
     types = definitions(node["AttributeDefinitions"], text)
     table.key = table_key(node["KeySchema"], schema(node["KeySchema"], types, text))
     table.indexes += indexes(node["GlobalSecondaryIndexes"], types, text)
-    local = len(list(node["LocalSecondaryIndexes"].list()))
-    if local:
-        table.checks.append(local_indexes(local))
+    table.indexes += indexes(node["LocalSecondaryIndexes"], types, text, local=True)
     table.stream = stream(node["StreamSpecification"])
-
-
-def local_indexes(number: int) -> str:
-    """The remark on local secondary indexes, which rules do not use."""
-    return (
-        f"{number} local secondary {'index is' if number == 1 else 'indexes are'} left out: rules list by global ones"
-    )
 
 
 def as_key(attributes: Mapping[str, str]) -> tuple[KeyAttribute, ...]:

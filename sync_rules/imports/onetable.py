@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sync_rules.imports.document import Node, quoted
 from sync_rules.imports.found import Found, FoundEntity, FoundTable
-from sync_rules.imports.keys import attribute_name, local_indexes
+from sync_rules.imports.keys import attribute_name
 from sync_rules.imports.naming import TableName, made_elsewhere
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
@@ -39,16 +39,11 @@ def read(root: Node) -> Found:
     name = root["table"].value if isinstance(root["table"].value, str) and root["table"].value else ""
     given = TableName(name) if name else made_elsewhere("onetable", "a schema does not say its table's name")
     table = FoundTable(name or "onetable", given.text, schema.key(), checks=list(given.checks), at=root["table"].place)
-    local = 0
     for index, node in root["indexes"].items():
         if index == "primary":
             continue
-        if node.require_map("an index")["type"].value == "local" or not node["hash"]:
-            local += 1
-            continue
-        table.indexes.append(schema.index(index, node))
-    if local:
-        table.checks.append(local_indexes(local))
+        local = node.require_map("an index")["type"].value == "local" or not node["hash"]
+        table.indexes.append(schema.local(index, node) if local else schema.index(index, node))
     found = Found(NAME, [table])
     for called, model in root["models"].items():
         if called not in INTERNAL:
@@ -75,10 +70,18 @@ class _Schema:
     def index(self, name: str, node: Node) -> Index:
         """A global secondary index."""
         partition, *sort = self._attributes(node)
+        return Index(name, (partition,), tuple(sort), self._projection(node))
+
+    def local(self, name: str, node: Node) -> Index:
+        """A local secondary index: the table's partition key, and a sort key of its own."""
+        sort = attribute_name(node["sort"])
+        return Index(name, self.key()[:1], (KeyAttribute(sort, self._type(sort)),), self._projection(node), local=True)
+
+    def _projection(self, node: Node) -> Any:
         shown = node["project"].value
         if isinstance(shown, list):
-            return Index(name, (partition,), tuple(sort), tuple(attribute_name(one) for one in node["project"].list()))
-        return Index(name, (partition,), tuple(sort), PROJECTIONS.get(str(shown)))  # type: ignore[arg-type]
+            return tuple(attribute_name(one) for one in node["project"].list())
+        return PROJECTIONS.get(str(shown))
 
     def _attributes(self, node: Node) -> tuple[KeyAttribute, ...]:
         names = [attribute_name(node["hash"]), *([attribute_name(node["sort"])] if node["sort"] else [])]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sync_rules.imports.document import Node
 from sync_rules.imports.found import Found, FoundTable, Stream
-from sync_rules.imports.keys import attribute_name, definitions, local_indexes, schema, sized, table_key
+from sync_rules.imports.keys import attribute_name, definitions, schema, sized, table_key
 from sync_rules.imports.naming import TableName, made_elsewhere, variable_text, with_variables
 from sync_rules.imports.workbench import unseen
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
@@ -105,9 +105,10 @@ def _table(called: str, node: Node, root: Node) -> FoundTable:
     for one in _blocks(node["global_secondary_index"]).list():
         partition, sort = _key(one.require_map("an index"), types)
         table.indexes.append(Index(one["name"].text("the index's name"), partition, sort, _projection(one)))
-    local = len(list(_blocks(node["local_secondary_index"]).list()))
-    if local:
-        table.checks.append(local_indexes(local))
+    for one in _blocks(node["local_secondary_index"]).list():
+        _, sort = _key(one.require_map("an index"), types)
+        index = one["name"].text("the index's name")
+        table.indexes.append(Index(index, table.key[:1], sort, _projection(one), local=True))
     return table
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sync_rules.imports.document import Node, quoted
 from sync_rules.imports.found import Found, FoundEntity, FoundTable
-from sync_rules.imports.keys import attribute_name, key_type, local_indexes, sized, table_key
+from sync_rules.imports.keys import attribute_name, key_type, sized, table_key
 from sync_rules.imports.names import says_nothing
 from sync_rules.imports.naming import TableName, made_elsewhere
 from sync_rules.imports.workbench import unseen
@@ -75,16 +75,14 @@ def _table(node: Node) -> FoundTable:
     key = table_key(node, sized(node, _keys(node["partitionKey"]), _keys(node["sortKey"])))
     called = named.value if named else "toolbox"
     table = FoundTable(str(called), name.text, key, checks=list(name.checks), at=named.place)
-    local = 0
     for index, one in node["indexes"].items("a map of indexes"):
-        if one.require_map("an index")["type"].value == "local":
-            local += 1
-            continue
+        local = one.require_map("an index")["type"].value == "local"
         partition = (*_keys(one["partitionKey"]), *_keys(one["partitionKeys"]))
         sort = (*_keys(one["sortKey"]), *_keys(one["sortKeys"]))
-        table.indexes.append(Index(index, *sized(one, partition, sort)))
-    if local:
-        table.checks.append(local_indexes(local))
+        if local:
+            table.indexes.append(Index(index, table.key[:1], sort, local=True))
+        else:
+            table.indexes.append(Index(index, *sized(one, partition, sort)))
     return table
 
 

@@ -125,7 +125,7 @@ def _table(table: SettledTable) -> dict[str, Part]:
 
 
 def _index(index: Index) -> str:
-    if len(index.partition) == 1 and len(index.sort) <= 1 and index.projection in (None, "all"):
+    if len(index.partition) == 1 and len(index.sort) <= 1 and index.projection in (None, "all") and not index.local:
         return _types(index.attributes)
     parts = [f"partition: {_types(index.partition)}"]
     if index.sort:
@@ -134,6 +134,8 @@ def _index(index: Index) -> str:
         parts.append(f"projection: [{', '.join(scalar(name) for name in index.projection)}]")
     elif index.projection is not None:
         parts.append(f"projection: {index.projection}")
+    if index.local:
+        parts.append("local: true")
     return "{" + ", ".join(parts) + "}"
 
 

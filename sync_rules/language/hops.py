@@ -67,6 +67,12 @@ def _entities(
         path = compiler.path(given, "link", entity=True)
         if path is None:
             return None
+        if len(path) == 1:
+            message = f"{given!r} is one name, and a text is a path through entities"
+            compiler.add(
+                "SR218", "link", message, f"link: {{{', '.join(f'{field}: {given}' for field in one.identity)}}}"
+            )
+            return None
         named: dict[str, Names] = {name: {} for name in path}
         if len(named) < len(path):
             compiler.add("SR218", "link", f"{given!r} names an entity twice")

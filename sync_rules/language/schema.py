@@ -37,7 +37,7 @@ Projection = Annotated[
 
 
 class IndexForm(Model):
-    """A global secondary index in full."""
+    """A secondary index in full."""
 
     partition: IndexKey = Field(description="The partition key: one to four attributes with their types.")
     sort: Annotated[dict[AttributeName, KeyType], Field(max_length=KEY_ATTRIBUTES_MAX)] = Field(
@@ -45,6 +45,11 @@ class IndexForm(Model):
     )
     projection: Projection | None = Field(
         default=None, description="What the index shows: all, keys, or the names of the attributes beside the keys."
+    )
+    local: bool = Field(
+        default=False,
+        description="A local secondary index: the table's own partition key, and another sort key. DynamoDB makes it "
+        "with the table and never later.",
     )
 
 

@@ -85,15 +85,17 @@ class KeyAttribute:
 
 @dataclass(frozen=True)
 class Index:
-    """A global secondary index; up to four attributes in its partition key and four in its sort key.
+    """A secondary index; up to four attributes in its partition key and four in its sort key.
 
-    `projection` is "all", "keys", or the names of the attributes projected beside the keys; None: unknown.
+    `projection` is "all", "keys", or the names of the attributes projected beside the keys; None: unknown. `local`: it
+    is one of the table's own partitions, and has one sort key.
     """
 
     name: str
     partition: tuple[KeyAttribute, ...]
     sort: tuple[KeyAttribute, ...] = ()
     projection: Literal["all", "keys"] | tuple[str, ...] | None = None
+    local: bool = False
 
     @property
     def attributes(self) -> tuple[KeyAttribute, ...]:

@@ -5,10 +5,25 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.preflight import survey
 from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
+from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from tests.support.builders import index, library, shop, table
+from sync_rules.pipeline.requests import List
+from tests.support.builders import index, library, s, shop, table
 from tests.support.engines import unique_prefix
+
+LISTED_LOCALLY = """
+tables:
+  orders: {name: PREFIXorders, key: {tenant: S, order: S}}
+  lines:
+    name: PREFIXlines
+    key: {tenant: S, line: S}
+    indexes: {by_order: {partition: {tenant: S}, sort: {order: S}, local: true}}
+entities: {order: {table: orders}, line: {table: lines}}
+rules: {names: {copy: order.name, into: line.order_name, via: by_order}}
+"""
 
 
 def test_table_parameters_of_a_single_table():
@@ -56,3 +71,19 @@ def test_create_tables_makes_them_active(engine):
         assert client.describe_table(TableName=made.physical_name)["Table"]["TableStatus"] == "ACTIVE"
     with pytest.raises(StoreError, match=r"ResourceInUseException: CreateTable of .*authors"):
         create_tables(client, rules)
+
+
+def test_create_tables_makes_local_indexes_that_rules_list_by(engine):
+    """A local index is made with its table; preflight finds it; its rows lead to the items, as of any index."""
+    client, prefix = aws.dynamodb(engine), unique_prefix()
+    rules = parse_rules(LISTED_LOCALLY.replace("PREFIX", prefix))
+    create_tables(client, rules)
+    assert survey(client, rules).problems == ()
+    store = DynamoStore(client, rules.tables)
+    for number in "21":
+        item = {"tenant": s("t"), "line": s(number), "order": s("o")}
+        client.put_item(TableName=f"{prefix}lines", Item=item)
+    (rule,) = rules.rules.values()
+    order = rules.tables["orders"].key_of({"tenant": s("t"), "order": s("o")})
+    page = store.list(List("lines", rule.find.index, rule.conditions(order), 10, None))
+    assert sorted(item["line"]["S"] for item in page.items) == ["1", "2"]

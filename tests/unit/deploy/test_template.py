@@ -334,9 +334,14 @@ INDEXED = "shop: {{key: {{PK: S, SK: S}}, indexes: {{{}}}}}"
         ("by_a: {a: S}", "by_a: {a: S}, by_b: {b: S}", []),
         ("by_a: {a: S}, by_b: {b: S}", "by_a: {a: S}", ["ShopTable is left without index by_b"]),
         ("by_a: {a: S}", "by_a: {c: S}", ["index by_a of ShopTable has changed"]),
+        (
+            "by_a: {a: S}",
+            "by_a: {a: S}, mine: {partition: {PK: S}, sort: {a: S}, local: true}",
+            ["makes a new, empty table"],
+        ),
         ("by_a: {a: S}", "by_b: {b: S}", ["left without index by_a", r"2 indexes more or less \(by_a, by_b\)"]),
     ],
-    ids=["same", "one-more", "gone", "changed", "two-at-once"],
+    ids=["same", "one-more", "gone", "changed", "local", "two-at-once"],
 )
 def test_template_warns_of_what_becomes_of_indexes(before, after, told, tmp_path):
     """An index that the rules no longer have is deleted by the next deployment, and two are more than one makes."""

@@ -97,7 +97,8 @@ def test_template_functions_become_variables():
         "unnamed": "unnamed",
     }
     assert 'name: "${STAGE:-dev}-shop"' in found.text
-    assert [index.name for index in rules.tables["shop"].indexes] == ["GSI1", "by_created"]
+    assert [index.name for index in rules.tables["shop"].indexes] == ["GSI1", "by_created", "local"]
+    assert [index.local for index in rules.tables["shop"].indexes] == [False, False, True]
     assert rules.tables["audit"].partition.type == "B"
 
 

@@ -127,7 +127,7 @@ def test_hops_follow_the_source_and_every_item_between(scene):
         ("copy: region.name, into: order.x, link: order.customer", "SR218", "link: order.customer.region"),
         ("copy: region.name, into: order.x, link: order.customr.region", "SR102", "customer"),
         ("copy: region.name, into: order.x, link: order.customer.order.region", "SR218", "twice"),
-        ("copy: region.name, into: order.x, link: order", "SR218", "link: order.region"),
+        ("copy: region.name, into: order.x, link: buyer", "SR218", "link: {region_id: buyer}"),
         ("copy: region.name, into: order.x, link: {customer: {}, region: region_id}", "SR218", "'region' has one name"),
         ("copy: region.name, into: order.x, link: order.customer.region, through: {regon_id: y}", "SR202", "regon_id"),
         ("copy: region.name, into: order.x, link: order.customer.region, through: {region_id: a.b}", "SR218", "inside a map"),
