@@ -256,7 +256,8 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     paths: Desired = {}
     reason, repairable, tried = "", True, False
     lost = lost_source(rule, target, sources) is not None
-    if lost and rule.orphans(target.image):
+    amiss = lost and isinstance(desired, Mapping) and bool(differences(target.image, desired))
+    if lost and rule.orphans(target.image) and not amiss:
         drift, repairable = Drift.ORPHAN, False
     elif isinstance(desired, Blocked):
         drift, reason, repairable = Drift.STUCK, desired.reason, False

@@ -14,7 +14,7 @@ from sync_rules.audit.compare import Comparison, Drift, ToCompare, compare
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.values import Item, Path, get, same
+from sync_rules.model.values import Item, Path, get, same, show_path
 from sync_rules.pipeline.requests import Work
 from sync_rules.pipeline.sources import Target
 from sync_rules.pipeline.tasks import tasks_of
@@ -151,6 +151,8 @@ def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
             state, paths, reason = _state(rule, comparison)
             if state == "right" and all(get(item, path) is None for path in rule.copies):
                 state = "nothing"
+            if state in ("right", "kept"):
+                reason = _by_default(rule, item)
             found.append(Standing(rule, paths or rule.copies, rule.source_keys(item), state, reason))
     for part in parts_on(key, item, entity, rules):
         comparison = yield from compare(ToCompare(parts={part: True}))
@@ -158,6 +160,12 @@ def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
         sources = () if part.source is None else (part.source,)
         found.append(Standing(part.rule, part.rule.copies, sources, state, reason, part.rule.label(part)))
     return found
+
+
+def _by_default(rule: Rule, item: Item) -> str:
+    """The copies that have the value of `default`, in words; "" for none."""
+    found = rule.defaulted(item)
+    return "by default" + ("" if found == rule.copies else f": {', '.join(map(show_path, found))}") if found else ""
 
 
 def parts_on(key: ItemKey, item: Item, entity: Entity | None, rules: Rules) -> list[Part]:

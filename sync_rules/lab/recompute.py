@@ -295,17 +295,18 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
         item, entity = ending.store.item(key), ending.rules.entity_of(key)
         assert item is not None, "the key of an item in the store"
         for rule in ending.rules.into_target(entity) if entity is not None else ():
-            if _leaves(ending.store, rule, item):
-                history.paths.setdefault(key, set()).update(rule.copies)
+            history.paths.setdefault(key, set()).update(_left(ending.store, rule, item))
     return history
 
 
-def _leaves(store: MemoryStore, rule: TargetRule, item: Item) -> bool:
-    """Tell whether a rule leaves a target as it is."""
+def _left(store: MemoryStore, rule: TargetRule, item: Item) -> Iterable[Path]:
+    """The copies on a target that a rule leaves as they are."""
     if not isinstance(rule, LinkedRule):
-        return False
+        return ()
     desired = rule.desired([store.item(key) for key in rule.source_keys(item)], item)
-    return desired is None or isinstance(desired, Blocked)
+    if desired is None or isinstance(desired, Blocked):
+        return rule.copies
+    return (copy for copy in rule.copies if copy not in desired)
 
 
 def _recomputed(ending: Ending, history: _History) -> MemoryStore:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from sync_rules.language import lint
+from sync_rules.language import defaults, lint
 from sync_rules.language.compiler import Known, RuleCompiler
 from sync_rules.language.kinds.options import Model
 from sync_rules.language.kinds.registry import kind_of_form
@@ -125,15 +125,21 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
 
 
 def _compile_rules(known: Known, entries: Mapping[str, str | Model]) -> dict[str, tuple[Rule, ...]]:
-    """The rules of each entry. Those that look at one item alone come first: others may rely on what they write."""
+    """The rules of each entry. Those that give an attribute to every item come first: others may rely on it."""
     compiled: dict[str, tuple[Rule, ...]] = {}
-    for alone in (True, False):
-        for name, entry in entries.items():
-            if alone is (not isinstance(entry, str) and kind_of_form(entry).alone):
-                compiled[name] = _compile_rule(known, name, entry)
-                for rule in compiled[name]:
-                    known.written.setdefault(rule.target.name, set()).update(rule.always_writes)
+    for name, entry in sorted(entries.items(), key=lambda one: _turn(one[1])):
+        compiled[name] = _compile_rule(known, name, entry)
+        for rule in compiled[name]:
+            known.written.setdefault(rule.target.name, set()).update(rule.always_writes)
     return compiled
+
+
+def _turn(entry: str | Model) -> int:
+    """The turn of a rule: first those that look at one item alone, then those with defaults, then all others."""
+    if isinstance(entry, str):
+        return 2
+    kind = kind_of_form(entry)
+    return 0 if kind.alone else 1 if kind.gives and defaults.said(entry) else 2
 
 
 def _compile_rule(known: Known, name: str, entry: str | Model) -> tuple[Rule, ...]:

@@ -201,6 +201,10 @@ class Rule(ABC):
         """The copies on this target that the rule wrote, and not the application."""
         return self.copies
 
+    def defaulted(self, item: Item) -> tuple[Path, ...]:  # noqa: ARG002
+        """The copies on this target whose value is the rule's default."""
+        return ()
+
     def nodes(self) -> tuple[Node, ...]:
         """Each attribute that the rule writes, with what decides it."""
         return ()

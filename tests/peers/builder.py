@@ -75,11 +75,11 @@ class Builder:
             name += "-2"
         self.rules[name] = rule
 
-    def copy(self, into: Target, copied: Target, link: Mapping[str, str], *, on_delete: str) -> None:
+    def copy(self, into: Target, copied: Target, link: Mapping[str, str], **options: Any) -> None:
         """A copy over one hop."""
         (table, path), (source, attribute) = into, copied
         words = {"copy": show_path((source, *attribute)), "into": show_path((table, *path))}
-        self.rule(into, {**words, "link": dict(link), "on_delete": on_delete})
+        self.rule(into, {**words, "link": dict(link), **options})
 
     def lists_by(self, table: str, attribute: str, kind: str) -> None:
         """Have items of a table listed by an attribute, if its key does not already."""

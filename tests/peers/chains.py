@@ -18,13 +18,13 @@ from tests.peers.builder import Builder, Target, UnsupportedError, path_of
 Hop = Mapping[str, Any]
 
 
-def copy(builder: Builder, into: Target, path: Sequence[Hop], attribute: Path) -> None:
-    """A copy along a path. Raises UnsupportedError, before any rule is made of it."""
+def copy(builder: Builder, into: Target, path: Sequence[Hop], attribute: Path, **default: Any) -> None:
+    """A copy along a path, perhaps with a value for what is missing at its end. Raises UnsupportedError, before any rule is made of it."""
     table = into[0]
     for hop in path:
         _check(builder, table, hop)
         table = hop["to"]
-    _follow(builder, into, path, attribute)
+    _follow(builder, into, path, attribute, **default)
 
 
 def cascade(builder: Builder, table: str, by: str, to: str) -> None:
@@ -46,12 +46,12 @@ def _check(builder: Builder, table: str, hop: Hop) -> None:
         raise UnsupportedError("copy through a list of references")
 
 
-def _follow(builder: Builder, into: Target, path: Sequence[Hop], attribute: Path) -> None:
+def _follow(builder: Builder, into: Target, path: Sequence[Hop], attribute: Path, **default: Any) -> None:
     hop, *rest = path
     if rest:
         attribute = _on_the_way(builder, hop["to"], rest, attribute)
     link = builder.link(into[0], path_of(hop["by"]), hop["to"])
-    builder.copy(into, (hop["to"], attribute), link, on_delete="clear")
+    builder.copy(into, (hop["to"], attribute), link, on_delete="clear", **default)
 
 
 def _on_the_way(builder: Builder, table: str, path: Sequence[Hop], attribute: Path) -> Path:

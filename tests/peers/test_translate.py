@@ -166,7 +166,6 @@ LISTS: dict[str, Any] = {"posts": ({"id": "p", "ids": ["a"]},)}
         ({"table": "users", "attr": "n", "tree": {}}, "a rule of table, attr, tree"),
         (copying("n", {"from": "notes", "on": "post"}), "copy from many items"),
         (copying("n", TO_USER | {"where": {"a": 1}}), "copy with `where` on a hop"),
-        (copying("n", TO_USER, missing="?"), "copy with a value for a missing source"),
         (copying("n", {"to": "users", "by": "ids"}), "copy through a list of references"),
         (copying("n", {"to": "seats", "by": "x"}), "a reference to seats, whose key has two attributes"),
     ],

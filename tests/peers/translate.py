@@ -37,9 +37,9 @@ def translate(scenario: Scenario) -> Translation:
 def _rule(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
     if "copy" in rule:
         copy = rule["copy"]
-        if rule.get("missing", copy.get("missing", ABSENT)) != ABSENT:
-            raise UnsupportedError("copy with a value for a missing source")
-        chains.copy(builder, into, copy["path"], path_of(copy["attr"]))
+        missing = rule.get("missing", copy.get("missing", ABSENT))
+        default = {} if missing == ABSENT else {"default": missing}
+        chains.copy(builder, into, copy["path"], path_of(copy["attr"]), **default)
     elif "agg" in rule:
         gathers.gather(builder, into, rule)
     elif "text" in rule:

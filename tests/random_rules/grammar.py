@@ -296,6 +296,11 @@ def _texty(file: File, entity: str) -> bool:
     return all(kind != "B" for _, kind in file.ids[entity])
 
 
+def _default(file: File) -> Any:
+    """A value of any type that a rules file can say."""
+    return file.one("nobody", "OPEN", 0, -1.5, True, None, ["a", 1], {"city": "rome", "no": {}})
+
+
 def copy(file: File) -> Form | str | None:
     relation = _listed(file)
     if relation is None:
@@ -317,6 +322,14 @@ def copy(file: File) -> Form | str | None:
     if file.chance(0.15):
         form["mode"] = "snapshot"
         policy = "keep"
+    elif file.chance(0.3):
+        names = [text.rpartition(".")[2] if '"' not in text else text for text in read]
+        names = names if isinstance(form["copy"], list) else [*form["copy"].values()] if len(read) > 1 else []
+        some = file.random.sample(names, file.one(1, len(names))) if names else []
+        form["default"] = {name: _default(file) for name in some} if names else _default(file)
+        if file.chance(0.3):
+            form["on_delete"] = policy
+        policy = form.get("on_delete", "keep")  # the one that is not said is left to the rule
     if policy != "keep":
         form["on_delete"] = policy
     if file.chance(0.4):
@@ -354,7 +367,29 @@ def chain(file: File) -> Form | None:
         form: Form = {"copy": f"{relation.one}.{attribute}", "into": f"{relation.many}.{name}"}
         if file.chance(0.5):
             form["on_delete"] = "clear"  # as a link over several items keeps it
+        if file.chance(0.3):
+            form["default"] = "nobody" if kind == "S" else file.one(7, 7.5)
         return _listing(file, relation, form)
+    return None
+
+
+def given(file: File) -> Form | None:
+    """A copy whose default puts every item into an index, by which other rules list."""
+    for relation in file.random.sample(file.relations, len(file.relations)):
+        others = [
+            one
+            for one in file.relations
+            if one.many == relation.many and (one.base or one.index) and one.index != relation.index
+            and not one.sparse and file.ids[one.one][-1][1] == "S"
+        ]  # fmt: skip
+        table = file.tables[file.entities[relation.many]["table"]]
+        index = table["indexes"][relation.index] if relation.index else {}
+        if not others or relation.sparse or relation.many in file.mirrors or len(index) != 1 or "partition" in index:
+            continue
+        other, name = file.one(*others), f"at{file.number()}"
+        index[name] = "S"
+        form = {"copy": f"{other.one}.{file.ids[other.one][-1][0]}", "into": f"{relation.many}.{name}"}
+        return _listing(file, other, {**form, "default": "none"})
     return None
 
 
@@ -606,7 +641,7 @@ def call(file: File) -> Form:
 
 
 KINDS: Final = (
-    *((copy,) * 5), within, chain, chain, embed, embed, collect, collect, derive, derive, path, mirror, mirror,
+    *((copy,) * 5), within, chain, chain, given, embed, embed, collect, collect, derive, derive, path, mirror, mirror,
     *((count,) * 3), ranked, ranked, archive, call,
 )  # fmt: skip
 

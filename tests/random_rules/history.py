@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from greenlet import GreenletExit, getcurrent, greenlet
@@ -710,4 +710,6 @@ def _write(write: Any) -> str:
 def _request(request: Any) -> str:
     if isinstance(request, Read):
         return f"read {', '.join(map(str, request.keys))}"
+    if isinstance(request, List):  # a set has no order of its own
+        return f"{replace(request, attributes=None)} of {sorted(request.attributes or ())}"
     return str(request)[:1200]

@@ -157,6 +157,8 @@ class Copy:
     pairs: tuple[tuple[Path, Path], ...]
     link: Link
     way: Way
+    defaults: Mapping[Path, Value]
+    policy: str
 
 
 @once
@@ -175,7 +177,33 @@ def copy_of(spec: Spec, rule: Body) -> Copy:
     link = spec.link(source, target, rule.get("link", {}))
     way = spec.way(source, target, link, rule, first=True)
     assert way is not None, "a rule without a listing is refused"
-    return Copy(source, target, tuple(pairs), link, way)
+    policy = rule.get("on_delete", "clear" if "default" in rule else "keep")
+    return Copy(source, target, tuple(pairs), link, way, _defaults(rule, into), policy)
+
+
+def _defaults(rule: Body, into: Path) -> Mapping[Path, Value]:
+    """The defaults of a copy, by their paths."""
+    if "default" not in rule:
+        return {}
+    if isinstance(rule["copy"], str):
+        return {into: as_value(rule["default"])}
+    return {into + path_of(name): as_value(value) for name, value in rule["default"].items()}
+
+
+def as_value(given: Any) -> Value:
+    """A value of a rules file as DynamoDB has it."""
+    match given:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": given}
+        case str():
+            return {"S": given}
+        case list():
+            return {"L": [as_value(one) for one in given]}
+        case Mapping():
+            return {"M": {name: as_value(one) for name, one in given.items()}}
+    return {"N": spelt(Decimal(repr(given)))}
 
 
 def copy_holds(copy: Copy, rule: Body, source: Item | None, target: Item) -> bool:
@@ -193,7 +221,7 @@ def copy_holds(copy: Copy, rule: Body, source: Item | None, target: Item) -> boo
 
 def _copy(view: View, rule: Body) -> None:
     copy = copy_of(view.spec, rule)
-    policy = rule.get("on_delete", "keep")
+    policy = copy.policy
     for place, item in view.of(copy.target):
         named = view.spec.named(copy.source, copy.link, item)
         source = None if named is None else view.items.get(named)
@@ -207,11 +235,13 @@ def _copy(view: View, rule: Body) -> None:
             if rule.get("mode") == "snapshot" and any(get(item, to) is not None for _, to in copy.pairs):
                 view.leave(rule, place, HISTORY)
             elif source is not None and copy_holds(copy, rule, source, item):
-                view.require(rule, place, item, {to: copy.source.read(source, path) for path, to in copy.pairs})
+                found = {to: copy.source.read(source, path) for path, to in copy.pairs}
+                view.require(rule, place, item, {to: v or copy.defaults.get(to) for to, v in found.items()})
             elif policy == "clear":
-                view.require(rule, place, item, {to: None for _, to in copy.pairs})
+                view.require(rule, place, item, {to: copy.defaults.get(to) for _, to in copy.pairs})
             else:
                 view.leave(rule, place, HISTORY)
+                view.require(rule, place, item, {to: v for to, v in copy.defaults.items() if get(item, to) is None})
         except RaisingError:
             view.leave(rule, place, "raises")
 

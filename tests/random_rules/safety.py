@@ -174,6 +174,13 @@ class Safety:
             if rule.get("strict"):
                 images = [self._items[named]] if named in self._items else []
             self._check_order(rule, copy, (path, to), place, (old, new))
+            if same(value, copy.defaults.get(to)):
+                lacked = any(copy.source.read(image, path) is None for image in self._past.get(named or place, ()))
+                if copy.policy != "clear" and get(old, to) is not None and not lacked:
+                    raise UnsafeError(
+                        f"rule {rule['name']} writes its default over {to} of {place}, which is to be kept"
+                    )
+                continue
             if not any(same(copy.source.read(image, path), value) for image in images):
                 raise UnsafeError(f"rule {rule['name']} writes {to} of {place} = {value}, which {named} never had")
 

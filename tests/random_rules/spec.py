@@ -254,6 +254,9 @@ class Spec:
             if rule["kind"] == "derive":  # at least those that are made of the key alone
                 name, _, attribute = rule["derive"].partition(".")
                 self.said[name].add(attribute)
+            if rule["kind"] == "copy" and "default" in rule and "where" not in rule and isinstance(rule["copy"], str):
+                name, *path = path_of(rule["into"])
+                self.said[name] |= set(path) if len(path) == 1 else set()
         self.at_table: dict[str, list[Entity]] = {}
         for entity in self.entities.values():
             self.at_table.setdefault(entity.table.name, []).append(entity)

@@ -10,6 +10,7 @@ from sync_rules.rules.ruleset import Rules
 from tests.simulation import (
     worlds_booked,
     worlds_collected,
+    worlds_default,
     worlds_gathered,
     worlds_mirrored,
     worlds_mixed,
@@ -51,6 +52,7 @@ CONFIGURATIONS = {
         keyed(),
         with_links(base("impossible", "on_delete: clear, strict: true", strict=True), *IMPOSSIBLE),
         replace(base("unordered", "on_delete: clear"), in_order=False),
+        *worlds_default.WORLDS,
         *worlds_own.WORLDS,
         *worlds_gathered.WORLDS,
         *worlds_mixed.WORLDS,

@@ -6,8 +6,8 @@ core cannot excuse itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sync_rules.model.values import AttributeValue, Item, Path
@@ -54,6 +54,7 @@ class Fact:
     """One rule as an observer states it. `link` gives the place of an item's source, None when it names none;
     `attached_by` are the attributes whose change puts a target into another place of the listing; `where_by` those of
     a target that `where` reads; `view` is what a rule sees of a source: its attributes and what its key says.
+    `defaults` are, by copy, what stands where there is nothing to copy.
     """
 
     rule: str
@@ -67,6 +68,7 @@ class Fact:
     attached_by: tuple[str, ...] = ()
     where_by: tuple[str, ...] = ()
     view: Callable[[Item], Item] = lambda item: item
+    defaults: Mapping[Path, AttributeValue] = field(default_factory=dict)
     applies: Callable[[Place], bool] = lambda _place: True
 
     def speaks_of(self, target: Item) -> bool:

@@ -14,6 +14,7 @@ from tests.simulation import (
     mutants_backfill,
     mutants_booked,
     mutants_chunks,
+    mutants_default,
     mutants_errands,
     mutants_gathered,
     mutants_own,
@@ -32,12 +33,14 @@ DELETE = among("O1", "delete", "delete-index", "two-delete")
 WRITES = among("O1", "writes-link", "writes-link-strict", "writes-where", "writes-where-strict")
 TRANSACTIONS = among("O1", "strict", "strict-index", "own-strict", "delete")
 
-# Where a mutant of no particular kind of rule is tried: among copies, which are quick to play.
+# Where a mutant of no particular kind of rule is tried: among plain copies, which are quick to play.
 COPIES = tuple(
     (oracle.name, name)
     for oracle in ORACLES.values()
     for name in oracle.configurations
-    if not oracle.errands and not CONFIGURATIONS[name].truths
+    if not oracle.errands
+    and not CONFIGURATIONS[name].truths
+    and not any(fact.defaults for fact in CONFIGURATIONS[name].facts)
 )
 
 LAWS: Mapping[str, Mutation] = {
@@ -104,6 +107,8 @@ LAWS: Mapping[str, Mutation] = {
     "full item blocks its shard": Mutation(wrapping(reconcile, "_apply", results(mutants_writes.rejected_is_failed))),
     "full item dropped": Mutation(mutants_writes.full_item_dropped),
     "no park retry": Mutation(mutants_writes.no_park_retry),
+    # what stands where there is nothing to copy
+    **mutants_default.MUTANTS,
     # what is made of the item itself, or of many
     **mutants_own.MUTANTS,
     **mutants_gathered.MUTANTS,

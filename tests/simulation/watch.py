@@ -121,15 +121,24 @@ class Watch:
     ) -> None:
         (path, to), (was, is_now) = pair, values
         source = fact.link(new)
+        by_default = is_now is not None and is_now == fact.defaults.get(to)
         if fact.snapshot and was is not None:
             raise DivergenceError(f"{place}: a snapshot was overwritten")
         if source is None:
-            if is_now is not None:
+            if is_now is not None and not by_default:
                 raise DivergenceError(f"{place}: a value was written although it points to nothing")
+            if by_default and was is not None and fact.on_delete != "clear":
+                raise DivergenceError(f"{place}: a default replaced {was}, which was to be kept")
             return
         ever = [_seen(fact, item, path) for _, item in self.past.get(source, [(0, None)])]
-        if is_now not in ever and not (is_now is None and fact.where is not None):
+        if is_now not in ever and not by_default and not (is_now is None and fact.where is not None):
             raise DivergenceError(f"{place}: {is_now} was never a value of {source}, to which it points")
+        if by_default and was is not None and fact.on_delete != "clear":
+            lacking = [
+                item for _, item in self.past.get(source, ()) if item is not None and _seen(fact, item, path) is None
+            ]
+            if not lacking:
+                raise DivergenceError(f"{place}: a default replaced {was}, which was to be kept")
         if fact.strict and is_now != self.wanted(fact, new)[to]:
             raise DivergenceError(f"{place}: strict, but {is_now} is not the value of {source} at this moment")
 
@@ -153,7 +162,6 @@ class Watch:
             attached = self.attached.get((place, fact.rule), 0)
             if self.removed.get(source, 0) > attached and source not in self.unheard:
                 raise DivergenceError(f"{place}: still there although its source {source} was removed")
-            return
         for to, value in self.wanted(fact, item).items():
             if get(item, to) != value:
                 raise DivergenceError(f"{place}: {'.'.join(to)} is {get(item, to)}, its source {source} says {value}")
@@ -190,8 +198,10 @@ class Watch:
         if fact.snapshot and any(get(item, to) is not None for _, to in fact.pairs):
             return {}
         if source is None or (fact.where is not None and not fact.where(source, item)):
-            return {to: None for _, to in fact.pairs} if fact.on_delete == "clear" else {}
-        return {to: _seen(fact, source, path) for path, to in fact.pairs}
+            if fact.on_delete == "clear":
+                return {to: fact.defaults.get(to) for _, to in fact.pairs}
+            return {to: value for to, value in fact.defaults.items() if get(item, to) is None}
+        return {to: _seen(fact, source, path) or fact.defaults.get(to) for path, to in fact.pairs}
 
     # ------------------------------------------------------------ cost
     def cost(self, place: Place, old: Item | None, new: Item | None) -> int:

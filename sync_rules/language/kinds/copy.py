@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag
 
-from sync_rules.language import links
+from sync_rules.language import defaults, links
 from sync_rules.language.compiler import RuleCompiler, key_types
 from sync_rules.language.hops import route
 from sync_rules.language.kinds.kind import Kind
@@ -23,7 +23,7 @@ from sync_rules.language.kinds.options import (
 )
 from sync_rules.language.problems import Location
 from sync_rules.model.entities import Entity
-from sync_rules.model.values import Path, show_path
+from sync_rules.model.values import AttributeValue, Path, show_path
 from sync_rules.model.where import Where, compile_where
 from sync_rules.rules.kinds.copy import CopyRule
 
@@ -65,6 +65,12 @@ class CopyForm(Model):
         description="When the source is deleted: keep the copy, clear it, delete the whole target, or report that "
         "there still are targets.",
     )
+    default: Any = Field(
+        default=None,
+        description="What stands where there is no value to copy: one value for one path, a map from the copy's name "
+        "to its value for several. on_delete is then clear, if it is not said.",
+        examples=["nobody", 0],
+    )
     strict: bool = Field(
         default=False,
         description="Copy in a transaction that checks the source: exact when it is written, at four times the cost.",
@@ -81,6 +87,11 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
     if mapping is None:
         return ()
     source, target, pairs = mapping
+    said = defaults.said(form)
+    if said and form.mode == "snapshot":
+        message = "a default would count as the snapshot: no source that comes later would be copied"
+        compiler.add("SR120", compiler.at_key("default"), message, "remove it, or use mode: live")
+    given = _defaults(compiler, form, target, pairs) if said else {}
     where = _where(compiler, form, source, target)
     way = route(compiler, form, source, target)
     if way is not None and form.strict and way.rules:
@@ -102,8 +113,9 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
         settle_seconds=form.settle_seconds,
         link=way.link,
         where=where,
-        on_delete=form.on_delete,
+        on_delete="clear" if said and "on_delete" not in form.model_fields_set else form.on_delete,
         strict=form.strict,
+        defaults=given,
         mapping=pairs,
         mode=form.mode,
     )
@@ -145,6 +157,17 @@ def _sources(compiler: RuleCompiler, form: CopyForm) -> list[tuple[str, Location
             return [(text, compiler.at_key("copy", text), new) for text, new in renames.items()]
 
 
+def _defaults(
+    compiler: RuleCompiler, form: CopyForm, target: Entity, pairs: tuple[tuple[Path, Path], ...]
+) -> dict[Path, AttributeValue]:
+    """The defaults, by the paths of their copies."""
+    if isinstance(form.copied, str):
+        return defaults.of_one(compiler, form.default, target, pairs[0][1])
+    into = compiler.resolve(form.into, "into")
+    outer = len(into.path) if into is not None else 0
+    return defaults.of_several(compiler, form.default, target, {copy[outer:]: copy for _, copy in pairs})
+
+
 def _where(compiler: RuleCompiler, form: CopyForm, source: Entity, target: Entity) -> Where | None:
     if form.where is None:
         return None
@@ -161,6 +184,7 @@ KIND = Kind(
     _compile,
     sentence="copy ENTITY.ATTRIBUTE into ENTITY.ATTRIBUTE",
     example="copy user.name into order.user_name",
+    gives=True,
     several=True,
     missing={"into": "say where the copy goes: into: order.user_name"},
 )

@@ -25,6 +25,7 @@ class Kind:
     sentence: str = ""  # the short form, such as "count ENTITY into ENTITY.ATTRIBUTE"; empty: there is none
     example: str = ""  # a sentence for the JSON Schema
     alone: bool = False  # its rules read nothing but the item that they write
+    gives: bool = False  # a rule with a default gives an attribute to every target
     several: bool = False  # whether a sentence may name several sources, separated by commas
     missing: Mapping[str, str] = field(default_factory=dict)  # by option: the cure when it is missing
     meant: Mapping[str, str] = field(

@@ -1,7 +1,7 @@
 """copy: attributes of a source, kept equal on every target that points to it.
 
 Invariant: a copy is a function of the two items as they are now, never of their history. `mode: snapshot` adds a guard:
-it only ever fills what is empty.
+it only ever fills what is empty. A default is a value like any other: what stands where there is none to copy.
 """
 
 from __future__ import annotations
@@ -45,7 +45,17 @@ class CopyRule(LinkedRule):
         )
 
     def type_of(self, path: Path, known: TypeOf) -> str | None:
-        return next((known(self.source, read) for read, written in self.mapping if written == path), None)
+        copied = next((known(self.source, read) for read, written in self.mapping if written == path), None)
+        default = self.defaults.get(path)
+        return copied if default is None or copied in default else None
+
+    @property
+    def always_writes(self) -> tuple[str, ...]:
+        """The copies that have a default, where no condition could fail."""
+        return tuple(path[0] for path in self.defaults if len(path) == 1 and self.where is None)
+
+    def fills(self, path: Path, item: Item) -> bool | None:  # noqa: ARG002
+        return True if path in self.defaults and self.where is None else None
 
     def body(self) -> Mapping[str, object]:
         return {
@@ -73,7 +83,8 @@ class CopyRule(LinkedRule):
         note: str = "" if self.mode == "live" else self.mode
         if not self.mapping:
             note = f"on_delete: {self.on_delete}"
-        return Drawing(self.target, self._read, self.copies, (note,) if note else ())
+        notes = (note, "default" if self.defaults else "")
+        return Drawing(self.target, self._read, self.copies, tuple(filter(None, notes)))
 
     # ---------------------------------------------------------------- what matters
     def pushes(self, change: Change) -> bool:
@@ -93,21 +104,24 @@ class CopyRule(LinkedRule):
 
     # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
-        """The copies as the source has them. Without a source (or where `where` says no) the delete policy decides."""
+        """The copies as the source has them, with defaults for what it lacks. Without a source, or where `where` says
+        no, the delete policy decides.
+        """
         if self.snapshot and any(get(target, copy) is not None for copy in self.copies):
             return None
         source = sources[0] if sources else None
         if source is None and (not sources or self.on_delete in ("keep", "clear")):
-            return self.without_source()
+            return self.without_source(target)
         speaks = self.where_holds(source or {}, target)
         if isinstance(speaks, Blocked):
             return speaks
-        return self.values(source) if source is not None and speaks else self.without_source()
+        return self.values(source) if source is not None and speaks else self.without_source(target)
 
     def values(self, source: Item) -> dict[Path, AttributeValue | None]:
         """The value of each copy, given a source."""
         view = self.source.view(source, self._read) if self._binds else source
-        return {to: get(view, path) for path, to in self.mapping}
+        found = {to: get(view, path) for path, to in self.mapping}
+        return found if not self.defaults else {to: value or self.defaults.get(to) for to, value in found.items()}
 
     def outlives(self, image: Item) -> bool:
         return not self.snapshot and super().outlives(image)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final, Literal
@@ -17,7 +17,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.errors import ConditionError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
-from sync_rules.model.values import Item, Path, get
+from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, unchanged
 from sync_rules.rules.families import TargetRule
@@ -39,13 +39,15 @@ CLEARS: Final[Mapping[OnDelete, bool]] = MappingProxyType(
 @dataclass(frozen=True, eq=False)
 class LinkedRule(TargetRule):
     """`link` pairs each identity field of the source with the place on the target where it is read. `settle_seconds` is
-    how long an index may lag before the second look at its targets.
+    how long an index may lag before the second look at its targets. `defaults` are, by copy, what stands where the
+    source gives no value.
     """
 
     link: Link
     where: Where | None = None
     on_delete: OnDelete = "keep"
     strict: bool = False
+    defaults: Mapping[Path, AttributeValue] = field(default_factory=dict)
 
     def body(self) -> Mapping[str, object]:
         return {
@@ -54,6 +56,7 @@ class LinkedRule(TargetRule):
             "on_delete": self.on_delete,
             "settle_seconds": self.settle_seconds,
             **SPARSE[self.sparse],
+            **({"default": sorted(self.defaults.items())} if self.defaults else {}),
         }
 
     # ---------------------------------------------------------------- finding
@@ -130,9 +133,16 @@ class LinkedRule(TargetRule):
         except ConditionError as error:
             return Blocked(error.reason)
 
-    def without_source(self) -> Mapping[Path, None] | None:
-        """The values that the delete policy wants on a target whose source does not exist; None: it says nothing."""
-        return dict.fromkeys(self.copies) if CLEARS[self.on_delete] else None
+    def without_source(self, target: Item) -> Mapping[Path, AttributeValue | None] | None:
+        """The values for a target whose source does not exist, or does not count; None: the rule says nothing.
+
+        Only `clear` brings a default back. Another policy leaves what stands, whatever it was: then a default is for
+        what is missing, so that nobody has to know which source there was before.
+        """
+        if CLEARS[self.on_delete]:
+            return {copy: self.defaults.get(copy) for copy in self.copies}
+        missing = {copy: value for copy, value in self.defaults.items() if get(target, copy) is None}
+        return missing or None
 
     def deletes(self, target: Item) -> bool:
         """True if a target goes with its source. Where `where` does not hold, the rule says nothing of it; `check` sees
@@ -144,7 +154,11 @@ class LinkedRule(TargetRule):
         return self.on_delete == "restrict" and self.where_holds({}, target) is True
 
     def outlives(self, image: Item) -> bool:
-        return bool(self.where_holds({}, image)) and any(get(image, copy) is not None for copy in self.copies)
+        kept = (copy for copy in self.copies if get(image, copy) is not None and copy not in self.defaulted(image))
+        return bool(self.where_holds({}, image)) and any(kept)
+
+    def defaulted(self, item: Item) -> tuple[Path, ...]:
+        return tuple(copy for copy, value in self.defaults.items() if same(get(item, copy), value))
 
     def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:  # noqa: ARG002
         return self.source_keys(image)

@@ -129,7 +129,7 @@ class TreeRule(LinkedRule):
             return Blocked(CYCLE)
         source = sources[0] if sources else None
         if source is None:
-            return self.without_source()
+            return self.without_source(target)
         path = self._path_of(source)
         if path is None:
             # patient: a parent that was just put gets one within a moment; in a ring, or below a bad id, it never does

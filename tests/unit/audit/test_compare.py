@@ -27,6 +27,7 @@ from tests.support.worlds import Scene
 RULE = "author-on-books"
 RIGHT = book_item("b1", "a1", author_name=s("Ada"), author_bio=s("..."))
 BARE = book_item("b1", "a1")
+BY_DEFAULT = {("author_name",): s("nobody")}
 
 
 def sweep(scene: Scene, only: frozenset[str] = frozenset({RULE})):
@@ -49,6 +50,20 @@ def with_author(**options) -> Scene:
         ({"on_delete": "clear"}, {**RIGHT, "author_id": s("mute")}, Drift.EXTRA, ["author_name", "author_bio"]),
         ({"on_delete": "clear"}, {**RIGHT, "author_id": s("gone")}, Drift.ORPHAN, ["author_name", "author_bio"]),
         ({"on_delete": "clear"}, {"book_id": s("b1"), "author_name": s("x")}, Drift.ORPHAN, ["author_name"]),
+        ({"defaults": BY_DEFAULT}, {"book_id": s("b1")}, Drift.MISSING, ["author_name"]),
+        (
+            {"defaults": BY_DEFAULT, "on_delete": "clear"},
+            {**RIGHT, "author_id": s("gone")},
+            Drift.WRONG,
+            ["author_name", "author_bio"],
+        ),
+        (
+            {"defaults": BY_DEFAULT, "on_delete": "delete"},
+            {**BARE, "author_id": s("gone")},
+            Drift.MISSING,
+            ["author_name"],
+        ),
+        ({"defaults": BY_DEFAULT, "on_delete": "restrict"}, {**RIGHT, "author_id": s("gone")}, Drift.ORPHAN, []),
         ({"on_delete": "delete"}, {**RIGHT, "author_id": s("gone")}, Drift.ORPHAN, []),
     ],
 )
@@ -368,6 +383,8 @@ def test_compare_says_which_orphans_a_repair_removes(on_delete, repairable):
         ({}, {**BARE, "author_id": s("gone")}, 0),
         ({}, {"book_id": s("b1"), "author_name": s("x")}, 0),
         ({"mode": "snapshot"}, {**RIGHT, "author_id": s("gone")}, 0),
+        ({"defaults": BY_DEFAULT}, {**BARE, "author_id": s("gone"), "author_name": s("nobody")}, 0),
+        ({"defaults": BY_DEFAULT}, {**RIGHT, "author_id": s("gone")}, 1),
         ({"where": compile_where("status == 'OPEN'", "author")}, {**RIGHT, "author_id": s("gone")}, 0),
     ],
 )

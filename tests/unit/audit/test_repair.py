@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sync_rules.audit.compare import look_again, sweep_page
+from sync_rules.audit.compare import Drift, look_again, sweep_page
 from sync_rules.audit.verifier import repair
 from sync_rules.model.items import ItemKey
 from sync_rules.model.writes import Result, Status
@@ -55,6 +55,17 @@ def test_repair_leaves_what_no_pull_can_mend():
         drifted = found(scene)
         assert bool(left(scene, drifted)) is stays
         assert ("author_name" in scene.item(drifted[0].target)) is stays
+
+
+def test_repair_gives_an_orphan_its_default_and_reports_it_still():
+    """A target without its source and without its copy gets the default; then it is an orphan that the rule leaves."""
+    lost = book_item("b1", "gone")
+    scene = scene_with(lost, on_delete="restrict", defaults={("author_name",): s("nobody")})
+    drifted = found(scene)
+    assert [one.drift for one in drifted] == [Drift.MISSING]
+    assert left(scene, drifted) == set()
+    assert scene.item(drifted[0].target) == {**lost, "author_name": s("nobody")}
+    assert [one.drift for one in found(scene)] == [Drift.ORPHAN]
 
 
 def test_repair_says_what_a_foreign_writer_keeps_wrong():

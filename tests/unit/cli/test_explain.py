@@ -23,7 +23,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import DroppingQueue, List, World, run_work
 from sync_rules.rules.ruleset import Rules
-from tests.support.builders import s
+from tests.support.builders import m, s
 from tests.support.every_kind import order, part, post, rules_of, user
 from tests.support.worlds import Parked, Tap, record_of
 
@@ -181,6 +181,20 @@ def test_where_used_of_an_item_that_is_gone_finds_what_its_key_still_names(shop)
     """After the user was deleted, the copies on its orders are still found."""
     shop.store.delete(shop.ada)
     assert ("names", shop.order) in shop.uses(shop.ada)
+
+
+def test_explain_says_which_copies_stand_by_default():
+    """A copy that has the value of `default` is right, and it is said why there is no source to it."""
+    more = "{copy: [user.name, user.email], into: order.by, default: {email: nowhere}, on_delete: %s}"
+    for policy, name, state in (("clear", None, "right"), ("keep", "Ada", "kept")):
+        rules = rules_of("names", "tags", effects=False, defaulted=more % policy)
+        store = MemoryStore(rules.tables)
+        by = m(email=s("nowhere")) if name is None else m(email=s("nowhere"), name=s(name))
+        key = store.put("shop", order("9", "1", 5, by=by))
+        world = World(store, DroppingQueue(), Parked())
+        told = [one for one in run_work(standings(key, store.item(key), rules), world) if one.rule.name == "defaulted"]
+        assert [(one.state, one.reason) for one in told] == [(state, "by default: by.email")]
+        assert "by.name, by.email" in "".join(line for _, line in item_rows(key, rules, world))
 
 
 # ---------------------------------------------------------------- the command

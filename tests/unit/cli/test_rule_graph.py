@@ -33,6 +33,13 @@ KEEPS = {
 }
 
 
+def test_rulegraph_says_that_a_copy_has_a_default():
+    """The note of an arrow says that something stands without a source, and not what."""
+    rules = rules_of(also="{copy: user.name, into: order.who, default: Grace, where: \"status == 'LIVE'\"}")
+    (arrow,) = (one for one in graph_of(rules).arrows if one.rule == "also")
+    assert arrow.keeps == "user.name → order.who (default, where status == 'LIVE')"
+
+
 def test_rulegraph_has_one_arrow_for_each_rule_of_the_file():
     """Every kind is drawn once, under its name and kind in the rules file, whatever it is compiled into."""
     arrows = graph_of(rules_of()).arrows

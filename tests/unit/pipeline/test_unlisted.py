@@ -83,6 +83,20 @@ def test_index_is_complete_by_key_template_link_and_what_a_rule_always_writes():
         assert [code for code, _ in errors_of(rules_of(copy + made))] == ["SR217"]
 
 
+def test_index_is_complete_by_a_copy_with_a_default():
+    """A copy that has a default is always there, wherever in the file its rule is; one with a condition may fail."""
+    index = BY_USER + ", by_shop: {shop_id: S}"
+    shop = "{copy: user.since, into: order.shipped_at, link: {user_id: shop_id}"
+    for given in (LISTING["copy"], LISTING["embed"]):
+        assert [code for code, _ in errors_of(rules_of(given + f"\n  at: {shop}}}", index=index))] == ["SR217"]
+        assert errors_of(rules_of(given + f"\n  at: {shop}, default: never}}", index=index)) == []
+        where = f"\n  at: {shop}, default: never, where: 'length(tags) > `1`'}}"
+        assert [code for code, _ in errors_of(rules_of(given + where, index=index))] == ["SR217"]
+    rules = parse_rules(rules_of(LISTING["copy"] + f"\n  at: {shop}, default: never}}", index=index))
+    order = {"order_id": s("a"), "user_id": s("1")}
+    assert rules.unlisted(rules.entities["order"], order, at_rest=True) == ()  # it is to come
+
+
 def test_index_named_by_via_is_refused_too_and_another_is_taken_by_itself():
     """With `via` the error is there; without, an index that lists all comes before one that may not."""
     both = BY_USER + ", all: {user_id: S}"

@@ -45,6 +45,62 @@ def test_copy_desires_what_the_source_holds_now(given, source, expected):
     assert rule(**given).desired([source], ORDER) == expected
 
 
+BARE = order_item("1", "1", status=s("OPEN"))
+NOBODY = {NAME: s("nobody")}
+
+
+@pytest.mark.parametrize(
+    ("given", "sources", "target", "expected"),
+    [
+        ({}, [USER], BARE, {NAME: s("Ada")}),
+        ({}, [user_item("1")], ORDER, NOBODY),  # the source lacks it: whatever the policy is
+        ({}, [user_item("1", name={"NULL": True})], ORDER, {NAME: {"NULL": True}}),  # which is a value
+        ({"on_delete": "clear"}, [None], ORDER, NOBODY),
+        ({"on_delete": "clear"}, [], ORDER, NOBODY),  # it names no source
+        ({"on_delete": "clear", "where": where("status == 'DONE'")}, [USER], ORDER, NOBODY),
+        *[({"on_delete": policy}, some, ORDER, SAYS_NOTHING) for policy in ("keep", "delete", "restrict") for some in ([None], [])],
+        *[({"on_delete": policy}, some, BARE, NOBODY) for policy in ("keep", "delete", "restrict") for some in ([None], [])],
+        ({"where": where("status == 'DONE'")}, [USER], ORDER, SAYS_NOTHING),
+        ({"where": where("status == 'DONE'")}, [USER], BARE, NOBODY),
+        ({"where": where("length(total) > `2`")}, [USER], BARE, Blocked("WhereFailed: length() of nothing")),
+    ],
+)  # fmt: skip
+def test_copy_of_nothing_is_the_default(given, sources, target, expected):
+    """The default stands where there is nothing to copy; what a delete policy keeps is not replaced by it."""
+    assert rule(defaults=NOBODY, **given).desired(sources, target) == expected
+
+
+def test_copy_with_a_default_of_one_attribute_clears_the_other():
+    """`clear` brings back the default of each copy that has one, and removes the others."""
+    two = mapping(name="user_name", address__city="city")
+    both = rule(mapping=two, defaults=NOBODY, on_delete="clear")
+    assert both.desired([None], ORDER) == {NAME: s("nobody"), ("city",): None}
+    assert both.desired([user_item("1", address=m(city=s("Rome")))], ORDER) == {**NOBODY, ("city",): s("Rome")}
+    assert rule(mapping=two, defaults=NOBODY).desired([None], {**BARE, "city": s("Rome")}) == NOBODY
+
+
+def test_copy_brings_its_default_back():
+    """A target that comes without a source has the default, the source's value while there is one, then the default."""
+    scene = Scene(shop(defaults=NOBODY, on_delete="clear"))
+    at = scene.put("shop", order_item("1", "1"))
+    scene.rest()
+    assert scene.item(at)["user_name"] == s("nobody")
+    user = scene.put("shop", user_item("1", name=s("Ada")))
+    scene.rest()
+    assert scene.item(at)["user_name"] == s("Ada")
+    scene.put("shop", user_item("1"))
+    scene.rest()
+    assert scene.item(at)["user_name"] == s("nobody")
+    scene.put("shop", user_item("1", name=s("Ada")))
+    scene.rest()
+    scene.memory.delete(user)
+    scene.rest()
+    assert scene.item(at)["user_name"] == s("nobody")
+    scene.put("shop", order_item("1", "1"))
+    scene.rest()
+    assert scene.item(at)["user_name"] == s("nobody")
+
+
 def test_copy_of_a_snapshot_is_filled_once():
     """A snapshot is copied onto a target that has none of its copies, and never again."""
     bare = order_item("1", "1")

@@ -1,0 +1,118 @@
+"""`default`: values that a rules file gives, as DynamoDB has them.
+
+Invariant: a default is the value that is written in the file, digit for digit; one that DynamoDB could not hold at its
+place is reported. Sets and binary values cannot be written in a rules file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from sync_rules.language.compiler import PATH_LEVELS_MAX, RuleCompiler
+from sync_rules.language.yaml_source import KeyPath, type_name
+from sync_rules.model.entities import Entity
+from sync_rules.model.errors import UserError
+from sync_rules.model.numbers import respelt
+from sync_rules.model.python_values import raw_of
+from sync_rules.model.sizes import ITEM_MAX_BYTES, index_key_limits, value_bytes
+from sync_rules.model.suggest import unknown
+from sync_rules.model.templates import possible
+from sync_rules.model.values import TYPES, AttributeValue, Path, show_path
+
+OPTION: Final = "default"
+NUMBERS: Final = "write a number of at most 38 digits, or text in quotes"
+
+
+def said(form: BaseModel) -> bool:
+    """True if a rule says `default`, which may be null."""
+    return OPTION in form.model_fields_set
+
+
+def of_one(
+    compiler: RuleCompiler, given: Any, entity: Entity, path: Path, option: KeyPath = (OPTION,)
+) -> dict[Path, AttributeValue]:
+    """A default and its path; nothing, with the problem reported, for a value that cannot stand there."""
+    value = _value(compiler, given, option, PATH_LEVELS_MAX - len(path))
+    if value is None or not _holdable(compiler, value, entity, path, option):
+        return {}
+    return {path: value}
+
+
+def of_several(
+    compiler: RuleCompiler, given: Any, entity: Entity, copies: Mapping[Path, Path]
+) -> dict[Path, AttributeValue]:
+    """Defaults by their paths. `copies` are the paths by the names by which the file gives them defaults."""
+    names = [show_path(name) for name in copies]
+    if not isinstance(given, dict) or not given:
+        found, value = ("an empty map", None) if given == {} else (type_name(given), given)
+        message = f"expected a map with a value for one copy or more, found {found}"
+        compiler.add("SR104", OPTION, message, f"default: {{{names[0]}: {json.dumps(value, ensure_ascii=False)}}}")
+        return {}
+    values: dict[Path, AttributeValue] = {}
+    for text, value in given.items():
+        location = compiler.at_key(OPTION, text)
+        name = compiler.path(text, location)
+        if name is not None and name not in copies:
+            compiler.add("SR102", location, unknown("copy", text, names, "this rule"), "give a default to a copy")
+        elif name is not None:
+            values |= of_one(compiler, value, entity, copies[name], (OPTION, text))
+    return values
+
+
+def _value(compiler: RuleCompiler, given: Any, at: KeyPath, levels: int) -> AttributeValue | None:
+    """A value of the file; None, with the problem reported, if DynamoDB has none like it. `levels` may be inside it."""
+    location = compiler.at(*at)
+    if isinstance(given, dict | list):
+        if not levels:
+            message = f"a value of more than {PATH_LEVELS_MAX} levels with its path: DynamoDB holds no more"
+            compiler.add("SR106", location, message, "use a value that is less deep")
+            return None
+        if "" in given and isinstance(given, dict):
+            compiler.add("SR106", location, "a map with an empty name: DynamoDB has none", "give the name a letter")
+            return None
+        names = given if isinstance(given, dict) else range(len(given))
+        inner = {name: _value(compiler, given[name], (*at, name), levels - 1) for name in names}
+        values = {name: value for name, value in inner.items() if value is not None}
+        if len(values) < len(inner):
+            return None
+        return {"M": values} if isinstance(given, dict) else {"L": [*values.values()]}
+    if isinstance(given, float):
+        text = compiler.known.document.fractions[("rules", compiler.name, *at)]
+        number = respelt(text)
+        if number is not None:
+            return {"N": number}
+        compiler.add("SR106", location, f"expected a number that DynamoDB can hold, found {text}", NUMBERS)
+        return None
+    try:
+        return raw_of(given)
+    except UserError:
+        compiler.add("SR106", location, f"expected a number that DynamoDB can hold, found {given}", NUMBERS)
+        return None
+
+
+def _holdable(compiler: RuleCompiler, value: AttributeValue, entity: Entity, path: Path, at: KeyPath) -> bool:
+    """True if a value can stand at a path; where an index has that path in its key, of its type and size."""
+    location = compiler.at(*at)
+    if value_bytes(value) > ITEM_MAX_BYTES:
+        compiler.add("SR106", location, "a value of more than 400 KB: no item can hold it", "use a smaller value")
+        return False
+    limit = index_key_limits(entity.table).get(path[0]) if len(path) == 1 else None
+    if limit is None:
+        return True
+    wanted, most = limit
+    what, found = f"{entity.name}.{show_path(path)}", next(iter(value))
+    if wanted not in value:
+        message = f"{what} is part of the key of an index, of type {wanted}: a {TYPES[found]} cannot stand there"
+        cure = "write it in quotes" if (wanted, found) == ("S", "N") else f"give it a default that is a {TYPES[wanted]}"
+        cure = cure if wanted != "B" else "remove it: binary values cannot be written here"
+        compiler.add("SR312", location, message, cure)
+        return False
+    if not possible(value, most):
+        message = f"{what} is part of the key of an index: expected 1 to {most:,} bytes, found {value_bytes(value):,}"
+        compiler.add("SR106", location, message, "use a text of that size")
+        return False
+    return True

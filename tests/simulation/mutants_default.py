@@ -1,0 +1,76 @@
+"""Mutants of defaults: where one stands, and where it must not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules.model.values import get
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.linked import CLEARS, LinkedRule
+from tests.simulation.breaking import Mutation, among
+
+
+def cleared_without_source() -> Any:
+    """Without a source the delete policy decides as if there were no default."""
+    return patch.object(
+        LinkedRule,
+        "without_source",
+        lambda rule, _target: dict.fromkeys(rule.copies) if CLEARS[rule.on_delete] else None,
+    )
+
+
+def lacking_is_absent() -> Any:
+    """An attribute that the source lacks is removed from its copies."""
+    original = CopyRule.values
+
+    def values(rule: CopyRule, source: Any) -> Any:
+        found = original(rule, source)
+        return {to: get(source, path) and found[to] for path, to in rule.mapping}
+
+    return patch.object(CopyRule, "values", values)
+
+
+def named_sources_only() -> Any:
+    """A target that names no source is left as it is."""
+    original = CopyRule.desired
+    return patch.object(
+        CopyRule, "desired", lambda rule, sources, target: original(rule, sources, target) if sources else None
+    )
+
+
+def over_what_is_kept() -> Any:
+    return patch.object(
+        LinkedRule, "without_source", lambda rule, _target: {copy: rule.defaults.get(copy) for copy in rule.copies}
+    )
+
+
+def only_what_is_missing() -> Any:
+    """A value of a source that is gone stays where there is a default."""
+
+    def without_source(rule: LinkedRule, target: Any) -> Any:
+        missing = {copy: value for copy, value in rule.defaults.items() if get(target, copy) is None}
+        cleared = dict.fromkeys(copy for copy in rule.copies if copy not in rule.defaults)
+        return missing | (cleared if CLEARS[rule.on_delete] else {}) or None
+
+    return patch.object(LinkedRule, "without_source", without_source)
+
+
+def restored_by_the_record_alone() -> Any:
+    """The record of a source that went is no reason to look at its targets."""
+    original = CopyRule.pushes
+    return patch.object(CopyRule, "pushes", lambda rule, change: change.new is not None and original(rule, change))
+
+
+CLEARED = among("O1", "default", "default-where", "default-nested", "default-strict", "default-chain")
+KEPT = among("O1", "default-keep", "default-delete")
+
+MUTANTS: Mapping[str, Mutation] = {
+    "default: none without a source": Mutation(cleared_without_source, (*CLEARED, *KEPT)),
+    "default: none for what the source lacks": Mutation(lacking_is_absent, (*CLEARED, *KEPT)),
+    "default: none where no source is named": Mutation(named_sources_only, (*CLEARED, *KEPT)),
+    "default: over what is kept": Mutation(over_what_is_kept, KEPT),
+    "default: not brought back": Mutation(only_what_is_missing, CLEARED),
+    "default: not brought back by a REMOVE": Mutation(restored_by_the_record_alone, CLEARED),
+}
