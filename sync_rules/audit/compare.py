@@ -265,10 +265,10 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
         comparison.kept[rule.name] += 1
         comparison.orphaned[rule.name] += lost and rule.outlives(target.image)
         return
-    elif paths := differences(target.image, desired):
-        reason = _refused(rule, target, paths)
+    elif (paths := differences(target.image, desired)) or _left_out(rule, found):
+        reason = (_refused(rule, target, paths) if paths else "") or _left_out(rule, found)
         drift = Drift.STUCK if reason else _drift(rule, target, paths, sources)
-        repairable, tried = not reason, bool(reason)
+        repairable, tried = not reason, bool(reason and paths)
     else:
         comparison.right[rule.name] += 1
         return
@@ -292,6 +292,12 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
             tried=tried,
         )
     )
+
+
+def _left_out(rule: TargetRule, found: Sequence[Item | None] | Blocked) -> str:
+    """The reason why a target cannot show all that it should, though it can be as its rule says; "" for none."""
+    left_out = None if isinstance(found, Blocked) else rule.left_out(found)
+    return "" if left_out is None else left_out.reason
 
 
 def _refused(rule: TargetRule, target: Target, paths: Desired) -> str:

@@ -148,7 +148,10 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
     if reason := misfit(target.image, changes):
         decisions.stuck.append((target, [rule], Blocked(reason)))
         return {}
-    if not changes:
+    left_out = None if isinstance(found, Blocked) else rule.left_out(found)
+    if left_out is not None:
+        decisions.stuck.append((target, [rule], left_out))
+    elif not changes:
         report.count([rule], Outcome.RIGHT)
     return changes
 

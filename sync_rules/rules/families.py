@@ -147,6 +147,10 @@ class TargetRule(Rule):
         `sources` are the items of `source_keys`, in order, or the members that belong to the target.
         """
 
+    def left_out(self, sources: Sequence[Item | None]) -> Blocked | None:  # noqa: ARG002
+        """A source that the value leaves out though it should be in it, which is reported beside what is written."""
+        return None
+
     def shown(self, desired: Desired) -> tuple[Path, ...]:
         """These paths, for people and reports: no name in them is a value."""
         return tuple(dict.fromkeys(self._copy_at(path) for path in desired))

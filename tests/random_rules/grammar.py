@@ -407,6 +407,11 @@ def embed(file: File) -> Form | None:
     form["limit"] = file.one({"items": 2}, {"items": 20}, {"bytes": 90}, {"items": 3, "bytes": "100KB"})
     if relation.base and file.chance(0.3):
         form["as"] = "list"
+    elif file.chance(0.3):  # two children may claim one entry; through an index it must show whose it is
+        form["by"] = file.one("{state}", "{state}", "{title}", "at {state}")
+        own = [name for name, _ in file.ids[many] if not relation.base or name not in dict(file.ids[one])]
+        if relation.index:
+            form["fields"] = {name: f"id{number}" for number, name in enumerate(own)} | {"amount": "amount"}
     if file.chance(0.4):
         form["order"] = file.one("", "-") + file.one("amount", "rank", "title")
     if file.chance(0.6):

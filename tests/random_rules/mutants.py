@@ -36,6 +36,7 @@ from tests.simulation.mutants import MUTANTS as OF_SIMULATOR
 # Mutants that histories of this kind cannot show, and why. Each is caught in tests/simulation/test_mutants.py.
 ELSEWHERE: Final[Mapping[str, str]] = {
     "source cached across batches": "the mutant asks for items by key only",
+    "entry claimed: first come first served": "the mutant knows the attributes of its world by name",
     **dict.fromkeys(
         mutants_backfill.MUTANTS, "a backfill runs alone here, or where no item changes, and is never judged"
     ),

@@ -329,18 +329,53 @@ def _embed(view: View, rule: Body) -> None:
             view.leave(rule, place, value)
         else:
             view.require(rule, place, parent, {into: value})
+            left = _left_out(rule, members, children)
+            if left and (rule["name"], place) not in view.verdict.open:
+                view.leave(rule, place, left)
+
+
+def _contents(place: Place) -> tuple[Any, ...]:
+    return tuple(content for _, content in place[1])
+
+
+def _own(members: Members) -> list[str]:
+    """The fields of a child's key that its parent does not have."""
+    known = {spot.field for spot in members.link.values()}
+    return [name for name in members.child.identity if name not in known]
+
+
+def _claims(rule: Body, members: Members, children: list[tuple[Place, Item]]) -> dict[str, list[Place]]:
+    """The children that claim each entry, those whose keys come first ahead; under "" those that name none."""
+    child = members.child
+    by = Pattern.of(rule.get("by") or "#".join(f"{{{name}}}" for name in _own(members)) or child.name)
+    claims: dict[str, list[Place]] = {}
+    for place, item in sorted(children, key=lambda one: _contents(one[0])):
+        fields = {name: value for name in by.fields if (value := child.spot(name).read(item)) is not None}
+        claims.setdefault((by.build(fields, "S") or {"S": ""})["S"], []).append(place)
+    return claims
+
+
+def _named_by_attribute(rule: Body, members: Members) -> bool:
+    return "by" in rule and not {*_own(members)} <= {*Pattern.of(rule["by"]).fields}
+
+
+def _left_out(rule: Body, members: Members, children: list[tuple[Place, Item]]) -> str:
+    """The reason why some child is left out, though all others have their entries."""
+    if not _named_by_attribute(rule, members):
+        return ""
+    claims = _claims(rule, members, children)
+    return "EntryTwice" if any(len(some) > 1 for some in claims.values()) else "NoEntryKey" if "" in claims else ""
 
 
 def _embedded(rule: Body, members: Members, children: list[tuple[Place, Item]]) -> Value | str:
-    child, listed = members.child, rule.get("as") == "list"
-    known = {spot.field for spot in members.link.values()}
-    own = [name for name in child.identity if name not in known]
-    by = Pattern.of(rule.get("by") or "#".join(f"{{{name}}}" for name in own) or child.name)
-    entries = []
-    for place, item in sorted(children, key=lambda one: tuple(content for _, content in one[0][1])):
-        fields = {name: value for name in by.fields if (value := child.spot(name).read(item)) is not None}
-        name = (by.build(fields, "S") or {"S": ""})["S"]
-        entries.append((name, _entry(rule, child, item), item, place))
+    child, listed, items = members.child, rule.get("as") == "list", dict(children)
+    claims = _claims(rule, members, children)
+    if _named_by_attribute(rule, members):
+        claims = {name: some[:1] for name, some in claims.items() if name}
+    named = sorted(
+        ((place, name) for name, some in claims.items() for place in some), key=lambda one: _contents(one[0])
+    )
+    entries = [(name, _entry(rule, child, items[place]), items[place], place) for place, name in named]
     if not listed:
         if any(not name for name, *_ in entries):
             return "NoEntryKey"

@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.pipeline import fanout, reconcile, sources
+from sync_rules.rules.kinds import embed
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.gathered import GatheredRule
 from sync_rules.rules.kinds.recount import RecountRule
@@ -68,9 +69,43 @@ def belongs_not_checked() -> Any:
     return patch.object(GatheredRule, "belongs", lambda _rule, _key, _member: True)
 
 
+def first_come_first_served() -> Any:
+    """Mutant: a child that has an entry keeps it, whoever else claims it."""
+    original, place = EmbedRule.desired, embed._place
+
+    def desired(rule: EmbedRule, found: Any, target: Any) -> Any:
+        there = target.get("kids", {}).get("M", {}).values()
+        names = {entry["M"]["child"]["S"] for entry in there if "child" in entry.get("M", {})}
+        with patch.object(embed, "_place", lambda entry: (entry.child.values[-1][2] not in names, place(entry))):
+            return original(rule, found, target)
+
+    return patch.object(EmbedRule, "desired", desired)
+
+
+def listed_no_further_than_the_limit() -> Any:
+    """Mutant: one more child than there may be entries is enough, though some have none."""
+    original = EmbedRule.members
+    return patch.object(
+        EmbedRule,
+        "members",
+        lambda rule, *args: original(replace(rule, claimed=False) if rule.claimed else rule, *args),
+    )
+
+
+def left_out_in_silence() -> Any:
+    return patch.object(EmbedRule, "left_out", lambda _rule, _found: None)
+
+
+def entries_name_nobody() -> Any:
+    """Mutant: an entry that shows its child's key is not read for it."""
+    return patch.object(EmbedRule, "_ids_in", lambda _rule, _entry: None)
+
+
 BASE = among("O1", "embed", "embed-where", "embed-list", "embed-omit", "embed-shop", "recount")
 INDEX = among("O1", "embed-index", "embed-index-fail", "embed-index-oldest")
 SHOWN_LATE = among("O6", "embed-index")
+
+CLAIMED = among("O1", "embed-claimed")
 
 MUTANTS: Mapping[str, Mutation] = {
     "hint for the new parent only": Mutation(hint_for_the_new_parent_only, BASE + INDEX),
@@ -80,5 +115,9 @@ MUTANTS: Mapping[str, Mutation] = {
     "named members not read": Mutation(named_members_not_read, SHOWN_LATE),
     "refused write of a hint dropped": Mutation(refused_hint_dropped, SHOWN_LATE),
     "no second look at members": Mutation(no_second_look_at_members, INDEX),
+    "entry claimed: first come first served": Mutation(first_come_first_served, CLAIMED),
+    "entry claimed: listed no further than the limit": Mutation(listed_no_further_than_the_limit, CLAIMED),
+    "entry claimed: left out in silence": Mutation(left_out_in_silence, CLAIMED),
+    "entry claimed: entries name nobody": Mutation(entries_name_nobody, among("O6", "embed-claimed-index")),
     "belonging not checked": Mutation(belongs_not_checked, BASE + INDEX),
 }

@@ -47,7 +47,7 @@ ORACLES = {
     # what an index does not show yet is told by its own record: nobody has to look again, but for what was parked
     "O6": Oracle(
         "O6",
-        ("embed-index",),
+        ("embed-index", "embed-claimed-index"),
         only=frozenset({"create target", "delete target", "remove copy", "point elsewhere", "create source", "rename"}),
         second_look=False,
         prompt=True,

@@ -29,7 +29,7 @@ from tests.simulation.oracles import Oracle
 from tests.simulation.watch import DivergenceError, Watch
 from tests.simulation.workers import Workers
 from tests.simulation.workload import Write as AppWrite
-from tests.simulation.workload import mended, operations_of, unfit
+from tests.simulation.workload import mended, operations_of, reported, unfit
 from tests.simulation.world import Batch, Note, World, parked_part, place_of, place_of_note
 
 TASKS_MAX = 3
@@ -50,10 +50,13 @@ class History:
         self.watch = Watch(self.configuration, unique=oracle.unique)
         self.app = Application(self.configuration, self.watch, choices.application.pick, oracle.unique)
         self.world = World(self.configuration, self.rules, self.watch)
+        self.reported: frozenset[Place] = frozenset()  # the only parked items that are looked at
+        self.looks_max = 0
         self.parked_wait = oracle.serial  # else an item that nobody can help is looked at for ever
         self._configure()
         self.workers = Workers(self.world, choices, self.faults, self.seen, self.tell, telling=story is not None)
         self.world.load(self._beginning(), lag=oracle.lag)
+        self.from_the_beginning = reported(self.watch)  # there are no records of these, so that nobody looks
 
     # ------------------------------------------------------------ the beginning
     def _beginning(self) -> Mapping[Place, Item]:
@@ -114,6 +117,7 @@ class History:
         self._play(STORM_MAX_STEPS)
         self.calm_down()
         self.watch.settled(self.exempt())
+        self._look_at_what_is_reported()
         self.mend()
         self._check_cost()
         self.watch.settled()
@@ -126,6 +130,24 @@ class History:
         self.faults.heal()
         self.tell("-- the faults are over; what is parked still waits")
         self.rest("nothing fails any more")
+
+    def _look_at_what_is_reported(self) -> None:
+        """Items that are right, and reported all the same, are looked at again and again: once more, and they must be
+        right, and still be reported.
+        """
+        places = reported(self.watch)
+        if not places:
+            return
+        self.tell("-- what is reported is looked at once more")
+        self.parked_wait = False
+        self.looks_max = max((note.attempt for note in self.world.notes if note.parked), default=0) + 1
+        self.reported = places
+        self.rest("nothing fails any more")
+        self.parked_wait, self.reported = True, frozenset()
+        silent = places - self.from_the_beginning - {place_of_note(note) for note in self.world.notes if note.parked}
+        if silent:
+            raise DivergenceError(f"nobody reports {sorted(silent)}")
+        self.watch.settled(self.exempt() - places)
 
     def exempt(self) -> set[Place]:
         """The items that cannot take their copies, and those that wait to be looked at again."""
@@ -274,6 +296,8 @@ class History:
         """True if looking at a parked item is off, used up in this storm, or useless before a change."""
         if self.parked_wait or (not self.world.calm and note.attempt > PARKED_LOOKS_MAX):
             return True
+        if self.reported:
+            return place_of_note(note) not in self.reported or note.attempt >= self.looks_max
         return bool(self.world.calm and self.watch.truths and place_of_note(note) in unfit(self.watch))
 
     def _catch_up(self) -> bool:

@@ -49,6 +49,10 @@ class Truth:
         """Items for which nothing is right, as the applications have them: a true cycle, more than fits."""
         return ()
 
+    def reported(self, items: Items) -> Iterable[Place]:
+        """The unfit items whose values are right all the same, and which must be reported."""
+        return ()
+
     def below(self, items: Items, places: Container[Place]) -> Iterable[Place]:
         """The items whose values are made of those that stand on some others, and wait for them."""
         return ()

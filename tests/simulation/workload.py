@@ -216,6 +216,12 @@ def unfit(watch: Watch) -> list[Place]:
     return sorted(full.union(*(truth.unfit(watch.items) for truth in watch.truths)))
 
 
+def reported(watch: Watch) -> frozenset[Place]:
+    """The items that are right, and reported all the same; none that cannot take its copies."""
+    full = {place for place, item in watch.items.items() if "ballast" in item or misplaced(_paths(watch, place), item)}
+    return frozenset[Place]().union(*(truth.reported(watch.items) for truth in watch.truths)) - full
+
+
 def mended(app: Application, place: Place) -> Write:
     """The item, changed by its application so that it can take its copies; or another one that is in the way of that."""
     watch = app.watch

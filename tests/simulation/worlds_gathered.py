@@ -126,6 +126,38 @@ class Embedded(Gathered):
         return next(other for other, item in items.items() if self.child(other, item) == child), None
 
 
+@dataclass(frozen=True)
+class Claimed(Embedded):
+    """Children under their labels. Of several with one label the first has the entry, and one without has none."""
+
+    def _wanted(self, children: list[Item]) -> dict[Path, Value]:
+        firsts = {text(child, "label"): child for child in reversed(children)}
+        return super()._wanted([child for child in children if child in firsts.values() and text(child, "label")])
+
+    def _whole(self, children: list[Item]) -> AttributeValue:
+        return {"M": {text(child, "label") or "": self._entry(child) for child in children}}
+
+    def _entry(self, child: Item) -> AttributeValue:
+        return {"M": {name: child[name] for name in ("child", "size") if name in child}}
+
+    def unfit(self, items: Items) -> Iterable[Place]:
+        return self.reported(items)
+
+    def reported(self, items: Items) -> Iterable[Place]:
+        return [place for place in items if self.at(place) and not self._alone(self.of(place, items))]
+
+    def _alone(self, children: list[Item]) -> bool:
+        labels = [text(child, "label") for child in children]
+        return all(labels) and len({*labels}) == len(labels)
+
+
+def claimed(name: str, head: str, limit: str, child: Kind, truth: Claimed, **more: object) -> Configuration:
+    """Three labels for up to five children, some of which have none for a while."""
+    child = replace(child, truths=("label", "size"), truth_values=("home", "work", "away"))
+    rules = f'{head}  kids: {{embed: child, into: parent.kids, by: "{{label}}", fields: [child, size], {limit}}}\n'
+    return Configuration(name, rules, (child, PARENT), truths=(truth,), exact_cost=False, **more)  # type: ignore[arg-type]
+
+
 def size_of(child: Item) -> tuple[object, ...]:
     """The sort key of children by size: those without one first, equal ones by name."""
     size = child.get("size")
@@ -236,6 +268,7 @@ rules:
     return Configuration("embed-shop", rules, kinds, truths=(truth,))
 
 
+CLAIMED = Claimed("parents", (("kids",),))
 MAP = Embedded("parents", (("kids",),), plain=True)
 WORLDS: tuple[Configuration, ...] = (
     embed("embed", HELD, "limit: {items: 2}", HELD_CHILD, replace(MAP, max_items=2)),
@@ -275,6 +308,22 @@ WORLDS: tuple[Configuration, ...] = (
         "embed-index-oldest",
         "order: size, limit: {items: 2}, on_overflow: oldest",
         replace(MAP, order=size_of, max_items=2, on_overflow="oldest"),
+    ),
+    claimed(
+        "embed-claimed",
+        HELD,
+        "limit: {items: 2}, on_overflow: omit",
+        replace(HELD_CHILD, keys=(*keys(CHILDREN, "child", parent="p0"), *keys(CHILDREN[:2], "child", parent="p1"))),
+        replace(CLAIMED, max_items=2, on_overflow="omit"),
+    ),
+    claimed(
+        "embed-claimed-index",
+        LISTED,
+        "limit: {items: 10}",
+        CHILD,
+        replace(CLAIMED, counts=shown),
+        indexed=True,
+        attaching=frozenset({"create source"}),
     ),
     recount(),
 )

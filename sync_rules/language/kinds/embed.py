@@ -62,8 +62,9 @@ class EmbedForm(Model):
     into: str = Field(description="Where to: parent entity, then a path.", examples=["customer.MailingAddresses"])
     by: str | None = Field(
         default=None,
-        description="What each entry is called; default: the child's key fields that its parent does not have.",
-        examples=["{address_id}"],
+        description="What each entry is called; default: the child's key fields that its parent does not have. Of "
+        "several children that claim one entry, the first by key has it, and the others are reported.",
+        examples=["{address_id}", "{Label}"],
     )
     fields: Chosen | None = Field(
         default=None,
@@ -108,7 +109,7 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
         return ()
     where = compiler.own_where(form.where, child)
     link = compiler.link(form.link, into.entity, child)
-    by = None if link is None else _by(compiler, form.by, child, link)
+    by = None if link is None else _by(compiler, form, child, link)
     choose = _base_first if form.form == "list" else links.closest
     find = None
     if link is not None:
@@ -117,6 +118,13 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
         message = f"the children are listed through index {find.index!r}, which does not show the newest of them yet"
         compiler.add("SR215", "as", message)
     if not compiler.sound or link is None or find is None or by is None:
+        return ()
+    named = tuple((path, name[0]) for path, name in fields or ())
+    own = _own(child, link)
+    claimed = any(field not in by.fields for field in own)
+    ids = tuple((field, name) for field in own for path, name in named if path == (field,))
+    if claimed and find.index and len(ids) < len(own):
+        _add_nameless(compiler, form, find.index, own)
         return ()
     rule = EmbedRule(
         name=compiler.name,
@@ -128,12 +136,14 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
         link=link,
         where=where,
         by=by,
-        fields=None if fields is None else tuple((path, name[0]) for path, name in fields),
+        fields=None if fields is None else named,
         shape=form.form,
         order=order,
         max_items=max_items,
         max_bytes=max_bytes,
         on_overflow=form.on_overflow,
+        claimed=claimed,
+        ids=ids if claimed and find.index else (),
     )
     return rule, *parent_rule(compiler, rule, link, find, where=where, on_delete=form.on_delete)
 
@@ -169,22 +179,41 @@ def _base_first(found: list[links.Way], via: str | None) -> links.Way | None:
     return links.closest(base if base and via is None else found, via)
 
 
-def _by(compiler: RuleCompiler, text: str | None, child: Entity, link: Link) -> Template | None:
-    """The template of an entry's name, which must tell a child from its siblings."""
+def _own(child: Entity, link: Link) -> list[str]:
+    """The fields of a child's key that its parent does not have: they tell it from its siblings."""
     known = {ref.field for _, ref in link}
-    own = [field for field in child.identity if field not in known]
+    return [field for field in child.identity if field not in known]
+
+
+def _by(compiler: RuleCompiler, form: EmbedForm, child: Entity, link: Link) -> Template | None:
+    """The template of an entry's name. In a list it must tell a child from its siblings; two entries of a map may be
+    claimed by one name, but not all.
+    """
+    own = _own(child, link)
     named = "#".join(f"{{{field}}}" for field in own)
-    text = named or child.name if text is None else text
+    text = named or child.name if form.by is None else form.by
     by = compiler.parse("SR109", "by", parse_template, text)
     if by is None:
         return None
     require_text(compiler, child, by.fields, "by")
     missing = [field for field in own if field not in by.fields]
-    if missing:
+    parents = {ref.field for _, ref in link}
+    if missing and (form.form == "list" or parents.issuperset(by.fields)):
         message = f"{text!r} does not hold {braced(missing)}: two children could have one entry"
         compiler.add("SR208", "by", message, f"by: {named!r}")
         return None
     return by
+
+
+def _add_nameless(compiler: RuleCompiler, form: EmbedForm, index: str, own: list[str]) -> None:
+    """Report entries that do not say whose they are, which a lagging index could not tell either."""
+    said = [*form.fields] if isinstance(form.fields, list) else []
+    message = f"the children are listed through index {index!r}, and an entry does not show its child's {braced(own)}"
+    fields = ", ".join([*(field for field in own if field not in said), *said] or own)
+    cure = f"fields: [{fields}{', ...' if not said else ''}]"
+    if isinstance(form.fields, dict):
+        cure = f"add to fields: {', '.join(f'{field}: {field}' for field in own if field not in form.fields)}"
+    compiler.add("SR219", "by", message, cure)
 
 
 KIND = Kind("embed", EmbedForm, _compile, meant={"limit": "limit: {{items: {}}}"})

@@ -2,7 +2,8 @@
 
 Invariant: the copy is what its children say, within its limits; without children it is an empty map, never a missing
 one. In a map only the entries that differ are written and guarded, so work on two children of one parent does not
-collide.
+collide. Of several children that claim one entry, the one whose key comes first has it, whoever had it before: else the
+map would depend on which record came first. The others are reported beside what is written.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Entry:
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EmbedRule(GatheredRule):
     """`by` makes the key of a child's entry; `fields` pairs what an entry shows with its name there, None shows every
-    attribute but the table's key. `order` is a field and whether it descends.
+    attribute but the table's key. `order` is a field and whether it descends. `claimed`: `by` does not name the child,
+    so two may claim one entry; `ids` then pairs the fields of a child's key with their names in its entry, if it shows
+    them all.
     """
 
     by: Template
@@ -53,6 +56,8 @@ class EmbedRule(GatheredRule):
     max_items: int | None = None
     max_bytes: int | None = None
     on_overflow: OnOverflow = "fail"
+    claimed: bool = False
+    ids: tuple[tuple[str, str], ...] = ()
     kind = "embed"
 
     @property
@@ -81,20 +86,30 @@ class EmbedRule(GatheredRule):
         listing = super().members(key, target)
         if listing is None or self.max_items is None:
             return listing
-        if listing.index is None and self.on_overflow != "oldest":
+        if listing.index is None and self.on_overflow != "oldest" and not self.claimed:
             return replace(listing, max_items=self.max_items + 1, enough=True)
         return replace(listing, max_items=max(listing.max_items, self.max_items + 1))
 
     def named(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:
         """The children whose entries the map has. What it has beside them is no child's and names none."""
         parent = named_fields(self.link, self.target, key)
-        entries = (get(target, self.into) or {}).get("M", {})
-        fields = (self.by.parse({"S": name}) for name in entries)
+        entries: Mapping[str, AttributeValue] = (get(target, self.into) or {}).get("M", {})
+        if self.claimed:
+            fields = (self._ids_in(entry) for entry in entries.values())
+        else:
+            fields = (self.by.parse({"S": name}) for name in entries)
         children = (self.source.key_of({**found, **parent}) for found in fields if found is not None)
         return tuple(dict.fromkeys(child for child in children if child is not None))
 
-    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:  # noqa: ARG002
-        """The children that entries at these paths name."""
+    def _ids_in(self, entry: AttributeValue) -> Mapping[str, AttributeValue] | None:
+        """The fields of a child's key, as its entry shows them."""
+        shown = entry.get("M", {})
+        return {field: shown[name] for field, name in self.ids} if all(name in shown for _, name in self.ids) else None
+
+    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:  # noqa: ARG002
+        """The children that entries at these paths name; None where an entry may be of one child or another."""
+        if self.claimed:
+            return None
         entries: AttributeValue = {"M": {path[-1]: {"M": {}} for path in paths}}
         return self.named(key, {self.into[0]: nest(self.into[1:], entries)})
 
@@ -112,6 +127,8 @@ class EmbedRule(GatheredRule):
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The entries of the children that fit. What does not fit is `on_overflow`'s to decide."""
         entries = self._entries(sources)
+        if self.claimed:
+            entries = self._held(entries)
         blocked = self._misnamed(entries) if self.shape == "map" else None
         if blocked is not None:
             return blocked
@@ -121,6 +138,22 @@ class EmbedRule(GatheredRule):
         if excess and self.on_overflow == "omit":
             return {self.into: TOO_MANY}
         return self._written(self._fitting(entries) if excess else entries, target)
+
+    def left_out(self, sources: Sequence[Item | None]) -> Blocked | None:
+        """The first child that claims an entry which another one has, or that names none."""
+        if not self.claimed:
+            return None
+        entries = self._entries(sources)
+        held = {entry.child for entry in self._held(entries)}
+        left = min((entry for entry in entries if entry.child not in held), key=_place, default=None)
+        return None if left is None else Blocked("EntryTwice" if left.name else "NoEntryKey", member=left.child)
+
+    def _held(self, entries: Sequence[Entry]) -> list[Entry]:
+        """The entries without those that another child has."""
+        holders: dict[str, ItemKey] = {}
+        for entry in sorted(entries, key=_place):
+            holders.setdefault(entry.name, entry.child)
+        return [entry for entry in entries if entry.name and holders[entry.name] == entry.child]
 
     def _entries(self, children: Iterable[Item | None]) -> list[Entry]:
         """The children in order: by the value of its field, of which none is the least; equal ones by their keys."""
@@ -201,6 +234,11 @@ class EmbedRule(GatheredRule):
         each: dict[Path, AttributeValue | None] = {(*self.into, name): None for name in present["M"]}
         each.update({(*self.into, entry.name): entry.value for entry in entries})
         return each if len(differences(target, each)) <= ENTRIES_MAX_WRITES else whole
+
+
+def _place(entry: Entry) -> tuple[str | bytes, ...]:
+    """A child's place among its siblings, by its key."""
+    return tuple(value for _, _, value in entry.child.values)
 
 
 def _rank(value: AttributeValue | None) -> tuple[str, str | bytes | Decimal | bool] | None:

@@ -77,6 +77,17 @@ def test_embed_options_reach_the_pipeline():
     assert (parent.find, parent.where, parent.settle_seconds, parent.title) == (rule.find, rule.where, 5, "r")
 
 
+def test_embed_may_name_entries_by_an_attribute():
+    """Through an index an entry then shows whose it is; from the base table it need not."""
+    (rule,) = compiled("{embed: order, into: user.orders, by: '{label}', limit: {items: 20}}").values()
+    assert (rule.claimed, rule.ids, rule.by.text) == (True, (), "{label}")
+    form = "{embed: post, into: user.posts, by: 'at {label}', fields: FIELDS, limit: {items: 20}, via: by_user}"
+    (rule,) = compiled(form.replace("FIELDS", "{post_id: id, title: title}")).values()
+    assert (rule.claimed, rule.ids) == (True, (("post_id", "id"),))
+    (rule,) = compiled("{embed: post, into: user.posts, by: '{post_id} {label}', limit: {items: 20}}").values()
+    assert (rule.claimed, rule.ids) == (False, ())
+
+
 def test_embed_as_a_list_is_listed_by_the_base_table():
     """Even where an index would be closer: through an index a list cannot be kept."""
     tables = (

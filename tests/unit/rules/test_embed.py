@@ -201,6 +201,30 @@ def test_embed_names_the_child_that_can_have_no_entry_of_its_own(by, reason):
     assert embed(by=parse_template(by), shape="list").desired(children, parent()) == {INTO: {"L": [m(), m()]}}
 
 
+@given(
+    st.dictionaries(
+        st.sampled_from("abcde"), st.fixed_dictionaries({}, optional={"city": st.sampled_from(["x", "y", ""]).map(s)})
+    ),
+    st.randoms(),
+)
+def test_embed_by_an_attribute_gives_an_entry_to_the_first_that_claims_it(values, random):
+    """In whichever order children are found, and whatever stands there; who is left out is named, the first one first."""
+    children = [child(name, **some) for name, some in values.items()]
+    random.shuffle(children)
+    rule = embed(by=parse_template("{city}"), fields=((("id",), "id"),), claimed=True)
+    firsts, left = {}, []
+    for name in sorted(values):
+        city = values[name].get("city", s(""))["S"]
+        if city and city not in firsts:
+            firsts[city] = m(id=s(name))
+        else:
+            left.append((name, "EntryTwice" if city else "NoEntryKey"))
+    assert rule.desired(children, parent()) == {INTO: m(**firsts)}
+    expected = [Blocked(reason, member=key(CRM, "C#1", f"A#{name}")) for name, reason in left[:1]]
+    assert rule.left_out(children) == (expected[0] if expected else None)
+    assert rule.members(PARENT, parent()).enough is False
+
+
 # ---------------------------------------------------------------- order
 def in_order(descending: bool, *values) -> str:
     """The names of children with these values, in order; their keys sort against the order they are given in."""
@@ -375,6 +399,10 @@ def test_embed_through_an_index_reads_the_children_its_entries_name():
     beside = embed(find=replace(rule.find, index="GSI1"))  # a child's key may name the parent too
     assert beside.named(PARENT, parent(addresses=m(home=m()))) == (key(CRM, "C#1", "A#home"),)
     assert embed_by_index(by=parse_template("{street}")).members(key(rule.target.table, "1"), image).named == ()
+    claimed = embed_by_index(by=parse_template("{street}"), claimed=True, ids=(("id", "no"),))
+    image = {"customer": s("1"), "addresses": m(x=m(no=n(7)), y=m(), z=s("z"), v=m(no=s("x")))}
+    assert claimed.members(key(rule.target.table, "1"), image).named == (key(rule.source.table, "7"),)
+    assert claimed.stands_for(PARENT, image, [("addresses", "x")]) is None
 
 
 # ---------------------------------------------------------------- what matters
