@@ -43,23 +43,23 @@ def of_one(
 
 
 def of_several(
-    compiler: RuleCompiler, given: Any, entity: Entity, copies: Mapping[Path, Path]
+    compiler: RuleCompiler, given: Any, entity: Entity, paths: Mapping[Path, Path], what: str = "copy"
 ) -> dict[Path, AttributeValue]:
-    """Defaults by their paths. `copies` are the paths by the names by which the file gives them defaults."""
-    names = [show_path(name) for name in copies]
+    """Defaults by their paths. `paths` has them by the names by which the file gives them defaults; `what` they are."""
+    names = [show_path(name) for name in paths]
     if not isinstance(given, dict) or not given:
         found, value = ("an empty map", None) if given == {} else (type_name(given), given)
-        message = f"expected a map with a value for one copy or more, found {found}"
+        message = f"expected a map with a value for one {what} or more, found {found}"
         compiler.add("SR104", OPTION, message, f"default: {{{names[0]}: {json.dumps(value, ensure_ascii=False)}}}")
         return {}
     values: dict[Path, AttributeValue] = {}
     for text, value in given.items():
         location = compiler.at_key(OPTION, text)
         name = compiler.path(text, location)
-        if name is not None and name not in copies:
-            compiler.add("SR102", location, unknown("copy", text, names, "this rule"), "give a default to a copy")
+        if name is not None and name not in paths:
+            compiler.add("SR102", location, unknown(what, text, names, "this rule"), f"give a default to a {what}")
         elif name is not None:
-            values |= of_one(compiler, value, entity, copies[name], (OPTION, text))
+            values |= of_one(compiler, value, entity, paths[name], (OPTION, text))
     return values
 
 

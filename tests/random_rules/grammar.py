@@ -404,6 +404,10 @@ def embed(file: File) -> Form | None:
     if file.chance(0.8):
         fields = file.random.sample(file.readable[many], min(2, len(file.readable[many])))
         form["fields"] = fields if file.chance(0.6) else {text: f"f{number}" for number, text in enumerate(fields)}
+        names = fields if isinstance(form["fields"], list) else [*form["fields"].values()]
+        if file.chance(0.3) and len(set(names)) == len(names):
+            names = [text.rpartition(".")[2] if '"' not in text else text for text in names]
+            form["default"] = {name: _default(file) for name in file.random.sample(names, file.one(1, len(names)))}
     form["limit"] = file.one({"items": 2}, {"items": 20}, {"bytes": 90}, {"items": 3, "bytes": "100KB"})
     if relation.base and file.chance(0.3):
         form["as"] = "list"
@@ -475,11 +479,15 @@ def derive(file: File) -> Form:
             form["map"] = tables
     table = file.tables[file.entities[name]["table"]]
     if file.chance(0.3):
-        target = f"r{file.number()}"
-        table.setdefault("indexes", {})[f"by_{target}"] = {target: file.one("S", "S", "N")}
+        target, kind = f"r{file.number()}", file.one("S", "S", "N")
+        table.setdefault("indexes", {})[f"by_{target}"] = {target: kind}
         file.readable[name].append(target)
+        if file.chance(0.3):
+            form["default"] = 0 if kind == "N" else "none"
     else:
         target = _spot(file, name)
+        if file.chance(0.3):
+            form["default"] = _default(file)
     return {"derive": f"{name}.{target}", **form}
 
 
@@ -509,6 +517,8 @@ def path(file: File) -> Form | None:
     if file.chance(0.4):
         carried = f"carried{file.number()}"
         form["carry"] = [carried]
+        if file.chance(0.5):
+            form["default"] = {carried: _default(file)}
         file.readable[name].append(carried)
     if file.chance(0.6):
         form["on_delete"] = file.one("keep", "clear", "delete", "restrict")

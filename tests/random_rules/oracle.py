@@ -411,7 +411,8 @@ def _entry(rule: Body, child: Entity, item: Item) -> Value:
     renamed = fields if isinstance(fields, Mapping) else {}
     names = {text: path_of(renamed.get(text, text))[-1] for text in fields}
     found = ((name, child.read(item, path_of(text))) for text, name in names.items())
-    return {"M": {name: value for name, value in found if value is not None}}
+    given = {path_of(name)[-1]: as_value(value) for name, value in rule.get("default", {}).items()}
+    return {"M": given | {name: value for name, value in found if value is not None}}
 
 
 def _whole(entries: Sequence[tuple[str, Value]], *, listed: bool) -> Value:
@@ -548,7 +549,12 @@ def _derive(view: View, rule: Body) -> None:
 
 
 def derived(rule: Body, entity: Entity, path: Path, item: Item) -> Value | None:
-    """The value that a rule makes of an item's own."""
+    """The value that a rule makes of an item's own, or its default."""
+    made = _made(rule, entity, path, item)
+    return as_value(rule["default"]) if made is None and "default" in rule else made
+
+
+def _made(rule: Body, entity: Entity, path: Path, item: Item) -> Value | None:
     bare = {name: one for name, one in entity.patterns.items() if name in entity.table.key or (name,) != path}
     text = _formula(rule, Entity(entity.name, entity.table, bare), item)
     value: Value | None = None if text is None else {"S": text}
@@ -655,6 +661,7 @@ def _path(view: View, rule: Body) -> None:
     path, own = view.spec.ref(rule["path"])[1], entity.identity[-1]
     separator, policy = rule.get("separator", "|"), rule.get("on_delete", "keep")
     carry = [path_of(text) for text in rule.get("carry", ())]
+    given = {path_of(text): as_value(value) for text, value in rule.get("default", {}).items()}
 
     def made(segments: list[str]) -> Wanted:
         wanted: Wanted = {path: {"S": separator.join(segments)}}
@@ -685,9 +692,10 @@ def _path(view: View, rule: Body) -> None:
         parent = None if named is None else view.items.get(named)
         if parent is None:
             if policy == "clear":
-                view.require(rule, place, item, dict.fromkeys([*made([own_id]), *carry]))
+                view.require(rule, place, item, {**dict.fromkeys([*made([own_id]), *carry]), **given})
             else:
                 view.leave(rule, place, HISTORY)
+                view.require(rule, place, item, {one: v for one, v in given.items() if get(item, one) is None})
             continue
         above = (get(parent, path) or {}).get("S")
         if not above:
@@ -695,7 +703,7 @@ def _path(view: View, rule: Body) -> None:
         elif own_id in above.split(separator):
             view.leave(rule, place, "Cycle")
         else:
-            carried = {one: get(parent, one) for one in carry}
+            carried = {one: get(parent, one) or given.get(one) for one in carry}
             view.require(rule, place, item, {**made([*above.split(separator), own_id]), **carried})
 
 

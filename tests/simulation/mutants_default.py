@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model.values import get
 from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.derive import DeriveRule
+from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.linked import CLEARS, LinkedRule
-from tests.simulation.breaking import Mutation, among
+from sync_rules.rules.kinds.path import TreeRule
+from tests.simulation.breaking import Mutant, Mutation, among
 
 
 def cleared_without_source() -> Any:
@@ -63,6 +67,12 @@ def restored_by_the_record_alone() -> Any:
     return patch.object(CopyRule, "pushes", lambda rule, change: change.new is not None and original(rule, change))
 
 
+def none_made(kind: Any, answer: str, **without: Any) -> Mutant:
+    """A kind answers as if it had no default."""
+    original = getattr(kind, answer)
+    return lambda: patch.object(kind, answer, lambda rule, *args: original(replace(rule, **without), *args))
+
+
 CLEARED = among("O1", "default", "default-where", "default-nested", "default-strict", "default-chain")
 KEPT = among("O1", "default-keep", "default-delete")
 
@@ -73,4 +83,13 @@ MUTANTS: Mapping[str, Mutation] = {
     "default: over what is kept": Mutation(over_what_is_kept, KEPT),
     "default: not brought back": Mutation(only_what_is_missing, CLEARED),
     "default: not brought back by a REMOVE": Mutation(restored_by_the_record_alone, CLEARED),
+    "default: none where a formula makes nothing": Mutation(
+        none_made(DeriveRule, "desired", default=None), among("O1", "derive-default")
+    ),
+    "default: none for what a child lacks": Mutation(
+        none_made(EmbedRule, "_shown_of", defaults={}), among("O1", "embed-default")
+    ),
+    "default: nothing carried down": Mutation(
+        none_made(TreeRule, "desired", defaults={}), among("O1", "path-default", "path-default-keep")
+    ),
 }

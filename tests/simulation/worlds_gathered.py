@@ -84,6 +84,7 @@ class Embedded(Gathered):
     max_items: int = 100
     max_bytes: int = 100_000
     on_overflow: str = "fail"
+    default: AttributeValue | None = None  # of the size of a child
 
     def wanted(self, items: Items) -> Wanted:
         return {place: self._wanted(self.of(place, items)) for place in items if self.at(place)}
@@ -112,7 +113,8 @@ class Embedded(Gathered):
     def _entry(self, child: Item) -> AttributeValue:
         """The entry of a child on its parent."""
         names = [name for name in child if name not in ("parent", "child")] if self.whole else ("name", "size")
-        return {"M": {name: child[name] for name in names if name in child}}
+        given = {} if self.default is None else {"size": self.default}
+        return {"M": given | {name: child[name] for name in names if name in child}}
 
     def unfit(self, items: Items) -> Iterable[Place]:
         """Parents with more children than fit, where that is a failure."""
@@ -292,6 +294,13 @@ WORLDS: tuple[Configuration, ...] = (
         "limit: {items: 2}, on_overflow: omit",
         HELD_CHILD,
         replace(MAP, max_items=2, on_overflow="omit"),
+    ),
+    embed(
+        "embed-default",
+        HELD,
+        "default: {size: 7}, limit: {items: 10}",
+        HELD_CHILD,
+        replace(MAP, default={"N": "7"}),
     ),
     parent_gone(),
     one_table(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sync_rules.model.values import Item, Path
 from tests.simulation.facts import IMPOSSIBLE, Configuration, Fact, Kind, Place, at, keys, text
@@ -21,22 +21,24 @@ class Derived(Truth):
         return {place: {self.paths[0]: self.made(item)} for place, item in items.items() if self.at(place)}
 
 
-def derive() -> Configuration:
+def derive(name: str, default: str | None = None) -> Configuration:
     """An attribute made of two others, and another one made of it: one rule of an item comes before another."""
-    rules = """
+    given = "" if default is None else f", default: {default}"
+    rules = f"""
 tables:
-  people: {key: {team: S, person: S}}
+  people: {{key: {{team: S, person: S}}}}
 entities:
-  person: {table: people}
+  person: {{table: people}}
 rules:
-  rank: {derive: person.rank, as: "{role:order}-{role}", map: {order: {lead: 500, guest: 100}}}
-  label: {derive: person.label, join: [rank, person, name], separator: "#"}
+  rank: {{derive: person.rank, as: "{{role:order}}-{{role}}", map: {{order: {{lead: 500, guest: 100}}}}{given}}}
+  label: {{derive: person.label, join: [rank, person, name], separator: "#"}}
 """
     order = {"lead": "500", "guest": "100"}
 
     def rank(item: Item) -> Value:
         role = text(item, "role") or ""
-        return {"S": f"{order[role]}-{role}"} if role in order else None
+        made = f"{order[role]}-{role}" if role in order else default
+        return None if made is None else {"S": made}
 
     def label(item: Item) -> Value:
         there = (text(item, name) for name in ("rank", "person", "name"))
@@ -55,7 +57,7 @@ rules:
         Derived("people", (("rank",),), made=rank, exact=True),
         Derived("people", (("label",),), made=label, exact=True),
     )
-    return Configuration("derive", rules, (kind,), truths=truths, exact_cost=False)
+    return Configuration(name, rules, (kind,), truths=truths, exact_cost=False)
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Hierarchy(Truth):
 
     on_delete: str = "clear"
     extras: bool = False  # graph, depth, and an attribute carried down
+    default: Value = None  # of the attribute carried down
 
     def wanted(self, items: Items) -> Wanted:
         nodes = {place[1][-1]: item for place, item in items.items() if self.at(place)}
@@ -75,7 +78,10 @@ class Hierarchy(Truth):
     def _wanted(self, own: str, nodes: Mapping[str, Item]) -> dict[Path, Value]:
         up = _parent(nodes[own])
         if up is not None and up not in nodes:
-            return dict.fromkeys(self.paths) if self.on_delete == "clear" else {}
+            given: dict[Path, Value] = {} if self.default is None else {("tenant",): self.default}
+            if self.on_delete == "clear":
+                return {**dict.fromkeys(self.paths), **given}
+            return {path: value for path, value in given.items() if path[0] not in nodes[own]}
         line = _line(own, nodes) or _line_by_parent(own, nodes)
         if line is None or own in line[:-1]:
             return {}
@@ -83,7 +89,7 @@ class Hierarchy(Truth):
         if self.extras:
             shard = 1 + int.from_bytes(hashlib.sha256(own.encode()).digest()[:8], "big") % 2
             made |= {("Graph",): {"S": f"{line[0]}#{shard}"}, ("Depth",): {"N": str(len(line) - 1)}}
-            made |= {("tenant",): nodes[up].get("tenant")} if up is not None else {}
+            made |= {("tenant",): nodes[up].get("tenant") or self.default} if up is not None else {}
         return made
 
     def below(self, items: Items, places: Container[Place]) -> Iterable[Place]:
@@ -139,7 +145,9 @@ def _has_no_path(own: str, nodes: Mapping[str, Item]) -> bool:
 NODES = ("r", "n11", "n1", "m", "n2")  # one id is a part of another, though not a segment of its path
 
 
-def tree(name: str, options: str, *, on_delete: str = "clear", extras: bool = False) -> Configuration:
+def tree(
+    name: str, options: str, *, on_delete: str = "clear", extras: bool = False, default: Value = None
+) -> Configuration:
     """Nodes that hang below each other, and in rings; the children of one are listed through an index."""
     rules = f"""
 tables:
@@ -161,7 +169,7 @@ rules:
         flag="noise",
         first_links=(None, "r", "n11", "n1", None),
     )
-    truth = Hierarchy("nodes", made, on_delete=on_delete, extras=extras)
+    truth = Hierarchy("nodes", made, on_delete=on_delete, extras=extras, default=default)
     gone = Fact("paths", "nodes", at("nodes", "team", "up"), (), "delete", attached_by=("up", "rank"))
     return Configuration(
         name,
@@ -175,9 +183,22 @@ rules:
     )
 
 
+EXTRAS = "graph: Graph, shards: 2, depth: Depth, carry: [tenant]"
 WORLDS: tuple[Configuration, ...] = (
-    derive(),
-    tree("path", "on_delete: clear, graph: Graph, shards: 2, depth: Depth, carry: [tenant]", extras=True),
+    derive("derive"),
+    derive("derive-default", "none"),
+    tree("path", f"on_delete: clear, {EXTRAS}", extras=True),
+    tree("path-default", f"on_delete: clear, {EXTRAS}, default: {{tenant: none}}", extras=True, default={"S": "none"}),
+    replace(
+        tree(
+            "path-default-keep",
+            f"on_delete: keep, {EXTRAS}, default: {{tenant: none}}",
+            on_delete="keep",
+            extras=True,
+            default={"S": "none"},
+        ),
+        exact_cost=None,  # once a default stands where a parent is gone, nothing says that it was missing
+    ),
     tree("path-keep", "on_delete: keep", on_delete="keep"),
     tree("path-delete", "on_delete: delete", on_delete="delete"),
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, Tag, WithJsonSchema
 
+from sync_rules.language import defaults
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model, RenamedFrom, by_type, plain_number
@@ -40,15 +41,23 @@ class DeriveForm(Model):
         description="Tables from text to text, to be used as formats. What is in no table has no value.",
         examples=[{"rank": {"LEAD": 500, "CONTRIBUTOR": 400}}],
     )
+    default: Any = Field(
+        default=None, description="What stands where the formula makes nothing: any value.", examples=["000-NONE"]
+    )
     renamed_from: RenamedFrom = None
 
 
 def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]:
     ref = compiler.resolve(form.derive, "derive", attribute=True)
     formula = _formula(compiler, form)
+    default = None
+    if ref is not None and defaults.said(form):
+        default = defaults.of_one(compiler, form.default, ref.entity, ref.path).get(ref.path)
     if ref is None or formula is None or not compiler.sound:
         return ()
-    rule = DeriveRule(name=compiler.name, source=ref.entity, target=ref.entity, path=ref.path, formula=formula)
+    rule = DeriveRule(
+        name=compiler.name, source=ref.entity, target=ref.entity, path=ref.path, formula=formula, default=default
+    )
     return (rule,)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, Tag
 
-from sync_rules.language import links
-from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language import defaults, links
+from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import (
     LinkOption,
@@ -29,7 +29,7 @@ from sync_rules.language.kinds.options import (
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
 from sync_rules.model.templates import Template, parse_template
-from sync_rules.model.values import Path, show_path
+from sync_rules.model.values import AttributeValue, Path, show_path
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.rule import Rule
 
@@ -71,6 +71,11 @@ class EmbedForm(Model):
         description="Which attributes: a list, or a map to new names; default all but the child's key.",
         examples=[["street", "city"], {"line1": "street"}],
     )
+    default: Any = Field(
+        default=None,
+        description="What an entry shows of what its child lacks: a map from the name in the entry.",
+        examples=[{"city": "unknown"}],
+    )
     form: Literal["map", "list"] = Field(default="map", alias="as", description="A map by `by`, or a list in `order`.")
     order: str | None = Field(
         default=None,
@@ -105,6 +110,7 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
         if len(name) > 1:
             message = f"{show_path(name)!r} is inside a map: an entry is flat"
             compiler.add("SR120", "fields", message, f"give it a name of its own: {name[-1]}")
+    given = _defaults(compiler, form, into, fields) if defaults.said(form) else {}
     if child is None or into is None:
         return ()
     where = compiler.own_where(form.where, child)
@@ -144,8 +150,25 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
         on_overflow=form.on_overflow,
         claimed=claimed,
         ids=ids if claimed and find.index else (),
+        defaults=given,
     )
     return rule, *parent_rule(compiler, rule, link, find, where=where, on_delete=form.on_delete)
+
+
+def _defaults(
+    compiler: RuleCompiler, form: EmbedForm, into: AttributeRef | None, fields: tuple[tuple[Path, Path], ...] | None
+) -> dict[str, AttributeValue]:
+    """The defaults of an entry, by the names of its fields."""
+    if fields is None:
+        message = "`default` goes by the names of `fields`, which are not given"
+        compiler.add("SR120", compiler.at_key("default"), message, "remove it, or name the fields")
+        return {}
+    if into is None:
+        return {}
+    entry = (*into.path, "")  # each has another name there
+    paths = {name: entry + name for _, name in fields}
+    found = defaults.of_several(compiler, form.default, into.entity, paths, "field of an entry")
+    return {path[-1]: value for path, value in found.items()}
 
 
 def _limits(compiler: RuleCompiler, form: EmbedForm) -> tuple[int | None, int | None]:

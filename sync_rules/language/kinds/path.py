@@ -5,16 +5,17 @@ The last field of a key names the item; the fields before it are shared within a
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from sync_rules.language import links
+from sync_rules.language import defaults, links
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model, RenamedFrom, Settle, Shards, Sparse
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Find, Link
+from sync_rules.model.values import AttributeValue, Path
 from sync_rules.rules.kinds.path import TreeRule
 
 
@@ -35,6 +36,11 @@ class PathForm(Model):
     carry: Annotated[list[str], Field(min_length=1)] | None = Field(
         default=None, description="Attributes that every item has from its root."
     )
+    default: Any = Field(
+        default=None,
+        description="What an item has where its parent lacks what is carried: a map from the carried attribute.",
+        examples=[{"Model": "unknown"}],
+    )
     via: str | None = Field(default=None, description="The index by which the children of an item are listed.")
     sparse: Sparse = False
     on_delete: Literal["keep", "clear", "delete", "restrict"] = Field(
@@ -53,6 +59,13 @@ def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
         compiler.add(
             "SR120", compiler.at("shards"), "shards are numbered in `graph`, which is not given", "graph: GraphId"
         )
+    given: dict[Path, AttributeValue] = {}
+    if defaults.said(form) and form.carry is None:
+        message = "`default` goes with `carry`, which is not given"
+        compiler.add("SR120", compiler.at_key("default"), message, "remove it")
+    elif ref is not None and defaults.said(form):
+        paths = {path: path for path in carried}
+        given = defaults.of_several(compiler, form.default, ref.entity, paths, "carried attribute")
     parent = compiler.path(form.parent, "parent")
     if ref is None or parent is None:
         return ()
@@ -74,6 +87,7 @@ def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
         graph=graph,
         depth=depth,
         carry=carried,
+        defaults=given,
         shards=form.shards,
     )
     return (rule,)

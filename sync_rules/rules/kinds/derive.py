@@ -1,7 +1,7 @@
 """derive: an attribute made from other attributes of the same item, such as `500-LEAD` or `STATE#CITY#ZIP`.
 
 Invariant: nothing is read but the item itself, and nothing is written unless every input is as it was read. A composite
-key is made whole or not at all.
+key is made whole or not at all; where it cannot be made, a default stands in its place.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 from sync_rules.model.entities import Entity
 from sync_rules.model.numbers import respelt
 from sync_rules.model.sizes import KeyLimit, fitting, index_key_limits
-from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path
+from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path, same
 from sync_rules.rules.families import Desired, TargetRule
 from sync_rules.rules.formula import Formula
 from sync_rules.rules.rule import Drawing, Node, TypeOf
@@ -22,10 +22,11 @@ from sync_rules.rules.uses import Use
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DeriveRule(TargetRule):
-    """Source and target are one entity. `path` holds what the formula makes of the item."""
+    """Source and target are one entity. `path` holds what the formula makes of the item, or else `default`."""
 
     path: Path
     formula: Formula
+    default: AttributeValue | None = None
     kind = "derive"
     fills_index_keys = True
     watches_in_source = ()  # the target itself
@@ -61,15 +62,21 @@ class DeriveRule(TargetRule):
 
     @property
     def always_writes(self) -> tuple[str, ...]:
-        """The attribute, if it is made of nothing but fields of the key, in formats that take any text."""
+        """The attribute, if it has a default, or is made of fields of the key alone, in formats that take any text."""
+        if self.default is not None:
+            return (self.path[0],) if len(self.path) == 1 else ()
         binary = {attribute.name for attribute in self.target.table.key if attribute.type == "B"}
         sure = {field for field in self.target.identity if self.target.ref(field).path[0] not in binary}
         asked = self._asked is None or self._asked[0] == "S"
         return (self.path[0],) if len(self.path) == 1 and asked and self.formula.is_total(sure) else ()
 
-    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+    def type_of(self, path: Path, known: TypeOf) -> str | None:  # noqa: ARG002
         asked = self._asked is not None and self._asked[0] == "N"
-        return "N" if asked and self.formula.may_be_number else "S"
+        made = "N" if asked and self.formula.may_be_number else "S"
+        return made if self.default is None or self._asked is not None or made in self.default else None
+
+    def defaulted(self, item: Item) -> tuple[Path, ...]:
+        return self.copies if self.default is not None and same(get(item, self.path), self.default) else ()
 
     def fills(self, path: Path, item: Item) -> bool:
         return self.desired((), item).get(path) is not None
@@ -79,13 +86,15 @@ class DeriveRule(TargetRule):
         return (Node(self, (self.target, self.path), reads, tuple((self.target, path) for path in self.decided_by)),)
 
     def body(self) -> Mapping[str, object]:
-        return {"path": self.path, **self.formula.body()}
+        default = {} if self.default is None else {"default": self.default}
+        return {"path": self.path, **self.formula.body(), **default}
 
     def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
         return True  # nothing is read but the item itself
 
     def drawn(self) -> Drawing:
-        return Drawing(self.target, tuple(self._named.values()), self.copies)
+        notes = () if self.default is None else ("default",)
+        return Drawing(self.target, tuple(self._named.values()), self.copies, notes)
 
     def reading_uses(self) -> Iterator[Use]:
         return iter(())
@@ -95,9 +104,10 @@ class DeriveRule(TargetRule):
 
     # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired:  # noqa: ARG002
-        """The text of the formula, as a number where an index wants one; nothing where it cannot be made."""
+        """The text of the formula, as a number where an index wants one; the default where it cannot be made."""
         text = self.formula.text(lambda name: self._read(target, self._named[name]))
-        return {self.path: None if text is None else self._typed(text)}
+        made = None if text is None else self._typed(text)
+        return {self.path: self.default if made is None else made}
 
     def _read(self, item: Item, path: Path) -> AttributeValue | None:
         """A field of the item, from the very place that is watched and guarded."""

@@ -9,7 +9,7 @@ map would depend on which record came first. The others are reported beside what
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final, Literal
 
@@ -44,9 +44,9 @@ class Entry:
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EmbedRule(GatheredRule):
     """`by` makes the key of a child's entry; `fields` pairs what an entry shows with its name there, None shows every
-    attribute but the table's key. `order` is a field and whether it descends. `claimed`: `by` does not name the child,
-    so two may claim one entry; `ids` then pairs the fields of a child's key with their names in its entry, if it shows
-    them all.
+    attribute but the table's key. `order` is a field and whether it descends. `defaults` are, by name, what an entry
+    shows where its child lacks a field. `claimed`: `by` does not name the child, so two may claim one entry; `ids` then
+    pairs the fields of a child's key with their names in its entry, if it shows them all.
     """
 
     by: Template
@@ -58,6 +58,7 @@ class EmbedRule(GatheredRule):
     on_overflow: OnOverflow = "fail"
     claimed: bool = False
     ids: tuple[tuple[str, str], ...] = ()
+    defaults: Mapping[str, AttributeValue] = field(default_factory=dict)
     kind = "embed"
 
     @property
@@ -79,6 +80,7 @@ class EmbedRule(GatheredRule):
             "max_items": self.max_items,
             "max_bytes": self.max_bytes,
             "on_overflow": self.on_overflow,
+            **({"default": self.defaults} if self.defaults else {}),
         }
 
     def members(self, key: ItemKey, target: Item) -> Members | None:
@@ -121,7 +123,7 @@ class EmbedRule(GatheredRule):
 
     def drawn(self) -> Drawing:
         shown = ((),) if self.fields is None else tuple(path for path, _ in self.fields)
-        return Drawing(self.target, shown, self.copies)
+        return Drawing(self.target, shown, self.copies, ("default",) if self.defaults else ())
 
     # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
@@ -177,7 +179,7 @@ class EmbedRule(GatheredRule):
             keys = {attribute.name for attribute in self.source.table.key}
             return ((name, value) for name, value in child.items() if name not in keys)
         view = self.source.view(child, (path for path, _ in self.fields))
-        found = ((name, get(view, path)) for path, name in self.fields)
+        found = ((name, get(view, path) or self.defaults.get(name)) for path, name in self.fields)
         return ((name, value) for name, value in found if value is not None)
 
     def _misnamed(self, entries: Iterable[Entry]) -> Blocked | None:

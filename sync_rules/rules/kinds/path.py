@@ -31,7 +31,7 @@ LEVELS_MAX: Final = 1_000  # of a hierarchy: the rounds end with the first that 
 class TreeRule(LinkedRule):
     """Source and target are one entity, the source being the parent; the first pair of `link` names it. `own` is the id
     that becomes the item's segment. `graph` holds `<root id>#<n>`, n from 1 to `shards`; `carry` is taken from the
-    parent, and is a root's own.
+    parent, or from `defaults` where that has none, and is a root's own.
 
     Only the children of a parent that is gone are under its delete policy. What hangs below a cleared child waits, with
     the paths it has, because a parent without a path may just have been put anew.
@@ -69,7 +69,8 @@ class TreeRule(LinkedRule):
 
     def type_of(self, path: Path, known: TypeOf) -> str | None:
         if path in self.carry:
-            return known(self.source, path)
+            carried, default = known(self.source, path), self.defaults.get(path)
+            return carried if default is None or carried in default else None
         return "N" if path == self.depth else "S"
 
     def body(self) -> Mapping[str, object]:
@@ -93,7 +94,8 @@ class TreeRule(LinkedRule):
         return path["S"].count(self.separator) + 1 if path and "S" in path else 0
 
     def drawn(self) -> Drawing:
-        return Drawing(self.target, (*(ref.path for _, ref in self.link), *self.carry), self.copies)
+        notes = ("default",) if self.defaults else ()
+        return Drawing(self.target, (*(ref.path for _, ref in self.link), *self.carry), self.copies, notes)
 
     # ---------------------------------------------------------------- what matters
     def pushes(self, change: Change) -> bool:
@@ -138,7 +140,8 @@ class TreeRule(LinkedRule):
         if own in segments:
             # patient: it may be the path that is late, where an item moved under a former child of its own
             return Blocked(CYCLE, patient=True)
-        return {**self._made((*segments, own), own), **{copy: get(source, copy) for copy in self.carry}}
+        carried = {copy: get(source, copy) or self.defaults.get(copy) for copy in self.carry}
+        return {**self._made((*segments, own), own), **carried}
 
     def _made(self, segments: tuple[str, ...], own: str) -> dict[Path, AttributeValue | None]:
         """The values that follow from the segments of a path, the root's first and the own last."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -51,6 +52,24 @@ def rule(path: str = "gsi0", text: str = "{role:rank}-{role}", formula=None) -> 
 def test_derive_desires_what_the_formula_makes_of_the_item(path, text, expected):
     """The text of the formula over attributes and key fields; whole or absent, and of the type an index wants."""
     assert rule(path, text).desired((), ITEM) == {parse_path(path): expected}
+
+
+def test_derive_has_its_default_where_the_formula_makes_nothing():
+    """The default stands for what is missing, and for what an index would not take; then the attribute is always there."""
+    none = s("000-NONE")
+    composite = replace(rule(), default=none)
+    assert composite.desired((), ITEM) == {("gsi0",): s("500-LEAD")}
+    assert composite.desired((), {**ITEM, "role": s("NOBODY")}) == {("gsi0",): none}
+    assert composite.always_writes == ("gsi0",)
+    assert composite.fills(("gsi0",), KEY.attributes())
+    assert composite.defaulted({**ITEM, "gsi0": none}) == (("gsi0",),)
+    assert composite.defaulted({**ITEM, "gsi0": s("500-LEAD")}) == composite.defaulted(ITEM) == ()
+    ranked = replace(rule("rank", "{role}"), default=n(0))
+    assert ranked.desired((), ITEM) == {("rank",): n(0)}
+    assert replace(rule("info.role", "{role}"), default=n(0)).always_writes == ()
+    types = [replace(rule(), default=value).type_of(("gsi0",), lambda *_: None) for value in (None, none, n(0))]
+    assert types == ["S", "S", None]
+    assert "default" not in rule().body()
 
 
 def test_derive_writes_numbers_in_their_one_spelling():

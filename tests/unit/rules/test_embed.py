@@ -477,3 +477,19 @@ def test_embed_says_what_it_does_and_is_listed_by():
     rule = embed()
     assert (rule.kind, rule.copies, rule.decided_by, rule.link_guard(parent())) == ("embed", (INTO,), (), ())
     assert (rule.anchor, rule.listed) == (rule.target, rule.source)
+
+
+def test_embed_shows_the_default_of_what_a_child_lacks():
+    """An entry has the default of each field that its child lacks, also in its size; a null of a child is a value."""
+    one = embed(defaults={"line": s("unknown")})
+    children = [child("1"), child("2", street=s("High")), child("3", street={"NULL": True})]
+    entries = {"1": m(line=s("unknown")), "2": m(line=s("High")), "3": m(line={"NULL": True})}
+    assert one.desired(children, {}) == {INTO: m(**entries)}
+    small = value_bytes(m(**{"1": m(line=s("unknown"))}))
+    assert embed(defaults={"line": s("unknown")}, max_bytes=small).desired(children[:1], {}) == {
+        INTO: m(**{"1": entries["1"]})
+    }
+    assert embed(defaults={"line": s("unknown")}, max_bytes=small - 1).desired(children[:1], {}) == Blocked(
+        "TooManyBytes", member=key(CRM, "C#1", "A#1")
+    )
+    assert "default" not in embed().body()

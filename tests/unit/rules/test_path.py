@@ -578,3 +578,17 @@ def test_path_ends_on_a_ring(size):
         assert len(forest.written) < size
         right(forest)
         assert any(trouble.reason == CYCLE for trouble in forest.troubles.values())
+
+
+def test_path_carries_a_default_where_a_parent_has_nothing():
+    """Children of a parent without what is carried have the default, and hand it down; a root's own is not touched."""
+    given = {TENANT: s("nobody")}
+    root, child = part("r", Path="r"), part("c", "r")
+    assert tree(defaults=given).desired([root], child)[TENANT] == s("nobody")
+    assert tree(defaults=given).desired([{**root, "tenant": s("x")}], child)[TENANT] == s("x")
+    assert TENANT not in tree(defaults=given).desired([], root)
+    assert tree(defaults=given, on_delete="clear").desired([None], child) == {
+        PATH: None, GRAPH: None, DEPTH: None, TENANT: s("nobody"),
+    }  # fmt: skip
+    assert tree(defaults=given).desired([None], child) == given
+    assert tree(defaults=given).desired([None], {**child, "tenant": s("x")}) is None
