@@ -201,7 +201,7 @@ def check_damage(history: History, verdict: Verdict, pick: Stream) -> None:
     history.seen["damage", "done"] += 1
     history.tell(f"-- damage: {told} -> {item}")
     found = verified(history.made, world, repair=False)
-    if not any(one.difference.repairable for one in found):
+    if not any(one.difference.repairable or one.difference.tried for one in found):  # or stuck in another way too
         raise DivergenceError(f"verify does not find the damage: {told}\n  " + "\n  ".join(after.wrong))
     repaired(history, told)
 
