@@ -105,6 +105,12 @@ def as_one(found: Sequence[Difference]) -> Difference:
     return replace(stuck, drift=Drift.WRONG, reason="", repairable=True)
 
 
+def may_be_late(one: Difference, rules: Rules) -> bool:
+    """True for what may be missing because its source came later, where no record of a source finds its targets."""
+    rule = rules.rules.get(one.rule)
+    return one.drift is Drift.MISSING and rule is not None and rule.pull_only
+
+
 class Verdict(Enum):
     """The verdict of two checks, a grace period apart, that both find a copy wrong."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from sync_rules.audit.compare import Comparison, Drift, ToCompare, compare
 from sync_rules.model.entities import Entity
@@ -23,6 +23,7 @@ from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 Does = Literal["push", "pull", "part", "effect"]
+PULL_ONLY: Final = "if its source came later: a backfill or verify --repair fills it"
 CopyState = Drift | Literal["right", "kept", "waiting", "nothing"]
 
 
@@ -151,6 +152,8 @@ def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
             state, paths, reason = _state(rule, comparison)
             if state == "right" and all(get(item, path) is None for path in rule.copies):
                 state = "nothing"
+            if state is Drift.MISSING and rule.pull_only:
+                reason = PULL_ONLY
             if state in ("right", "kept"):
                 reason = _by_default(rule, item)
             found.append(Standing(rule, paths or rule.copies, rule.source_keys(item), state, reason))

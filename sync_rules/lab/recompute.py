@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
-from sync_rules.audit.compare import Difference, Drift
+from sync_rules.audit.compare import Difference, Drift, may_be_late
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
@@ -180,7 +180,7 @@ def differences(store: MemoryStore, rules: Rules, names: frozenset[str]) -> Iter
 def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
     for one in found:
         if one.repairable:
-            wrong = not _impossible(ending, one)
+            wrong = not _impossible(ending, one) and not may_be_late(one, ending.rules)
         else:
             wrong = one.drift is Drift.ORPHAN and _should_be_gone(ending, one)
         if wrong:

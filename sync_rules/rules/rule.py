@@ -248,6 +248,13 @@ class Rule(ABC):
         return True
 
     @property
+    def pull_only(self) -> bool:
+        """True if nothing lists the targets of a source, so that no record of a source is a push. A source that comes
+        after its targets reaches them by a backfill or a repair alone.
+        """
+        return False
+
+    @property
     def snapshot(self) -> bool:
         """True if the copies are meant to outlive their source, and the rule itself."""
         return False

@@ -339,6 +339,19 @@ def copy(file: File) -> Form | str | None:
     return _listing(file, relation, form)
 
 
+def late(file: File) -> Form | None:
+    """A snapshot on items that nothing lists."""
+    found = [one for one in file.relations if not one.base and not one.index and not one.sparse]
+    if not found:
+        return None
+    relation = file.one(*found)
+    form: Form = {"copy": f"{relation.one}.{file.one(*file.readable[relation.one])}"}
+    form |= {"into": f"{relation.many}.{_spot(file, relation.many)}", "mode": "snapshot"}
+    if file.chance(0.3):
+        form["where"] = condition(file, relation.many, relation.one)
+    return {**form, **({"link": dict(relation.given)} if relation.given else {})}
+
+
 def within(file: File) -> Form | None:
     """A copy within one item."""
     name = file.one(*file.entities)
@@ -656,7 +669,7 @@ def call(file: File) -> Form:
 
 
 KINDS: Final = (
-    *((copy,) * 5), within, chain, chain, given, embed, embed, collect, collect, derive, derive, path, mirror, mirror,
+    *((copy,) * 5), late, within, chain, chain, given, embed, embed, collect, collect, derive, derive, path, mirror, mirror,
     *((count,) * 3), ranked, ranked, archive, call,
 )  # fmt: skip
 

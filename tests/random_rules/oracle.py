@@ -41,6 +41,7 @@ Wanted = dict[Path, Value | None]
 HISTORY: Final = "history"  # what stands there follows from what was
 RAISES_FOR_NONE: Final = "perhaps"  # nobody can tell if there is a mirror, and there could be none
 NOT_IN_INDEX: Final = "NotInIndex"  # an item lacks what its entity says all have: nobody finds it
+LATE: Final = "late"  # verify finds what came after its targets, where nothing lists these
 NO_GROUP: Final = "\0"  # of a value that can name none
 
 
@@ -156,7 +157,7 @@ class Copy:
     target: Entity
     pairs: tuple[tuple[Path, Path], ...]
     link: Link
-    way: Way
+    way: Way | None  # of a snapshot there may be none
     defaults: Mapping[Path, Value]
     policy: str
 
@@ -176,7 +177,10 @@ def copy_of(spec: Spec, rule: Body) -> Copy:
         pairs = [(path, into + path[-1:]) for path in paths]
     link = spec.link(source, target, rule.get("link", {}))
     way = spec.way(source, target, link, rule, first=True)
-    assert way is not None, "a rule without a listing is refused"
+    if rule.get("mode") == "snapshot" and not rule.keys() & {"via", "sparse"}:
+        way = None if way is not None and way.missing else way
+    else:
+        assert way is not None, "a rule without a listing is refused"
     policy = rule.get("on_delete", "clear" if "default" in rule else "keep")
     return Copy(source, target, tuple(pairs), link, way, _defaults(rule, into), policy)
 
@@ -208,7 +212,7 @@ def as_value(given: Any) -> Value:
 
 def copy_holds(copy: Copy, rule: Body, source: Item | None, target: Item) -> bool:
     """True if a rule speaks of a pair. Without a source, what is read of one is missing."""
-    if rule.get("sparse") and not copy.way.lists(target):
+    if rule.get("sparse") and copy.way is not None and not copy.way.lists(target):
         return False
     text = rule.get("where")
     if text is None:
@@ -225,7 +229,7 @@ def _copy(view: View, rule: Body) -> None:
     for place, item in view.of(copy.target):
         named = view.spec.named(copy.source, copy.link, item)
         source = None if named is None else view.items.get(named)
-        if named is not None and not rule.get("sparse") and not copy.way.lists(item):
+        if named is not None and not rule.get("sparse") and copy.way is not None and not copy.way.lists(item):
             view.leave(rule, place, NOT_IN_INDEX)
             continue
         try:
@@ -236,7 +240,11 @@ def _copy(view: View, rule: Body) -> None:
                 view.leave(rule, place, HISTORY)
             elif source is not None and copy_holds(copy, rule, source, item):
                 found = {to: copy.source.read(source, path) for path, to in copy.pairs}
-                view.require(rule, place, item, {to: v or copy.defaults.get(to) for to, v in found.items()})
+                wanted = {to: v or copy.defaults.get(to) for to, v in found.items()}
+                if copy.way is None and any(not same(get(item, to), v) for to, v in wanted.items()):
+                    view.leave(rule, place, LATE)  # nobody can tell here which of the two came first
+                else:
+                    view.require(rule, place, item, wanted)
             elif policy == "clear":
                 view.require(rule, place, item, {to: copy.defaults.get(to) for _, to in copy.pairs})
             else:

@@ -19,7 +19,7 @@ from tests.simulation import (
 )
 from tests.simulation.facts import IMPOSSIBLE
 from tests.simulation.worlds_many import cascade, hops, keyed, shared_map, two, writes_link, writes_where
-from tests.simulation.worlds_one import base, delete_where, listed, nested, own, shop, where, with_links
+from tests.simulation.worlds_one import base, delete_where, listed, nested, own, shop, unlisted, where, with_links
 
 CONFIGURATIONS = {
     one.name: one
@@ -37,6 +37,7 @@ CONFIGURATIONS = {
         two("two-delete", "delete", "clear", indexed=False),
         nested("nested"),
         shared_map(),
+        unlisted(),
         base("snapshot", "mode: snapshot", snapshot=True, on_delete="keep"),
         cascade(),
         own("own", "on_delete: clear"),

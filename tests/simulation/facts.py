@@ -63,6 +63,7 @@ class Fact:
     pairs: tuple[tuple[Path, Path], ...]
     on_delete: str = "clear"
     snapshot: bool = False
+    unlisted: bool = False  # nothing finds the targets of a source
     strict: bool = False
     where: Callable[[Item, Item], bool] | None = None
     attached_by: tuple[str, ...] = ()

@@ -66,6 +66,10 @@ LAWS: Mapping[str, Mutation] = {
     # which records matter
     "own records ignored": Mutation(mutants_work.own_records_ignored),
     "no pull on insert": Mutation(mutants_work.no_pull_on_insert),
+    "no pull on insert, and nothing lists": Mutation(mutants_work.no_pull_on_insert, among("O10", "snapshot-unlisted")),
+    "a removed copy not pulled, and nothing lists": Mutation(
+        mutants_work.pulls_without(lambda rule: rule.copies), among("O10", "snapshot-unlisted")
+    ),
     "no pull on link change": Mutation(mutants_work.pulls_without(lambda rule: rule.link_paths)),
     "no pull on a change of the copy": Mutation(mutants_work.pulls_without(lambda rule: rule.copies)),
     "moving index key ignored": Mutation(mutants_work.pulls_without(mutants_work.index_keys), among("O4", *INDEX)),

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from tests.simulation.configurations import CONFIGURATIONS
 
 INDEXED = tuple(one.name for one in CONFIGURATIONS.values() if one.indexed)
+LATE = tuple(one.name for one in CONFIGURATIONS.values() if any(fact.unlisted for fact in one.facts))
+LISTED = tuple(name for name in CONFIGURATIONS if name not in LATE)
 ATTACHING = frozenset({"create target", "point elsewhere", "move", "put what was read"})
 
 
@@ -19,7 +21,7 @@ class Oracle:
     """A way to judge histories, and the histories it needs."""
 
     name: str
-    configurations: tuple[str, ...] = tuple(CONFIGURATIONS)
+    configurations: tuple[str, ...] = LISTED
     only: frozenset[str] | None = None  # the operations allowed; None: all
     without: frozenset[str] = frozenset()
     unique: bool = False  # every value of a source is new, and later ones are counted higher
@@ -30,6 +32,7 @@ class Oracle:
     without_faults: frozenset[str] = frozenset()
     errands: bool = False  # people start backfills, verifies and redrives meanwhile
     late_start: bool = False  # for some days nobody listened: what is there is wrong until a backfill has ended
+    apart: bool = False  # not among the oracles that histories are spread over by their numbers
     losses: bool = False  # some changes leave no record: what is wrong by then, only a verify mends
 
 
@@ -62,4 +65,6 @@ ORACLES = {
         unique=True,
         errands=True,
     ),
+    # where nothing lists targets, any look at one may fill it with what came late: what is delivered once more, a verify
+    "O10": Oracle("O10", LATE, apart=True),
 }

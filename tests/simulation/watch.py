@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from tests.simulation.facts import Configuration, Fact, Place
@@ -163,8 +164,18 @@ class Watch:
             if self.removed.get(source, 0) > attached and source not in self.unheard:
                 raise DivergenceError(f"{place}: still there although its source {source} was removed")
         for to, value in self.wanted(fact, item).items():
-            if get(item, to) != value:
+            if get(item, to) != value and not (fact.unlisted and self._came_late(place, fact, to)):
                 raise DivergenceError(f"{place}: {'.'.join(to)} is {get(item, to)}, its source {source} says {value}")
+
+    def _came_late(self, place: Place, fact: Fact, to: Path) -> bool:
+        """True if a target's source had no value at some time since the target last changed in link or copy."""
+        versions, since = self.past.get(place, ()), 0
+        for (_, old), (clock, new) in pairwise(versions):
+            if old is None or new is None or fact.link(old) != fact.link(new) or get(old, to) != get(new, to):
+                since = clock
+        source, path = fact.link(self.items[place]), next(path for path, at in fact.pairs if at == to)
+        moments = (self.items_at(clock).get(source) for clock in range(since, self.clock + 1)) if source else ()
+        return any(item is None or _seen(fact, item, path) is None for item in moments)
 
     def orphans(self) -> bool:
         """True if some target was attached to a source that had been deleted; such a target is reported, not deleted."""
@@ -242,7 +253,7 @@ class Watch:
         fixes: dict[Path, Value] = {}
         facts: list[tuple[Fact, dict[Path, Value]]] = []
         for fact in self.of(place):
-            pushed = fact.link(item) == changed
+            pushed = fact.link(item) == changed and not fact.unlisted
             if new is None and pushed and fact.on_delete == "delete" and fact.speaks_of(item):
                 return None
             pulled = place == changed and (old is None or self._relevant(fact, old, item))

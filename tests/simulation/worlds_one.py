@@ -46,6 +46,14 @@ def listed(name: str, options: str, **fact: object) -> Configuration:
     return Configuration(name, rules, (LISTED_SOURCE, LISTED_TARGET), facts, indexed=True)
 
 
+def unlisted() -> Configuration:
+    """A snapshot on targets that nothing lists: only what happens to a target fills it."""
+    head = INDEXED.replace(", indexes: {by_source: {source: S, rank: S}, by_other: {other: S}}", "")
+    rules = f"{head.replace(', required: [rank]', '')}  name: {{copy: source.name, into: target.source_name, mode: snapshot}}\n"
+    fact = replace(LISTED_FACT, snapshot=True, unlisted=True, on_delete="keep", attached_by=("source",))
+    return Configuration("snapshot-unlisted", rules, (LISTED_SOURCE, replace(LISTED_TARGET, rank=None)), (fact,))
+
+
 def nested(name: str) -> Configuration:
     """Two attributes into a map, which the application may remove, empty or replace by something else."""
     rules = f"{BASE}  name: {{copy: [source.name, source.bio], into: target.author, on_delete: clear}}\n"

@@ -222,6 +222,10 @@ def use_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
         place = rule.archive.text
         line = f"perhaps in {place}: the whole item, as it was when {rule.archive.when} · rule {rule.title}"
         yield {"rule": rule.name, "kind": rule.kind, "archive": place}, line
+    for rule in rules.rules.values():
+        if rule.pull_only and rule.source is rules.entity_of(key):
+            line = f"perhaps on items of {rule.target.name}, which nothing lists · rule {rule.title}"
+            yield {"rule": rule.name, "kind": rule.kind, "unlisted": rule.target.name}, line
     yield {"places": count}, f"{counted(count, 'item')} {'holds' if count == 1 else 'hold'} a value of {printable(key)}"
 
 

@@ -103,8 +103,9 @@ def plan(
                 if stopping():
                     raise KeyboardInterrupt from None
                 raise
+    late = [one.title for name, one in rules.rules.items() if one.pull_only and name in made.rules]
     titles = {name: one.title for name, one in rules.rules.items()}
-    shown = Shown(made, stands, titles, rate, place, known if place in known.regions else None, seed, waiting)
+    shown = Shown(made, stands, titles, rate, place, known if place in known.regions else None, seed, waiting, late)
     if as_json:
         print(json.dumps(shown.as_json()))
     elif markdown:

@@ -6,7 +6,7 @@ the Region and the date of its prices, or not at all, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -35,7 +35,8 @@ SHOWN_MONEY: Final = Decimal("0.000001")
 @dataclass(frozen=True)
 class Shown:
     """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
-    has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill.
+    has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill;
+    `pull_only`: those for which no record of a source finds targets.
     """
 
     plan: Plan
@@ -46,6 +47,7 @@ class Shown:
     prices: Prices | None
     seed: int | None = None
     waiting: frozenset[str] = frozenset()
+    pull_only: Sequence[str] = ()
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
@@ -65,6 +67,7 @@ class Shown:
             },
             "gone": sorted(self.since.gone),
             "waiting": sorted(self.waiting),
+            "no_listing": sorted(self.pull_only),
             "estimate": share.sampled,
             "sample": sample if share.sampled else None,
             "items": _rounded(plan.items),
@@ -126,7 +129,11 @@ class Shown:
             yield ""
             yield from self._costs()
             yield from self._heat()
-        yield from (*waits(self.waiting), *self._gone(), self._last())
+        yield from (*waits(self.waiting), *self._late(), *self._gone(), self._last())
+
+    def _late(self) -> Iterator[str]:
+        for name in self.pull_only:
+            yield f"{name}: sources that come after their targets reach them by a backfill or verify --repair alone"
 
     def _grid(self) -> Grid:
         table = grid(["rule", "is"], COLUMNS)

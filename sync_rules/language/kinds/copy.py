@@ -23,6 +23,7 @@ from sync_rules.language.kinds.options import (
 )
 from sync_rules.language.problems import Location
 from sync_rules.model.entities import Entity
+from sync_rules.model.lookups import Link
 from sync_rules.model.values import AttributeValue, Path, show_path
 from sync_rules.model.where import Where, compile_where
 from sync_rules.rules.kinds.copy import CopyRule
@@ -100,10 +101,13 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
     if way is not None and form.strict and links.is_self_link(source, target, way.link):
         compiler.add("SR205", "strict", f"{source.name!r} is its own source here")
         way = None
+    if way is None:
+        return ()
     find = None
-    if way is not None:
+    pull_only = _check_pull_only(compiler, form, way.link, source, target)
+    if not pull_only:
         find = compiler.find(way.link, source, target, form.via, "into", sparse=form.sparse, choose=links.choose)
-    if way is None or find is None or not compiler.sound:
+    if (find is None and not pull_only) or not compiler.sound:
         return ()
     rule = CopyRule(
         name=compiler.name,
@@ -120,6 +124,22 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
         mode=form.mode,
     )
     return rule, *way.rules
+
+
+def _check_pull_only(compiler: RuleCompiler, form: CopyForm, link: Link, source: Entity, target: Entity) -> bool:
+    """True for a snapshot whose targets nothing lists: their own records fill them. Says so, and what then does not."""
+    if form.mode != "snapshot" or form.via is not None or form.sparse:
+        return False
+    ways = [way for way in links.ways(source, target, link, compiler.known.said(target)) if not way.missing]
+    if links.choose(ways, None) is not None:
+        return False
+    nothing = f"nothing lists the items of {target.name!r} by their {source.name!r}"
+    if "settle_seconds" in form.model_fields_set:
+        message = f"{nothing}: there is no second look"
+        compiler.add("SR120", compiler.at_key("settle_seconds"), message, "remove it, or add an index")
+    cure = f"if that can be, {links.missing_index(source, target, link)}"
+    compiler.add("SR419", "mode", f"{nothing}: one that comes before it stays empty", cure)
+    return True
 
 
 def _mapping(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tuple[tuple[Path, Path], ...]] | None:

@@ -1,7 +1,8 @@
 """copy: attributes of a source, kept equal on every target that points to it.
 
 Invariant: a copy is a function of the two items as they are now, never of their history. `mode: snapshot` adds a guard:
-it only ever fills what is empty. A default is a value like any other: what stands where there is none to copy.
+it only ever fills what is empty; without a listing, only when something happens to the target. A default is a value
+like any other: what stands where there is none to copy.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from sync_rules.model.entities import Table
 from sync_rules.model.items import Change
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.writes import Condition, equals_seen
@@ -79,8 +81,16 @@ class CopyRule(LinkedRule):
     def snapshot(self) -> bool:
         return self.mode == "snapshot"
 
+    @property
+    def pull_only(self) -> bool:
+        return self.find is None
+
+    @property
+    def streamed(self) -> tuple[Table, ...]:
+        return (self.target.table,) if self.pull_only else super().streamed
+
     def drawn(self) -> Drawing:
-        note: str = "" if self.mode == "live" else self.mode
+        note: str = "" if self.mode == "live" else f"{self.mode}, no listing" if self.pull_only else self.mode
         if not self.mapping:
             note = f"on_delete: {self.on_delete}"
         notes = (note, "default" if self.defaults else "")
@@ -89,6 +99,8 @@ class CopyRule(LinkedRule):
     # ---------------------------------------------------------------- what matters
     def pushes(self, change: Change) -> bool:
         """A source came, went, or changed in what the rule reads of it. A snapshot is pushed only to be filled."""
+        if self.pull_only:
+            return False
         if change.new is None:
             return self.mode == "live" and self.on_delete != "keep"
         if change.old is None:

@@ -110,6 +110,16 @@ def test_plan_says_what_each_rule_would_do(command):
     assert [path.name for path in command.folder.iterdir()] == ["rules.yaml"]
 
 
+def test_plan_says_which_snapshots_only_a_backfill_or_a_repair_fills(command):
+    """A rule for which nothing lists the targets of a source is named."""
+    rule = "\n  said: {copy: author.name, into: book.said, mode: snapshot, link: {author_id: by}}\n"
+    command.file.write_text(RULES.rstrip() + rule)
+    told = "said: sources that come after their targets reach them by a backfill or verify --repair alone"
+    assert told in command()[1]
+    assert command.body()["no_listing"] == ["said"]
+    assert told not in command("--rule", "names")[1]
+
+
 def test_plan_for_machines_has_every_figure(command):
     """--json is one object: rules, tables, money, time, fan-outs and hottest keys."""
     command.books(3, author_name=s("SECRET"))

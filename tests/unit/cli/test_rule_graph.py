@@ -62,6 +62,8 @@ def test_rulegraph_has_a_box_for_each_entity_and_place_outside():
     [
         ("{copy: [user.name, user.rank], into: order.who}", ["user.name, user.rank → order.who.name, order.who.rank"]),
         ("{copy: user.name, into: order.a, mode: snapshot}", ["user.name → order.a (snapshot)"]),
+        ("{copy: user.name, into: order.a, mode: snapshot, link: {user_id: buyer}}",
+         ["user.name → order.a (snapshot, no listing)"]),
         ("{copy: user.name, into: order.a, where: \"status == 'A'\"}", ["user.name → order.a (where status == 'A')"]),
         ("{embed: post, into: user.all, limit: {items: 9}}", ["post.* → user.all"]),
         ("{mirror: user, into: by_email, attributes: all}", ["user.* → by_email.*"]),
@@ -70,7 +72,7 @@ def test_rulegraph_has_a_box_for_each_entity_and_place_outside():
         ("{count: order, into: user.c, on_delete: delete}", ["order → user.c", "user → order (on_delete: delete)"]),
         ("{call: a.b, on: order, watch: [total]}", ["order.total → a.b (when changed, created, deleted)"]),
     ],
-    ids=["map", "snapshot", "where", "embed-all", "mirror-all", "weights", "on_delete", "call"],
+    ids=["map", "snapshot", "snapshot-unlisted", "where", "embed-all", "mirror-all", "weights", "on_delete", "call"],
 )  # fmt: skip
 def test_rulegraph_says_what_a_rule_keeps(rule, keeps):
     """The line of an arrow names every path at both ends, and under which condition."""

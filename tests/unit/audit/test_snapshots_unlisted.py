@@ -1,0 +1,139 @@
+"""Snapshots on items that nothing lists: what fills them, what does not, and what is said of that."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.adapters.state import MemoryState
+from sync_rules.audit.compare import Drift
+from sync_rules.audit.explain import PULL_ONLY, standings
+from sync_rules.audit.verifier import Verifier
+from sync_rules.cli.commands.explain import use_rows
+from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.jobs.backfill.segments import segments
+from sync_rules.lab.delivery import VARIANTS
+from sync_rules.lab.scenario_file import load_scenario
+from sync_rules.lab.trial import run_trial
+from sync_rules.language.load import check_rules, parse_rules
+from sync_rules.pipeline.requests import List, run_work
+from sync_rules.rules.uses import Operation
+from tests.support.builders import key, n, s
+from tests.support.worlds import Scene
+
+RULES = """
+tables: {products: {key: {product_id: S}}, lines: {key: {line_id: S}}}
+entities: {product: {table: products}, line: {table: lines}}
+rules:
+  price: {copy: product.price, into: line.price, mode: snapshot}
+"""
+LINE, PRODUCT = {"line_id": s("l"), "product_id": s("p")}, {"product_id": s("p"), "price": n(7)}
+
+
+@pytest.fixture
+def late() -> Scene:
+    """A line whose product came later."""
+    scene = Scene(parse_rules(RULES))
+    scene.put("lines", LINE)
+    scene.rest()
+    scene.put("products", PRODUCT)
+    scene.rest()
+    return scene
+
+
+def price(scene):
+    (line,) = scene.memory.items("lines")
+    return line.get("price")
+
+
+def test_snapshot_is_filled_by_its_targets_own_records():
+    """When it is created, linked, or emptied: with the price of then. A later price changes nothing, and nothing lists."""
+    scene = Scene(parse_rules(RULES))
+    scene.put("products", PRODUCT, {"product_id": s("q"), "price": n(9)})
+    scene.put("lines", {"line_id": s("l")})
+    scene.rest()
+    assert price(scene) is None
+    scene.put("lines", LINE)
+    scene.rest()
+    assert price(scene) == n(7)
+    scene.put("products", {**PRODUCT, "price": n(8)})
+    scene.rest()
+    assert price(scene) == n(7)
+    scene.put("lines", LINE)
+    scene.rest()
+    assert price(scene) == n(8)
+    assert not scene.tap.seen(List)
+
+
+def test_snapshot_of_a_late_source_is_filled_by_a_backfill(late):
+    """Nobody reads a target for a record of its source."""
+    assert price(late) is None
+    run = BackfillRun(
+        Selection(late.rules, frozenset(late.rules.rules)),
+        late.memory,
+        late.parked,
+        MemoryState(),
+        {},
+        supplies=segments(late.rules, 1),
+        completes=frozenset(),
+        sleep=lambda _seconds: None,
+    )
+    assert run.run()
+    assert price(late) == n(7)
+
+
+def test_snapshot_of_a_late_source_is_found_by_verify_and_filled_by_repair(late):
+    """The copy is missing, and explain says why."""
+    (standing,) = run_work(standings(key(late.rules.tables["lines"], "l"), LINE, late.rules), late.world)
+    assert (standing.state, standing.reason) == (Drift.MISSING, PULL_ONLY)
+    for repair in (False, True):
+        verifier = Verifier(late.rules, late.world, late.rules.kept, repair=repair, sleep=lambda _seconds: None)
+        assert [(one.difference.drift, one.repaired) for one in verifier.sweep()] == [(Drift.MISSING, repair)]
+    assert price(late) == n(7)
+
+
+def test_snapshot_without_a_listing_needs_no_stream_of_its_sources_and_may_list_nothing():
+    """Its source is read by key; explain says that uses of a source cannot be found."""
+    rules = parse_rules(RULES)
+    (rule,) = rules.rules.values()
+    assert (rule.pull_only, rule.find, rule.snapshot) == (True, None, True)
+    assert [table.name for table in rules.streamed_tables] == ["lines"]
+    assert Operation.QUERY not in {use.operation for use in rule.uses()}
+    listed, _ = check_rules(RULES.replace("{line_id: S}}", "{line_id: S}, indexes: {by_product: {product_id: S}}}"), {})
+    assert listed is not None
+    assert not next(iter(listed.rules.values())).pull_only
+    assert [table.name for table in listed.streamed_tables] == ["products", "lines"]
+    scene = Scene(rules)
+    scene.there("products", PRODUCT)
+    told = [line for _, line in use_rows(key(rules.tables["products"], "p"), rules, scene.world)]
+    assert told[0] == "perhaps on items of line, which nothing lists · rule price"
+
+
+@pytest.mark.parametrize("delivery", VARIANTS, ids=str)
+def test_snapshot_is_the_same_under_every_delivery_where_sources_come_first(delivery, tmp_path):
+    """As a shop would write it: products are there before the lines that sell them. One that came later is left empty or
+    is filled, and neither is wrong.
+    """
+    (tmp_path / "rules.yaml").write_text(RULES)
+    (tmp_path / "sold.scenario.yaml").write_text(
+        """
+rules: rules.yaml
+data: {products: [{product_id: p, price: 7}]}
+steps:
+- say: a line has the price of the day
+  put: {lines: {line_id: a, product_id: p}}
+  expect: {lines: {line_id: a, price: 7}}
+- say: the price changes
+  put: {products: {product_id: p, price: 8}}
+  expect: {lines: {line_id: a, price: 7}}
+- say: the next line has the new one
+  put: {lines: {line_id: b, product_id: p}}
+  expect: {lines: {line_id: b, price: 8}}
+- say: a line of a product that is not there
+  put: {lines: {line_id: c, product_id: q}}
+- say: which comes later
+  put: {products: {product_id: q, price: 9}}
+"""
+    )
+    trial = run_trial(load_scenario(tmp_path / "sold.scenario.yaml"), delivery)
+    assert trial.ok, trial.report()[-2_000:]
