@@ -21,7 +21,7 @@ from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.items import NOT_IN_INDEX, Change, Failure, ItemKey
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
 from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.families import TargetRule
@@ -190,8 +190,12 @@ def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
 
 
 def _impossible(ending: Ending, one: Difference) -> bool:
-    """Tell whether a difference cannot be repaired: the table has rejected the write."""
-    return any((f.rule, f.key) == (one.rule, one.target) and f.reason in REJECTED for f in ending.parked)
+    """Tell whether the rules said of a difference that they cannot do it: the table has rejected the write, or the
+    member is not in the index by which the rule lists.
+    """
+    member = one.part.source if one.part else one.source
+    told = {(failure.rule, failure.key): failure.reason for failure in ending.parked}
+    return told.get((one.rule, one.target)) in REJECTED or told.get((one.rule, member)) == NOT_IN_INDEX
 
 
 def _should_be_gone(ending: Ending, one: Difference) -> bool:

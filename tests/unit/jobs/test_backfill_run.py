@@ -386,6 +386,26 @@ def test_backfill_run_gone_on_with_takes_another_round():
     assert scene.parked.told == []
 
 
+def test_backfill_run_makes_mirrors_before_what_is_copied_onto_them():
+    """The key of the mirror names the copy's source, so nothing that the copy reads says that it comes later."""
+    scene = Scene(
+        parse_rules("""
+tables: {teams: {key: {team: S}}, shop: {key: {PK: S, SK: S}}}
+entities:
+  team: {table: teams}
+  city: {table: shop, key: {PK: "CITY#{city}", SK: CITY}}
+  team_in_city: {table: shop, key: {PK: "CITY#{city}", SK: "TEAM#{team}"}}
+rules:
+  names: {copy: city.name, into: team_in_city.city_name}
+  teams: {mirror: team, into: team_in_city, attributes: [title]}
+""")
+    )
+    scene.there("shop", {"PK": s("CITY#c"), "SK": s("CITY"), "name": s("Ulm")})
+    scene.there("teams", {"team": s("t"), "city": s("c"), "title": s("T")})
+    assert run_of(scene, total=1).run()
+    assert scene.item(scene.at("shop", "CITY#c", "TEAM#t"))["city_name"] == s("Ulm")
+
+
 def test_backfill_run_says_what_is_stuck_once():
     """A ring is parked with a failure record for each item in it, and counted once."""
     scene = chain(2)

@@ -236,6 +236,22 @@ def test_replay_does_not_ask_for_what_cannot_be(records_of):
         assert run.store.item(BOOK) == book_item("b", "a", text=s("x" * 400_000))
 
 
+def test_replay_does_not_ask_for_members_that_are_not_in_the_index(records_of):
+    """A member without a key attribute that all are said to have: its failure record says so, and not the replay."""
+    rules = parse_rules("""
+tables: {parts: {key: {part: S}}, teams: {key: {team: S}, indexes: {by_part: {part: S, at: S}}}}
+entities: {part: {table: parts}, team: {table: teams, required: [at]}}
+rules: {teams: {collect: team, into: part.teams, as: "{team}"}}
+""")
+    part, team = key(rules.tables["parts"], "p"), key(rules.tables["teams"], "t")
+    made, linked = {"part": s("p")}, {"team": s("t"), "part": s("p")}
+    changes = Change(part, None, made), Change(team, None, linked), Change(part, made, None), Change(part, None, made)
+    for delivery in VARIANTS:
+        assert replay(records_of(*changes, rules=rules), rules, delivery) is None
+    in_index = Change(team, None, {**linked, "at": s("now")})
+    assert replay(records_of(changes[0], in_index, *changes[2:], rules=rules), rules, IN_ORDER) is None
+
+
 def test_replay_of_real_events_ends_right():
     """Events from AWS's guides, Powertools, SAM and LocalStack are replayed under every delivery without an error."""
     replayed = 0
