@@ -177,10 +177,7 @@ def copy_of(spec: Spec, rule: Body) -> Copy:
         pairs = [(path, into + path[-1:]) for path in paths]
     link = spec.link(source, target, rule.get("link", {}))
     way = spec.way(source, target, link, rule, first=True)
-    if rule.get("mode") == "snapshot" and not rule.keys() & {"via", "sparse"}:
-        way = None if way is not None and way.missing else way
-    else:
-        assert way is not None, "a rule without a listing is refused"
+    assert way is not None or rule.get("mode") == "snapshot", "any other rule without a listing is refused"
     policy = rule.get("on_delete", "clear" if "default" in rule else "keep")
     return Copy(source, target, tuple(pairs), link, way, _defaults(rule, into), policy)
 

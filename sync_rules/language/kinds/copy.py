@@ -130,8 +130,7 @@ def _check_pull_only(compiler: RuleCompiler, form: CopyForm, link: Link, source:
     """True for a snapshot whose targets nothing lists: their own records fill them. Says so, and what then does not."""
     if form.mode != "snapshot" or form.via is not None or form.sparse:
         return False
-    ways = [way for way in links.ways(source, target, link, compiler.known.said(target)) if not way.missing]
-    if links.choose(ways, None) is not None:
+    if links.choose(links.ways(source, target, link, compiler.known.said(target)), None) is not None:
         return False
     nothing = f"nothing lists the items of {target.name!r} by their {source.name!r}"
     if "settle_seconds" in form.model_fields_set:
