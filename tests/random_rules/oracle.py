@@ -309,8 +309,8 @@ def lets_in(rule: Body, entity: Entity, item: Item) -> bool:
     if rule.get("where") is None and rule.get("omit") is None:
         return True
     view = seen(entity, item)
-    omitted = rule.get("omit") is not None and holds(rule["omit"], view)  # then `where` is not asked
-    return not omitted and holds(rule.get("where"), view)
+    meant = holds(rule.get("where"), view)  # else `omit` is not asked
+    return meant and not (rule.get("omit") is not None and holds(rule["omit"], view))
 
 
 # ---------------------------------------------------------------- embed

@@ -231,10 +231,11 @@ class CollectRule(ListingRule, PartRule):
     def _lets_in(self, edge: Item) -> bool | Blocked:
         if self.find is not None and self.find.leaves_out(edge):
             return False
-        omitted = self.omit is not None and let_in(self.omit, edge, self.source)
-        if isinstance(omitted, Blocked):
-            return omitted
-        return not omitted and let_in(self.where, edge, self.source)
+        meant = let_in(self.where, edge, self.source)
+        if meant is not True or self.omit is None:
+            return meant
+        omitted = let_in(self.omit, edge, self.source)
+        return omitted if isinstance(omitted, Blocked) else not omitted
 
     # ---------------------------------------------------------------- what an element names
     def edge_key(self, node: ItemKey, element: str) -> ItemKey | None:

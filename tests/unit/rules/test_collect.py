@@ -489,3 +489,34 @@ def test_collect_part_without_an_element_stands_for_all_of_its_edge():
     of_keys = graph(element=parse_element("{target}"))
     assert of_keys.label(Part(of_keys, G1, U1, "GOALMEMBERSHIP-USER-U1")) == "GOALMEMBERSHIP-USER-U1"
     assert of_keys.label(Part(of_keys, G1, None, stray)) == ""
+
+
+@pytest.mark.parametrize(
+    ("title", "kind", "failed"),
+    [
+        (s("n"), s("Y"), False),
+        (s("m"), n(1), False),  # left out, whatever `omit` says
+        (n(1), s("X"), True),
+        (n(1), s("Y"), True),
+        (s("n"), n(1), True),
+    ],
+)
+def test_collect_and_the_rule_beside_it_judge_an_edge_alike(title, kind, failed):
+    """`where` is asked first, and only then `omit`: if one of them fails, both rules say so."""
+    rules = parse_rules("""
+tables: {nodes: {key: {node: S}}, edges: {key: {node: S, edge: S}}}
+entities: {node: {table: nodes}, edge: {table: edges}}
+rules:
+  edges:
+    collect: edge
+    into: node.edges
+    as: "{edge}"
+    where: starts_with(title, 'n')
+    omit: starts_with(kind, 'X')
+    on_delete: delete
+""").rules
+    edge = {"node": s("n"), "edge": s("e"), "title": title, "kind": kind}
+    claim = rules["edges"].claim(key(rules["edges"].source.table, "n", "e"), edge)
+    beside = rules["edges.parent"].where_holds({}, edge)
+    assert isinstance(beside, Blocked) is failed
+    assert (claim is not None and claim.unfit.startswith("WhereFailed")) is failed
