@@ -51,11 +51,11 @@ def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
 
 
 def _feeders(rules: Iterable[Rule]) -> dict[Rule, set[Rule]]:
-    """The other rules that feed each of these rules: by what they write, or by making the items that it writes on."""
+    """The other rules that feed each of these rules: by what they write, or by making the items that it is about."""
     found: dict[Rule, set[Rule]] = {rule: set() for rule in rules}
     makers = {entity: rule for rule in found for entity in rule.owned}
     for rule, feeders in found.items():
-        feeders.update({makers.get(rule.target, rule)} - {rule})
+        feeders.update({makers.get(side, rule) for side in (rule.source, rule.target)} - {rule})
     for node, writers in causes_of(node for rule in found for node in rule.nodes()).items():
         found[node.rule].update(writer.rule for writer in writers if writer.rule is not node.rule)
     return found

@@ -386,17 +386,19 @@ def test_backfill_run_gone_on_with_takes_another_round():
     assert scene.parked.told == []
 
 
-def test_backfill_run_makes_mirrors_before_what_is_copied_onto_them():
-    """The key of the mirror names the copy's source, so nothing that the copy reads says that it comes later."""
+def test_backfill_run_makes_mirrors_before_what_is_about_them():
+    """The key of the mirror says all that these rules read, and it cannot change: they come after the mirror anyway."""
     scene = Scene(
         parse_rules("""
-tables: {teams: {key: {team: S}}, shop: {key: {PK: S, SK: S}}}
+tables: {teams: {key: {team: S}}, shop: {key: {PK: S, SK: S}}, ledger: {key: {PK: S, SK: S}}}
 entities:
   team: {table: teams}
   city: {table: shop, key: {PK: "CITY#{city}", SK: CITY}}
   team_in_city: {table: shop, key: {PK: "CITY#{city}", SK: "TEAM#{team}"}}
 rules:
   names: {copy: city.name, into: team_in_city.city_name}
+  set: {collect: team_in_city, into: city.teams, as: "{team}"}
+  number: {count: team_in_city, into: city.number}
   teams: {mirror: team, into: team_in_city, attributes: [title]}
 """)
     )
@@ -404,6 +406,8 @@ rules:
     scene.there("teams", {"team": s("t"), "city": s("c"), "title": s("T")})
     assert run_of(scene, total=1).run()
     assert scene.item(scene.at("shop", "CITY#c", "TEAM#t"))["city_name"] == s("Ulm")
+    city = scene.item(scene.at("shop", "CITY#c", "CITY"))
+    assert (city["teams"], city["number"]) == ({"SS": ["t"]}, n(1))
 
 
 def test_backfill_run_says_what_is_stuck_once():
