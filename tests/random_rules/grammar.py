@@ -429,6 +429,7 @@ def embed(file: File) -> Form | None:
         own = [name for name, _ in file.ids[many] if not relation.base or name not in dict(file.ids[one])]
         if relation.index:
             form["fields"] = {name: f"id{number}" for number, name in enumerate(own)} | {"amount": "amount"}
+            form.pop("default", None)  # of other names
     if file.chance(0.4):
         form["order"] = file.one("", "-") + file.one("amount", "rank", "title")
     if file.chance(0.6):

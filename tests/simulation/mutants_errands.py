@@ -35,6 +35,7 @@ from tests.simulation.mutants_backfill import RENAMES, all_at_once, histories, o
 ALWAYS = (Condition(Test.ABSENT, ("never there",)),)  # a guard that always holds
 VERIFIES, REDRIVES = histories("O8"), histories("O7", "O8", "O9")
 LEVELS = among("O8", "path", "path-keep", "path-delete", "path-unordered")
+GUARDED = among("O8", "booked", "ranked", "two-index", "mixed", "collect")
 BOOKED = among("O8", "booked", "booked-few", "booked-groups", "booked-mixed")
 
 
@@ -229,7 +230,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "verify: blind repair": Mutation(blind, VERIFIES),
     "verify: no second look, and a blind repair": Mutation(blind_at_once, VERIFIES),
     "verify: repair creates items": Mutation(creating, VERIFIES),
-    "verify: repair without guard": Mutation(repair_unguarded, VERIFIES),
+    "verify: repair without guard": Mutation(repair_unguarded, GUARDED),
     "verify: no second look": Mutation(replacing(verifier, "look_again", one_look), VERIFIES),
     "verify: repair deletes orphans": Mutation(orphans_deleted, VERIFIES),
     "verify: nothing mended": Mutation(replacing(verifier, "repair", nothing_mended), VERIFIES),
