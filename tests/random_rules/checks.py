@@ -9,6 +9,7 @@ what is right, what is open, and what was damaged on purpose.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 from sync_rules.adapters.memory import MemoryStore
@@ -24,7 +25,16 @@ from tests.random_rules.commands import DivergenceError, backfill, verified
 from tests.random_rules.damage import damage_of_books
 from tests.random_rules.grammar import Made
 from tests.random_rules.history import History
-from tests.random_rules.oracle import HISTORY, Verdict, lets_in, mirror_of, owned_paths, shown
+from tests.random_rules.oracle import (
+    HISTORY,
+    Mirror,
+    Verdict,
+    lets_in,
+    mirror_of,
+    mirror_values,
+    owned_paths,
+    shown,
+)
 from tests.random_rules.plain import RaisingError, same
 from tests.random_rules.spec import Item, Place, Value, get
 from tests.random_rules.workload import _put as put
@@ -84,7 +94,8 @@ def bare(history: History, verdict: Verdict) -> MemoryStore:
             continue
         if entity is not None:
             claims = [rule for rule, one in mirrors if one.target is entity and spec.named(one.source, one.owner, item)]
-            if claims and not any((rule["name"], place) in verdict.open for rule in claims):
+            sure = claims and not any((rule["name"], place) in verdict.open for rule in claims)
+            if sure and not _has_more(history, place, [one for one in mirrors if one[0] in claims]):
                 continue
             for name, paths in owned_paths(spec, entity).items():
                 for path in paths:
@@ -92,6 +103,21 @@ def bare(history: History, verdict: Verdict) -> MemoryStore:
                         item = put(item, path, None)
         store.put(place[0], item)
     return store
+
+
+def _has_more(history: History, place: Place, claims: Sequence[tuple[Any, Mirror]]) -> bool:
+    """True if a mirror has attributes of the application's own, which nobody could make again."""
+    spec, items = history.made.spec, history.world.items
+    entity = spec.entity_of(place)
+    assert entity is not None, "a mirror is of an entity"
+    made = {*entity.table.key, *(path[0] for paths in owned_paths(spec, entity).values() for path in paths)}
+    for rule, one in claims:
+        named = spec.named(one.source, one.owner, items[place])
+        source = None if named is None else items.get(named)
+        for at, fields in one.named(rule, source) if source is not None else ():
+            if at == place and source is not None:
+                made |= {path[0] for path in mirror_values(spec, rule, one, source, fields)}
+    return not items[place].keys() <= made
 
 
 def check_backfill(history: History, verdict: Verdict) -> None:
