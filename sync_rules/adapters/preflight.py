@@ -150,7 +150,8 @@ def _index_problems(table: Table, description: Mapping[str, Any], uses: Mapping[
         expected = _expected(index.partition, index.sort)
         if name not in found:
             missing = f"it has no index {name}, which {use}"
-            yield Problem(table.physical_name, missing, f"Create the index with {expected}")
+            cure = "A local index is made with its table only: make another table, or leave out local: true"
+            yield Problem(table.physical_name, missing, cure if index.local else f"Create the index with {expected}")
         elif (schema := _schema(found[name]["KeySchema"], description)) != expected:
             yield Problem(
                 table.physical_name,

@@ -238,10 +238,11 @@ class RuleCompiler:
         at: str,
         *,
         sparse: bool = False,
+        whole: bool = False,
         choose: Choose = links.closest,
     ) -> Find | None:
         """The Query for the items of `many` that point to one item; a lack is reported at the option `at`. A Query that
-        may leave out some of them is only taken where the rule says that it is `sparse`.
+        may leave out some of them is only taken where the rule says that it is `sparse`; `whole`: it cannot be.
         """
         known = ", ".join(f"{{{ref.field}}}" for _, ref in link) or f"nothing ({one.name!r} has a fixed key)"
         indexes = [index.name for index in many.table.indexes]
@@ -267,7 +268,7 @@ class RuleCompiler:
         if way is None:
             names = " and ".join(repr(attribute.name) for attribute in nearest.missing)
             message = f"{nearest.listed} lists only the items of {many.name!r} that have {names}"
-            cure = self._all_listed(nearest, one, many, link) + ("" if via is None else ", and drop via")
+            cure = self._all_listed(nearest, one, many, link, whole=whole) + ("" if via is None else ", and drop via")
             self.add("SR217", at if via is None else "via", message, cure)
             return None
         if not way.narrow:
@@ -275,13 +276,14 @@ class RuleCompiler:
             self.add("SR409", at, message, self._all_listed(nearest if nearest.narrow else way, one, many, link))
         return way.find
 
-    def _all_listed(self, way: links.Way, one: Entity, many: Entity, link: Link) -> str:
+    def _all_listed(self, way: links.Way, one: Entity, many: Entity, link: Link, *, whole: bool = False) -> str:
         """The cure for a way that does not list all items, or none but those of one source."""
         if not way.missing:
             return links.missing_index(one, many, link)
         missing = [attribute.name for attribute in way.missing]
         required = ", ".join(dict.fromkeys((*self.known.required.get(many.name, ()), *missing)))
+        sparse = "" if whole else "; if the rule means only the items in the index, say sparse: true in it"
         return (
-            f"if every item has {' and '.join(missing)}, say entities.{many.name}.required: [{required}]; if the rule "
-            f"means only the items in the index, say sparse: true in it; else {links.missing_index(one, many, link)}"
+            f"if every item has {' and '.join(missing)}, say entities.{many.name}.required: [{required}]{sparse}; "
+            f"else {links.missing_index(one, many, link)}"
         )

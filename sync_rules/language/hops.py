@@ -1,7 +1,8 @@
 """A link over several items, `link: order.customer.region`, as the chain of copies that one would write by hand.
 
 Each hop but the last leaves on the item that points the fields that name the next one: a rule of kind copy, beside the
-rule that asked for it. What another rule of the file leaves there already is used and not written twice.
+rule that asked for it. Another rule that goes the same way links by what is kept there: so it says on which rule it
+builds, and neither edits nor removals of that rule surprise it.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def _entities(
         return None
     if found[-1][0] is not one or len(found) == 1:
         shown = ".".join(entity.name for entity, _ in found)
-        compiler.add("SR218", "link", f"the link ends with {found[-1][0].name!r}", f"link: {shown}.{one.name}")
+        cure = None if one in (entity for entity, _ in found) else f"link: {shown}.{one.name}"
+        compiler.add("SR218", "link", f"the link ends with {found[-1][0].name!r}", cure)
         return None
     return found
 
@@ -136,9 +138,9 @@ def _over_several(compiler: RuleCompiler, form: Linked, path: Sequence[tuple[Ent
             said = next((name for name in (f"{far.name}.{field}", field) if name in form.through), None)
             unused.discard(said or "")
             name = f"{near.name}_{field}" if said is None else form.through[said]
-            kept = _attribute(compiler, name, "link" if said is None else compiler.at("through", said))
+            kept = _attribute(compiler, many, name, "link" if said is None else compiler.at("through", said))
             mapping[ref.path if ref.template is None else (ref.field,)] = kept
-            onward.append((field, many.ref(kept[0])))
+            onward.append((field, Ref(kept[0], kept)))
         if not compiler.sound or not compiler.link_matches(far, many, tuple(onward)):
             return None
         rules += _kept(compiler, form, (near, many), link, tuple(mapping.items()))
@@ -151,10 +153,13 @@ def _over_several(compiler: RuleCompiler, form: Linked, path: Sequence[tuple[Ent
     return None if link is None or not compiler.sound else Route(link, tuple(rules))
 
 
-def _attribute(compiler: RuleCompiler, name: str, location: Location | str) -> Path:
+def _attribute(compiler: RuleCompiler, many: Entity, name: str, location: Location | str) -> Path:
     """The attribute that is kept; reported where it cannot be."""
     path = compiler.path(name, location) or ("",)
-    if len(path) > 1:
+    if path[0] in many.identity:
+        message = f"{name!r} is part of the key of {many.name!r}"
+        compiler.add("SR218", location, message, "give what is kept another name: through: {field: name}")
+    elif len(path) > 1:
         compiler.add("SR218", location, f"{name!r} is inside a map, where no index reaches", "name an attribute")
     return path[:1]
 
@@ -162,12 +167,20 @@ def _attribute(compiler: RuleCompiler, name: str, location: Location | str) -> P
 def _kept(
     compiler: RuleCompiler, form: Linked, hop: tuple[Entity, Entity], link: Link, mapping: tuple[tuple[Path, Path], ...]
 ) -> Iterator[CopyRule]:
-    """The rule that keeps on the pointing items what names the item behind this hop; none if another rule keeps it."""
+    """The rule that keeps on the pointing items what names the item behind this hop; none if its key names that."""
     near, many = hop
-    same = (near.name, many.name, link, mapping)
-    if not mapping or compiler.known.hops.setdefault(same, compiler.name) != compiler.name:
+    if not mapping:
         return
-    find = compiler.find(link, near, many, None, "link", choose=links.choose)
+    for _, kept in mapping:
+        first = compiler.known.hops.setdefault((many.name, kept), compiler.name)
+        if first != compiler.name:
+            message = f"rule {first} keeps {many.name}.{kept[0]} already"
+            compiler.add(
+                "SR218", "link", message, f"link by it: link: {{field: {kept[0]}}}; or name another in through"
+            )
+    if not compiler.sound:
+        return
+    find = compiler.find(link, near, many, None, "link", choose=links.choose, whole=True)
     if find is None:
         return
     yield HopRule(

@@ -21,6 +21,7 @@ from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.model.where_check import CONSTANT, quoted_names
+from sync_rules.rules.kinds.copy import HopRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.rule import Node, Rule, causes_of
 from sync_rules.rules.ruleset import Rules
@@ -46,7 +47,7 @@ def attribute(entity: Entity, path: Path) -> str:
 
 def written_at(rule: Rule, document: Document) -> Location:
     """The location of the option that says what a rule writes."""
-    key_path = ("rules", rule.title, "into")
+    key_path = ("rules", rule.title, "link" if isinstance(rule, HopRule) else "into")
     return document.value(*(key_path if key_path in document.locations else (*key_path[:2], rule.kind)))
 
 

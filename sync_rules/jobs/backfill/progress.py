@@ -48,6 +48,7 @@ class Totals:
         for rule in {rule for rule, _ in before}:
             copied, right = before[rule, Outcome.COPIED], later.outcomes[rule, Outcome.RIGHT]
             newly_right = max(0, right - copied - before[rule, Outcome.RIGHT])
+            # rather too many, which costs a round, than too few
             written = copied + min(newly_right, before[rule, Outcome.FAILED])
             self.outcomes[rule, Outcome.COPIED] += written
             self.outcomes[rule, Outcome.RIGHT] = max(0, right - written)

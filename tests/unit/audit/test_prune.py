@@ -295,22 +295,3 @@ def test_prune_of_a_table_that_is_gone_is_an_error():
     scene = Scene(kinds("spent"), tables={})
     with pytest.raises(StoreError, match="TableNotFound"):
         leftovers(scene, kinds("names"))
-
-
-def test_prune_keeps_what_another_rule_over_the_same_way_needs():
-    """Two rules share what is kept for their link: it goes with the last of them."""
-    tables = """
-tables: {regions: {key: {region: S}}, towns: {key: {town: S}}, homes: {key: {home: S}, indexes: {by_town: {town: S}, by_region: {town_region: S}}}}
-entities: {region: {table: regions}, town: {table: towns}, home: {table: homes}}
-rules:
-"""
-    first = "  names: {copy: region.name, into: home.region_name, link: home.town.region}\n"
-    second = "  codes: {copy: region.code, into: home.region_code, link: home.town.region}\n"
-    scene = Scene(parse_rules(tables + first + second))
-    scene.put("regions", {"region": s("r"), "name": s("North"), "code": s("N")})
-    scene.put("towns", {"town": s("t"), "region": s("r")})
-    scene.put("homes", {"home": s("h"), "town": s("t")})
-    scene.rest()
-    assert [paths for _, _, paths in left(scene, parse_rules(tables + second))] == ["region_name"]
-    by_hand = parse_rules(tables + "  towns: {copy: town.name, into: home.town_name}\n")
-    assert [paths for _, _, paths in left(scene, by_hand)] == ["region_code", "region_name", "town_region"]

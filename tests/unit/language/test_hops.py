@@ -27,7 +27,7 @@ rules:
 """
 SEVERAL = """
   names: {copy: country.name, into: order.country_name, on_delete: clear, link: order.customer.region.country}
-  orders: {count: order, into: region.orders, link: order.customer.region}
+  orders: {count: order, into: region.orders, link: {region_id: customer_region_id}}
 """
 BY_HAND = """
   names: {copy: country.name, into: order.country_name, on_delete: clear, link: {country_id: region_country_id}}
@@ -48,7 +48,7 @@ def bodies(rules: Rules) -> list[dict]:
 
 
 def test_hops_are_the_chain_written_by_hand():
-    """The same rules, and what two of them need is kept once."""
+    """The same rules; another one links by what is kept."""
     assert bodies(parse_rules(TABLES + SEVERAL)) == bodies(parse_rules(TABLES + BY_HAND))
 
 
@@ -119,6 +119,40 @@ def test_hops_follow_the_source_and_every_item_between(scene):
     assert seen(scene) == ([None] * 2, ["0", "0"])
 
 
+def test_hops_of_two_rules_are_not_shared_unsaid():
+    """The second rule is told by what to link: on which rule it builds stands in the file."""
+    other = "  codes: {copy: region.code, into: order.code, link: order.customer.region}\n"
+    _, problems = check_rules(TABLES + SEVERAL + other)
+    (problem,) = (one for one in problems if one.code == "SR218")
+    assert "rule names keeps order.customer_region_id already" in problem.message
+    direct = other.replace("order.customer.region", "{region_id: customer_region_id}")
+    assert check_rules(TABLES + SEVERAL + direct)[0] is not None
+
+
+def test_hops_are_read_from_where_they_are_kept():
+    """An index key that is made of what is kept is filled by a derive rule; the link reads the attribute itself."""
+    tables = """
+tables: {regions: {key: {region: S}}, towns: {key: {town: S}}, homes: {key: {home: S}, indexes: {gsi: {pk: S, sk: S}, by_town: {town: S}}}}
+entities:
+  region: {table: regions}
+  town: {table: towns}
+  home: {table: homes, key: {pk: "REGION#{town_region}", sk: "HOME#{home}"}}
+rules:
+  names: {copy: region.name, into: home.name, link: home.town.region}
+  key: {derive: home.pk, as: "REGION#{town_region}"}
+  sort: {derive: home.sk, as: "HOME#{home}"}
+"""
+    scene = Scene(parse_rules(tables))
+    scene.put("regions", {"region": s("r"), "name": s("North")})
+    scene.put("towns", {"town": s("t"), "region": s("r")})
+    scene.put("homes", {"home": s("h"), "town": s("t")})
+    scene.rest()
+    assert scene.item(scene.at("homes", "h"))["name"] == s("North")
+    scene.put("regions", {"region": s("r"), "name": s("South")})
+    scene.rest()
+    assert scene.item(scene.at("homes", "h"))["name"] == s("South")
+
+
 @pytest.mark.parametrize(
     ("rule", "code", "words"),
     [
@@ -132,7 +166,8 @@ def test_hops_follow_the_source_and_every_item_between(scene):
         ("copy: region.name, into: order.x, link: order.customer.region, through: {regon_id: y}", "SR202", "regon_id"),
         ("copy: region.name, into: order.x, link: order.customer.region, through: {region_id: a.b}", "SR218", "inside a map"),
         ("copy: region.name, into: order.x, link: order.customer.region, through: {region_id: other}", "SR201", "by_other: {other: S}"),
-        ("copy: region.name, into: order.x, link: order.customer.region, through: {region_id: order_id}", "SR302", "order.order_id"),
+        ("copy: region.name, into: order.x, link: {region: {}, customer: {}}", "SR218", "in their order"),
+        ("copy: region.name, into: order.x, link: order.customer.region, through: {region_id: order_id}", "SR218", "part of the key"),
         ("copy: region.name, into: order.x, link: {region_id: r}, through: {region_id: y}", "SR120", "remove it"),
         ("copy: region.name, into: order.x, link: order.customer.region, strict: true", "SR120", "one source"),
         ("count: order, into: region.n, mode: recount, link: order.customer.region", "SR206", "does not list"),
