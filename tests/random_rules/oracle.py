@@ -182,6 +182,12 @@ def copy_of(spec: Spec, rule: Body) -> Copy:
     return Copy(source, target, tuple(pairs), link, way, _defaults(rule, into), policy)
 
 
+def _stands(copy: Copy, to: Path, value: Value | None) -> bool:
+    """True for a value that is copied; where there is a default, an index must be able to hold it in its key."""
+    kind, most = copy.target.table.limits.get(to[0], ("", 0)) if len(to) == 1 and to in copy.defaults else ("", 0)
+    return value is not None and (not kind or (kind in value and fits(value, most)))
+
+
 def _defaults(rule: Body, into: Path) -> Mapping[Path, Value]:
     """The defaults of a copy, by their paths."""
     if "default" not in rule:
@@ -237,7 +243,7 @@ def _copy(view: View, rule: Body) -> None:
                 view.leave(rule, place, HISTORY)
             elif source is not None and copy_holds(copy, rule, source, item):
                 found = {to: copy.source.read(source, path) for path, to in copy.pairs}
-                wanted = {to: v or copy.defaults.get(to) for to, v in found.items()}
+                wanted = {to: v if _stands(copy, to, v) else copy.defaults.get(to) for to, v in found.items()}
                 if copy.way is None and any(not same(get(item, to), v) for to, v in wanted.items()):
                     view.leave(rule, place, LATE)  # nobody can tell here which of the two came first
                 else:

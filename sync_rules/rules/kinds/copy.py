@@ -14,6 +14,8 @@ from typing import Literal
 
 from sync_rules.model.entities import Table
 from sync_rules.model.items import Change
+from sync_rules.model.sizes import KeyLimit, index_key_limits
+from sync_rules.model.templates import possible
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.writes import Condition, equals_seen
 from sync_rules.rules.families import Desired
@@ -133,7 +135,20 @@ class CopyRule(LinkedRule):
         """The value of each copy, given a source."""
         view = self.source.view(source, self._read) if self._binds else source
         found = {to: get(view, path) for path, to in self.mapping}
-        return found if not self.defaults else {to: value or self.defaults.get(to) for to, value in found.items()}
+        if not self.defaults:
+            return found
+        return {to: value if self._held(to, value) else self.defaults.get(to) for to, value in found.items()}
+
+    def _held(self, to: Path, value: AttributeValue | None) -> bool:
+        """True for a value that can be copied. Where there is a default, an index whose key it is must take it too."""
+        limit = self._limits.get(to)
+        return value is not None and (limit is None or (limit[0] in value and possible(value, limit[1])))
+
+    @cached_property
+    def _limits(self) -> Mapping[Path, KeyLimit]:
+        """The limits of the copies that have a default and are part of an index's key."""
+        limits = index_key_limits(self.target.table)
+        return {to: limits[to[0]] for to in self.defaults if len(to) == 1 and to[0] in limits}
 
     def outlives(self, image: Item) -> bool:
         return not self.snapshot and super().outlives(image)

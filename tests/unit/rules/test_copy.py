@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.rules.rule import Blocked
@@ -99,6 +100,30 @@ def test_copy_brings_its_default_back():
     scene.put("shop", order_item("1", "1"))
     scene.rest()
     assert scene.item(at)["user_name"] == s("nobody")
+
+
+@pytest.mark.parametrize("rank", [{"N": "5"}, {"S": ""}, {"S": "x" * 1_025}, {"NULL": True}, None])
+def test_copy_has_its_default_where_an_index_would_not_take_the_value(rank):
+    """The index lists every target then: another rule that lists by it reaches them all."""
+    scene = Scene(
+        parse_rules("""
+tables:
+  users: {key: {user: S}}
+  orders: {key: {order: S}, indexes: {plain: {user: S}, by_rank: {user: S, rank: S}}}
+entities: {user: {table: users}, order: {table: orders}}
+rules:
+  ranks: {copy: user.rank, into: order.rank, default: none, via: plain}
+  names: {copy: user.name, into: order.name, via: by_rank}
+""")
+    )
+    held = {} if rank is None else {"rank": rank}
+    scene.put("users", {"user": s("u"), "name": s("old"), **held})
+    scene.put("orders", {"order": s("o"), "user": s("u")})
+    scene.rest()
+    scene.put("users", {"user": s("u"), "name": s("new"), **held})
+    scene.rest()
+    order = scene.item(scene.at("orders", "o"))
+    assert (order["rank"], order["name"], scene.parked.told) == (s("none"), s("new"), [])
 
 
 def test_copy_of_a_snapshot_is_filled_once():
