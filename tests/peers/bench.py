@@ -131,11 +131,10 @@ class EngineBench:
 
 
 @dataclass
-class Noting:
-    """A store that notes the tables to which it may have written."""
+class Passing:
+    """A store before another one, which reads as that one does."""
 
     store: Store
-    touched: set[str]
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
         return self.store.read(request)
@@ -145,6 +144,13 @@ class Noting:
 
     def scan(self, request: Scan) -> Page:
         return self.store.scan(request)
+
+
+@dataclass
+class Noting(Passing):
+    """A store that notes the tables to which it may have written."""
+
+    touched: set[str]
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
         for write in request.writes:
@@ -157,26 +163,16 @@ class DiedError(Exception):
 
 
 @dataclass
-class Meter:
+class Meter(Passing):
     """A store that counts the writes made through it. `dies_after` that many more, it raises DiedError, once.
 
     A write of nothing but helpers is bookkeeping, of the translation or the pipeline, and counted apart.
     """
 
-    store: Store
     helpers: frozenset[Target]
     writes: int = 0
     bookkeeping: int = 0
     dies_after: int | None = None
-
-    def read(self, request: Read) -> tuple[Item | None, ...]:
-        return self.store.read(request)
-
-    def list(self, request: List) -> Page:
-        return self.store.list(request)
-
-    def scan(self, request: Scan) -> Page:
-        return self.store.scan(request)
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
         return tuple(self._write(write) for write in request.writes)  # one by one, to die between two of them
