@@ -375,8 +375,8 @@ class Graph:
 def _require_apart(entities: Sequence[Entity], link: Mapping[str, str]) -> None:
     """Require that the values which `link` gives to keys tell mixed neighbours apart."""
     for one, other in combinations(entities, 2):
-        shared = {a.name for a in one.table.key} & {a.name for a in other.table.key} & link.keys()
-        if not any(not may_overlap(one.templates[name], other.templates[name]) for name in shared):
+        keys = [(a.name, b.name) for a in one.table.key for b in other.table.key if {a.name, b.name} <= link.keys()]
+        if all(link[a] != link[b] or may_overlap(one.templates[a], other.templates[b]) for a, b in keys):
             raise UserError(
                 f"an edge does not say if its neighbour is of {one.name!r} or of {other.name!r}: give in `link` the "
                 "field that holds a key of theirs, such as {PK: target}"

@@ -634,6 +634,28 @@ def test_graph_of_mixed_nodes_reads_each_neighbour_of_its_entity():
     assert ([found.item and found.item["name"] for found in around.found], len(around.strange)) == (["Dora", None], 1)
 
 
+def test_graph_of_mixed_nodes_in_tables_of_their_own_goes_by_the_key_of_each():
+    """Their keys have other names: one field of the edge may hold either."""
+    rules = parse_rules("""
+tables:
+  goals: {key: {goal: S, member: S}}
+  users: {key: {upk: S}}
+  teams: {key: {tpk: S}}
+entities:
+  goal: {table: goals, key: {goal: "{goal_id}", member: GOAL}}
+  edge: {table: goals, key: {goal: "{goal_id}", member: "M#{of}"}}
+  user: {table: users, key: {upk: "USER-{user_id}"}}
+  team: {table: teams, key: {tpk: "TEAM-{team_id}"}}
+rules: {edges: {collect: edge, into: goal.edges, as: "{of}"}}
+""")
+    client = Fake(*rules.tables.values())
+    client.put("goals", {"goal": s("G"), "member": s("GOAL"), "edges": {"SS": ["USER-1", "TEAM-2"]}})
+    client.put("users", {"upk": s("USER-1")}).put("teams", {"tpk": s("TEAM-2")})
+    graph = Graph.of(rules, "edges", client, neighbour=["user", "team"], link={"upk": "of", "tpk": "of"})
+    [around] = graph.neighbours(graph.nodes([{"goal": "G", "member": "GOAL"}]))
+    assert [found.item for found in around.found] == [{"tpk": "TEAM-2"}, {"upk": "USER-1"}]
+
+
 def test_graph_of_mixed_nodes_that_cannot_be_told_apart_is_refused():
     """Both could be named by one value."""
     rules = parse_rules(GOAL_RULES)
