@@ -221,7 +221,7 @@ def _check_local(document: Document, problems: Problems, table: Table) -> None:
         elif index.partition != (table.partition,) or len(index.sort) != 1 or index.sort == (table.sort,):
             own = f"{{{table.partition.name}: {table.partition.type}}}"
             message = f"a local index has the table's partition key {own} and one sort key other than the table's"
-            problems.add("SR124", location, message, f"partition: {own}; or remove local: true")
+            problems.add("SR124", location, message, f"partition: {own}, sort: {{one: S}}; or remove local: true")
         elif number >= LOCAL_INDEXES_MAX:
             message = f"{len(local)} local indexes: DynamoDB takes {LOCAL_INDEXES_MAX} for a table"
             problems.add("SR124", location, message, "make the others global")

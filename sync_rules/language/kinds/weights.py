@@ -13,7 +13,7 @@ from pydantic import Discriminator, Field, Tag, WithJsonSchema
 
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import Model, by_type, plain_number
-from sync_rules.model.numbers import holdable
+from sync_rules.model.numbers import holdable, respelt
 from sync_rules.rules.kinds.counted import WORDS, Weights
 
 # An integer is a number too: of pydantic's own `oneOf` it would be two, and editors would call it wrong.
@@ -78,13 +78,24 @@ def compiled_weights(
     _check_number(compiler, ("weights", "default"), form.default)
     for text, value in values.items():
         _check_number(compiler, (*at, attribute, text), value)
-    words = [word for word in WORDS if word in values]
-    for word in words if short else ():
-        compiler.add("SR418", compiler.at_key(*at, attribute, word), f"{word} is the text {word!r} here")
+    words = [] if short else [word for word in WORDS if word in values]
+    for text in values:
+        if text not in words and (meant := _other_value(text)):
+            message = f"{text} is the text {text!r} here"
+            compiler.add("SR418", compiler.at_key(*at, attribute, text), message, meant)
     if path is None or not compiler.sound:
         return None
     texts = {text: plain_number(value) for text, value in values.items()}
-    return Weights(path, texts, {word: texts[word] for word in words if not short}, plain_number(form.default))
+    return Weights(path, texts, {word: texts[word] for word in words}, plain_number(form.default))
+
+
+def _other_value(text: str) -> str:
+    """The cure for a word by which YAML knows another value, and that is a text here; "" for other words."""
+    word = "null" if text == "~" else text.lower()
+    if word in WORDS:
+        return f"if the attribute holds truth values or NULL, write weights: {{values: {{ATTRIBUTE: {{{word}: ...}}}}}}"
+    number = respelt(text)
+    return "" if number in (None, text) else f"for the number write {number}"
 
 
 def _check_number(compiler: RuleCompiler, at: tuple[str, ...], value: float) -> None:
