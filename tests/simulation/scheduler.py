@@ -36,6 +36,7 @@ TASKS_MAX = 3
 STORM_MAX_STEPS = 600
 CALM_MAX_STEPS = 3_000
 PARKED_LOOKS_MAX = 3
+CURES_MAX = 3  # of one item, before anything parked is looked at again
 
 
 class History:
@@ -164,8 +165,9 @@ class History:
         self.expected_writes += sum(map(parked_part, self.world.notes))  # each may have to write once its turn comes
         while places := unfit(self.watch):
             for place in places:
-                if place in unfit(self.watch):  # one change may have cured several
-                    self._write(mended(self.app, place), "mend")
+                for _ in range(CURES_MAX):  # an item may be too large, and in a ring too
+                    if place in unfit(self.watch):  # one change may have cured several
+                        self._write(mended(self.app, place), "mend")
             self.parked_wait = False
             self.rest("nothing is parked any more")
         self.parked_wait = False
