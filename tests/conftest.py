@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import lru_cache
@@ -17,6 +18,9 @@ os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")  # a machine without 
 for configured in ("PROFILE", "REGION", "DEFAULT_REGION", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN"):
     os.environ.pop(f"AWS_{configured}", None)  # engines keep tables apart by Region and account
 os.environ |= {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background: what tests start would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # how fast a machine is decides about no test
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
