@@ -1,4 +1,6 @@
-"""`python -m tests.peers DIR`: the table of all scenarios of a directory. Exit 0 well, 1 when any failed, 2 no files."""
+"""`python -m tests.peers DIR`: the table of all scenarios of a directory. Exit 0 when none failed, 1 when any did, 2 when
+there is nothing to run. What is not translated is said, and is no failure.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,20 @@ from tests.peers.report import rows_of, show
 from tests.peers.scenarios import load
 
 USAGE = "usage: python -m tests.peers DIR"
+HELP = f"""{USAGE}
+
+Plays the scenarios in DIR (*.yaml, as FORMAT.md beside the peers' scenarios says) in memory, under every variant of
+delivery, and prints one line for each: passed, failed with the first difference, or not translated with the reason.
+Exit code 0: none failed; 1: some did; 2: nothing to run.
+"""
 
 
 def main(arguments: list[str]) -> int:
     """Run the scenarios of the directory given; returns the exit code."""
-    if len(arguments) != 1:
+    if {"-h", "--help"} & set(arguments):
+        sys.stdout.write(HELP)
+        return 0
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         sys.stderr.write(f"{USAGE}\n")
         return 2
     try:

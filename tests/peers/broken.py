@@ -68,11 +68,22 @@ class Refusal:
 
 
 def refusal(scenario: Scenario) -> Refusal | None:
-    """The broken files of a scenario; None when its text names no class of mistake that is known here."""
+    """The broken files of a scenario; None when neither its rules nor its text names a mistake that is known here."""
+    said = f"{scenario.title} {scenario.notes}".lower()
     for words, make in CLASSES.items():
-        if words in f"{scenario.title} {scenario.notes}":
+        if any(word in said for word in words):
             return make(scenario)
-    return None
+    attempt = _as_given(scenario)
+    return Refusal(scenario, (attempt,)) if attempt is not None and attempt.error() else None
+
+
+def _as_given(scenario: Scenario) -> Attempt | None:
+    """The scenario's own rules; None if there are none, or they are not translated."""
+    try:
+        return _text(translate(scenario).text, "") if scenario.rules else None
+    except UnsupportedError as error:
+        named = re.search(r"path (?:to|through) (\w+), which is no table", str(error))
+        return _text(f"{HEAD}  rule: {{copy: {named[1]}.name, into: thing.name}}\n", "SR102") if named else None
 
 
 def _unknown_kind(scenario: Scenario) -> Refusal:
@@ -96,6 +107,9 @@ def _no_file(scenario: Scenario) -> Refusal:
 
 def _cycle(scenario: Scenario) -> Refusal | None:
     """Each copy of one hop turned round. The same rules said twice are no cycle, and no conflict."""
+    given = _as_given(scenario)
+    if given is not None and "SR305" in given.error():
+        return Refusal(scenario, (replace(given, fitting="SR305"),))
     attempts = []
     for rule in scenario.rules:
         path = rule.get("copy", {}).get("path", ())
@@ -124,9 +138,19 @@ def _load_file(text: str) -> object:
         return load_rules(path, ENVIRON)
 
 
-CLASSES: Final[Mapping[str, Callable[[Scenario], Refusal | None]]] = {
-    "unknown rule kind": _unknown_kind,
-    "input must be rule or config": _number,
-    "rules file not found": _no_file,
-    "cyclic rules": _cycle,
+def _unknown_option(scenario: Scenario) -> Refusal:
+    return Refusal(scenario, (_text(f"{HEAD}  rule: {{copy: thing.name, into: thing.title, colour: red}}\n", "SR101"),))
+
+
+def _missing_option(scenario: Scenario) -> Refusal:
+    return Refusal(scenario, (_text(f"{HEAD}  rule: {{copy: thing.name}}\n", "SR103"),))
+
+
+CLASSES: Final[Mapping[tuple[str, ...], Callable[[Scenario], Refusal | None]]] = {
+    ("unknown rule kind",): _unknown_kind,
+    ("input must be rule or config",): _number,
+    ("rules file not found",): _no_file,
+    ("cyclic", "cycle", "circular"): _cycle,
+    ("unknown option", "invalid option", "unknown key"): _unknown_option,
+    ("missing option", "required option", "missing key"): _missing_option,
 }

@@ -38,32 +38,64 @@ def helps(helpers: frozenset[Target], table: str, path: Path) -> bool:
 
 @dataclass
 class Builder:
-    """The parts of the file so far. `made` are the helpers, by table and purpose."""
+    """The parts of the file so far. `made` are the helpers, by table and purpose.
+
+    `lists` are helper attributes that hold a list or a set. `carried` are the edges that a mirror makes of the items at
+    their far end, with the hop there and the mirror; `kept` what names, on items of a table, the end of a link over
+    several items.
+    """
 
     scenario: Scenario
     keys: dict[str, dict[str, str]] = field(default_factory=dict)
     indexes: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
     rules: dict[str, dict[str, Any]] = field(default_factory=dict)
     made: dict[tuple[object, ...], Target] = field(default_factory=dict)
+    lists: set[Target] = field(default_factory=set)
+    carried: dict[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
+    kept: dict[tuple[object, ...], tuple[Path, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for table, key in self.scenario.tables.items():
-            self.keys[table] = {name: self._type(table, name) for name in key}
+            self.keys[table] = {name: self._type(table, (name,)) or "S" for name in key}
 
-    def _type(self, table: str, attribute: str) -> str:
-        values = [item[attribute] for of, item in self.scenario.items() if of == table and attribute in item]
-        return "N" if values and all(isinstance(value, int | float) for value in values) else "S"
+    def _type(self, table: str, path: Path) -> str | None:
+        """The type of an attribute's values; None if there are none, or of no type that a key has."""
+        values = [value for value in self.values(table, path) if value is not None]
+        if not values or any(isinstance(value, list | dict) for value in values):
+            return None
+        return "N" if all(isinstance(value, int | float) for value in values) else "S"
 
     def values(self, table: str, path: Path) -> list[Any]:
         """The values of a table's items at a path, as the scenario writes them; None for an item without a value."""
         return [_plain_get(item, path) for of, item in self.scenario.items() if of == table]
 
+    def is_list(self, table: str, path: Path) -> bool:
+        """True if items hold lists there: the scenario writes some, or a rule makes them."""
+        return (
+            (table, path) in self.lists
+            or any(isinstance(value, list | set) for value in self.values(table, path))
+            or any(
+                rule["table"] == table and path_of(rule["attr"]) == path and rule.get("agg") in ("set", "list")
+                for rule in self.scenario.rules
+            )
+        )
+
+    def keys_of(self, table: str) -> tuple[str, ...]:
+        """The key attributes of a table. Raises UnsupportedError if there is no such table."""
+        if table not in self.keys:
+            raise UnsupportedError(f"a path to {table}, which is no table")
+        return tuple(self.keys[table])
+
     def id_of(self, table: str) -> str:
         """The one key attribute by which items of a table are referred to."""
-        name, *more = self.keys[table]
+        name, *more = self.keys_of(table)
         if more:
             raise UnsupportedError(f"a reference to {table}, whose key has two attributes")
         return name
+
+    def itself(self, table: str) -> dict[str, str]:
+        """The link of an item to itself."""
+        return {name: name for name in self.keys_of(table)}
 
     # ------------------------------------------------------------ rules
     def rule(self, into: Target, rule: dict[str, Any]) -> None:
@@ -71,12 +103,13 @@ class Builder:
         if rule in self.rules.values():
             return
         name = NOT_IN_NAMES.sub("-", "-".join((into[0], *into[1])))[:50]
+        name = name if name[0].isalpha() else f"r{name}"
         while name in self.rules:
             name += "-2"
         self.rules[name] = rule
 
-    def copy(self, into: Target, copied: Target, link: Mapping[str, str], **options: Any) -> None:
-        """A copy over one hop."""
+    def copy(self, into: Target, copied: Target, link: Mapping[str, Any], **options: Any) -> None:
+        """A copy from the item that is linked."""
         (table, path), (source, attribute) = into, copied
         words = {"copy": show_path((source, *attribute)), "into": show_path((table, *path))}
         self.rule(into, {**words, "link": dict(link), **options})
@@ -87,22 +120,28 @@ class Builder:
             kind = self.keys[table].get(attribute, kind)
             self.indexes.setdefault(table, {})[NOT_IN_NAMES.sub("_", f"by_{attribute}")] = {attribute: kind}
 
-    def link(self, table: str, by: Path, to: str) -> dict[str, str]:
-        """Link items of a table to another table's by an attribute that an index can hold.
+    def link(self, table: str, refs: tuple[Path, ...], to: str) -> dict[str, str]:
+        """Link items of a table to another table's by attributes that an index can hold.
 
-        An attribute inside a map is copied to a helper. Nothing is checked here: call this once everything is known to
-        be sound.
+        An attribute inside a map is copied to a helper.
         """
-        identity = self.id_of(to)
-        if len(by) > 1:
-            key = ("reference", by)
-            known = (table, *key) in self.made
-            helper = self.helper(table, key, (*by, "ref"))
-            if not known:
-                self.copy((table, helper), (table, by), {name: name for name in self.keys[table]}, on_delete="keep")
-            by = helper
-        self.lists_by(table, by[0], self.keys[to][identity])
-        return {identity: show_path(by)}
+        link = {}
+        for identity, by in zip(self.keys_of(to), refs, strict=True):
+            kind = self._type(table, by) or self.keys[to][identity]
+            named = by if len(by) == 1 else self.lifted(table, by)
+            if not link:
+                self.lists_by(table, named[0], kind)
+            link[identity] = show_path(named)
+        return link
+
+    def lifted(self, table: str, path: Path) -> Path:
+        """The helper at the top of items that holds what is inside a map."""
+        key = ("reference", path)
+        known = (table, *key) in self.made
+        helper = self.helper(table, key, (*path, "ref"))
+        if not known:
+            self.copy((table, helper), (table, path), self.itself(table), on_delete="keep")
+        return helper
 
     # ------------------------------------------------------------ helpers
     @property
@@ -120,7 +159,7 @@ class Builder:
     def table(self, words: Path, key: Mapping[str, str]) -> str:
         """A helper table of these words, the same one each time it is asked for."""
         if ("table", *words) not in self.made:
-            name = "_".join(words)
+            name = NOT_IN_NAMES.sub("_", "_".join(words))[:40]
             while name in self.keys:
                 name += "_2"
             self.keys[name] = dict(key)

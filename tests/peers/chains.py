@@ -1,8 +1,8 @@
-"""Copies over one hop or several, and deletion with the item referred to.
+"""Copies along a path, and deletion with the item referred to.
 
-Invariant: a path that cannot be followed to its end makes no rule at all.
-
-- a path of several hops becomes a chain: each item on the way holds a copy of the next hop's value;
+- a path of references becomes a link, over several items if need be;
+- a path that goes backward must end at one item at most, as a one-to-one relation does: what it holds is embedded under
+  one name, and copied from there;
 - `references: cascade` becomes a copy of the source's identity with `on_delete: delete`. It is always a rule of its
   own: `delete` on the copies themselves would keep a stale value on a target that points to a missing source.
 """
@@ -10,55 +10,98 @@ Invariant: a path that cannot be followed to its end makes no rule at all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from sync_rules.model.values import Path
+from sync_rules.model.values import Path, show_path
+from tests.peers import conditions, ways
 from tests.peers.builder import Builder, Target, UnsupportedError, path_of
+from tests.peers.ways import Condition, Hop, Way
 
-Hop = Mapping[str, Any]
-
-
-def copy(builder: Builder, into: Target, path: Sequence[Hop], attribute: Path, **default: Any) -> None:
-    """A copy along a path, perhaps with a value for what is missing at its end. Raises UnsupportedError, before any rule is made of it."""
-    table = into[0]
-    for hop in path:
-        _check(builder, table, hop)
-        table = hop["to"]
-    _follow(builder, into, path, attribute, **default)
+Raw = Mapping[str, Any]
+ONE: Final = "only"  # the name under which the one item at the end of a path is embedded
+ENTRIES_MAX: Final = 1000
 
 
-def cascade(builder: Builder, table: str, by: str, to: str) -> None:
+def copy(
+    builder: Builder, into: Target, path: Sequence[Raw], attribute: Path, where: Any = None, **default: Any
+) -> None:
+    """A copy along a path, perhaps with a value for what is missing at its end. Raises UnsupportedError."""
+    for table, hop in zip([into[0], *(_table(hop) for hop in path)], path, strict=False):
+        if "to" in hop and isinstance(hop["by"], str) and builder.is_list(table, path_of(hop["by"])):
+            raise UnsupportedError("copy through a list of references")
+    follow(builder, into, ways.read(builder, into[0], path, where), attribute, **default)
+
+
+def cascade(builder: Builder, table: str, by: Any, to: str) -> None:
     """Delete items with what they refer to."""
-    hop = {"to": to, "by": by}
-    _check(builder, table, hop)
-    helper = builder.helper(table, ("cascade", by, to), (*path_of(by), "owner"))
-    link = builder.link(table, path_of(by), to)
-    builder.copy((table, helper), (to, (builder.id_of(to),)), link, on_delete="delete")
+    if isinstance(by, str) and builder.is_list(table, path_of(by)):
+        raise UnsupportedError("references: a list of references")
+    (hop,) = ways.read(builder, table, [{"to": to, "by": by}]).hops
+    helper = builder.helper(table, ("cascade", hop), (*hop.refs[0], "owner"))
+    key = builder.keys_of(to)[0]
+    builder.copy((table, helper), (to, (key,)), **ways.link_of(builder, table, [hop]), on_delete="delete")
 
 
-def _check(builder: Builder, table: str, hop: Hop) -> None:
-    if "from" in hop:
-        raise UnsupportedError("copy from many items")
-    if "where" in hop:
-        raise UnsupportedError("copy with `where` on a hop")
-    builder.id_of(hop["to"])
-    if any(isinstance(value, list) for value in builder.values(table, path_of(hop["by"]))):
-        raise UnsupportedError("copy through a list of references")
+def follow(builder: Builder, into: Target, way: Way, attribute: Path, **default: Any) -> None:
+    """A copy along hops that each lead to one item at most."""
+    table = into[0]
+    forward = next((n for n, hop in enumerate(way.hops) if not hop.forward), len(way.hops))
+    rest = way.part(forward)
+    if rest.hops:
+        attribute = _only(builder, rest, attribute)
+    tests = [
+        condition.test(conditions.name_of(ways.bring(builder, table, way.hops[: condition.after], condition.path)))
+        for condition in way.conditions
+        if condition.after <= forward
+    ]
+    where = {"where": " && ".join(f"({test})" for test in tests)} if tests else {}
+    ways.copy(builder, into, way.hops[:forward], attribute, **where, **default)
 
 
-def _follow(builder: Builder, into: Target, path: Sequence[Hop], attribute: Path, **default: Any) -> None:
-    hop, *rest = path
-    if rest:
-        attribute = _on_the_way(builder, hop["to"], rest, attribute)
-    link = builder.link(into[0], path_of(hop["by"]), hop["to"])
-    builder.copy(into, (hop["to"], attribute), link, on_delete="clear", **default)
-
-
-def _on_the_way(builder: Builder, table: str, path: Sequence[Hop], attribute: Path) -> Path:
-    """The attribute by which an item in the middle of a path hands on what comes after it."""
-    key = ("chain", tuple(str(sorted(hop.items())) for hop in path), attribute)
+def _only(builder: Builder, way: Way, attribute: Path) -> Path:
+    """The path, on items that one item at most points to, of an attribute at the end of the way from them."""
+    first, *_ = way.hops
+    table, key = way.start, ("only", way.hops, repr(way.conditions), attribute)
     known = (table, *key) in builder.made
-    helper = builder.helper(table, key, (*path_of(path[0]["by"]), *attribute, "copy"))
+    helper = builder.helper(table, key, (first.table, *attribute, ONE))
+    shown = _end(builder, way.part(1), attribute)
     if not known:
-        _follow(builder, (table, helper), path, attribute)
+        _embed_only(builder, (table, helper), way, shown)
+    return (*helper, ONE, shown[-1])
+
+
+def _end(builder: Builder, way: Way, attribute: Path) -> Path:
+    """The attribute by which the item after the first hop holds what the rest of the way leads to."""
+    if not way.hops:
+        return attribute
+    helper = builder.helper(way.start, ("end", way.hops, attribute), (*way.hops[0].refs[0], *attribute, "end"))
+    follow(builder, (way.start, helper), way, attribute)
     return helper
+
+
+def _embed_only(builder: Builder, into: Target, way: Way, shown: Path) -> None:
+    hop = way.hops[0]
+    name = builder.helper(hop.table, ("only name",), ("only", "name"))
+    builder.rule((hop.table, name), {"derive": show_path((hop.table, *name)), "as": ONE})
+    tests = [condition for condition in way.conditions if condition.after == 1]
+    builder.rule(
+        into,
+        {
+            "embed": hop.table,
+            "into": show_path((into[0], *into[1])),
+            "link": ways.single(builder, hop.table, [Hop(way.start, hop.refs)]),
+            "by": f"{{{name[0]}}}",
+            "fields": {show_path(shown): shown[-1]} | {key: key for key in builder.keys_of(hop.table)},
+            "limit": {"items": ENTRIES_MAX},
+            **_where(tests),
+        },
+    )
+
+
+def _where(tests: Sequence[Condition]) -> dict[str, str]:
+    said = " && ".join(f"({one.test(conditions.name_of(one.path))})" for one in tests)
+    return {"where": said} if said else {}
+
+
+def _table(hop: Raw) -> str:
+    return str(hop["to"] if "to" in hop else hop["from"])

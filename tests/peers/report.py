@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tests.peers.bench import MakeBench, MemoryBench
-from tests.peers.cases import Entry
+from tests.peers.cases import Entry, Unsupported
 from tests.peers.runner import Case, run
 from tests.peers.variants import VARIANTS, Variant
 
@@ -21,12 +21,13 @@ class Verdict(Enum):
     """The result of a scenario."""
 
     PASSED = "passed"
+    NOT_TRANSLATED = "not translated"
     FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. `why`: the first difference and the variant it was found under."""
+    """One line of the table. `why`: the first difference and the variant it was found under, or what is not translated."""
 
     file: str
     id: str
@@ -47,6 +48,8 @@ def check_variant(case: Case, variant: Variant, make: MakeBench = MemoryBench) -
 def row_of(entry: Entry, variants: Iterable[Variant] = VARIANTS, make: MakeBench = MemoryBench) -> Row:
     """Run one entry to its verdict."""
     file = entry.scenario.file
+    if isinstance(entry, Unsupported):
+        return Row(file, entry.id, Verdict.NOT_TRANSLATED, entry.reason)
     if not isinstance(entry, Case):
         try:
             entry.check()
@@ -75,7 +78,7 @@ def show(rows: Iterable[Row], console: Console) -> bool:
     """Print the table and its totals; says whether nothing failed."""
     rows = list(rows)
     table = Table("file", "scenario", "verdict", "why", box=box.SIMPLE_HEAD)
-    style = {Verdict.PASSED: "green", Verdict.FAILED: "bold red"}
+    style = {Verdict.PASSED: "green", Verdict.NOT_TRANSLATED: "yellow", Verdict.FAILED: "bold red"}
     for row in rows:
         verdict = f"[{style[row.verdict]}]{row.verdict.value}[/]"
         table.add_row(escape(row.file), escape(row.id), verdict, escape(row.why))

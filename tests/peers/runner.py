@@ -19,14 +19,14 @@ from __future__ import annotations
 import json
 import random
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Final
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.model.values import Path, same
+from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Read, World, run_work
@@ -56,7 +56,7 @@ from tests.peers.scenarios import (
     key_of,
     key_text,
 )
-from tests.peers.states import MismatchError, changed_item, show, something, state_of, unmet, without_empty_maps
+from tests.peers.states import MismatchError, changed_item, like, show, something, state_of, unmet, without_empty_maps
 from tests.peers.translate import Translation
 from tests.peers.variants import REFERENCE, Schedule
 
@@ -138,7 +138,7 @@ class Run:
         """Load the initial items, and let the pipeline bring their copies right; drifted ones get helpers only."""
         for table, items in self.case.scenario.initial.items():
             for item in items:
-                self.bench.put(self.rules.tables[table], item_of(item))
+                self.bench.put(self.rules.tables[table], self._item(table, item_of(item)))
         if self.case.scenario.initial_is_drifted:
             helping = [rule for rule in self.rules.rules.values() if self._helps(rule)]
             repair(self.bench, self.meter, helping)
@@ -159,24 +159,39 @@ class Run:
     def _write(self, verb: str, write: Mapping[str, Any]) -> None:
         table = self.rules.tables[write["table"]]
         if "item" in write:
-            self.bench.put(table, item_of(write["item"]))
+            self.bench.put(table, self._item(table.name, item_of(write["item"])))
             return
         key = key_of(table, write["key"])
-        if verb == "delete":
+        if verb == "delete" or write.get("delete"):
             self.bench.delete(key)
             return
         (old,) = self.bench.store.read(Read((key,)))
         sets = {tuple(str(name).split(".")): attribute_value(value) for name, value in write.get("set", {}).items()}
         removes = [tuple(str(name).split(".")) for name in write.get("remove", ())]
-        self.bench.put(table, changed_item(old or key.attributes(), {**sets, **dict.fromkeys(removes)}))
+        changed = changed_item(old or key.attributes(), {**sets, **dict.fromkeys(removes)})
+        self.bench.put(table, self._item(table.name, changed))
+
+    def _item(self, table: str, item: Item) -> Item:
+        """The item with sets where a rule makes sets: a scenario writes them as lists. There is no empty set."""
+        for rule in self.case.scenario.rules:
+            path = tuple(str(rule["attr"]).split("."))
+            given = get(item, path) if rule["table"] == table and rule.get("agg") == "set" else None
+            if given is not None and "L" in given:
+                numbers = bool(given["L"]) and all("N" in element for element in given["L"])
+                item = changed_item(
+                    item, {path: like(given, {"NS": []} if numbers else {"SS": []}) if given["L"] else None}
+                )
+        return item
 
     def _repair(self, limits: Mapping[str, Any]) -> list[Fixed]:
         attributes, keys = limits.get("attrs"), limits.get("keys")
         rules = [
             rule
             for rule in self.rules.rules.values()
-            if attributes is None or self._helps(rule) or any(".".join(copy) in attributes for copy in rule.copies)
+            if attributes is None or self._helps(rule) or _named(rule, attributes)
         ]
+        if keys is not None:  # what only the translation needs is not of the items that are meant
+            repair(self.bench, self.meter, [rule for rule in rules if self._helps(rule)])
         return repair(self.bench, self.meter, rules, None if keys is None else {str(key) for key in keys})
 
     def _helps(self, rule: Rule) -> bool:
@@ -288,14 +303,11 @@ class Run:
         if step.fixed is None:
             return
         tables = self.rules.tables
-        expected = [
-            Fixed(
-                key_of(tables[one["table"]], one["key"]),
-                tuple(one["attr"].split(".")),
-                *(None if one[side] == ABSENT else attribute_value(one[side]) for side in ("wrong", "right")),
-            )
-            for one in step.fixed
-        ]
+        expected = []
+        for one in step.fixed:
+            key, path = key_of(tables[one["table"]], one["key"]), tuple(one["attr"].split("."))
+            seen = next((each for each in fixed if (each.key, each.path) == (key, path)), Fixed(key, path, None, None))
+            expected.append(Fixed(key, path, _side(one["wrong"], seen.wrong), _side(one["right"], seen.right)))
         if sorted(map(str, expected)) != sorted(map(str, fixed)):
             raise MismatchError(f"step {step.number}: expected {'; '.join(map(str, expected))}, found {found}")
 
@@ -304,6 +316,17 @@ class Run:
         fixed = repair(self.bench, self.meter, list(self.rules.rules.values()))
         if fixed or self.meter.writes + self.meter.bookkeeping != before:
             raise MismatchError(f"at the end a repair still finds {'; '.join(map(str, fixed)) or 'something'}")
+
+
+def _named(rule: Rule, attributes: Collection[str]) -> bool:
+    """True if a rule writes one of the attributes, which may be given with their table."""
+    names = {".".join(copy) for copy in rule.copies}
+    return bool(names & set(attributes) or {f"{rule.target.table.name}.{name}" for name in names} & set(attributes))
+
+
+def _side(written: Any, found: AttributeValue | None) -> AttributeValue | None:
+    absent = isinstance(written, str) and written == ABSENT
+    return None if absent else like(attribute_value(written), found)
 
 
 def stretches(steps: Iterable[Step], *, lagging: bool) -> Iterator[list[Step]]:

@@ -1,7 +1,7 @@
 """Scenario files: read, and their plain YAML values turned into items, keys and expectations.
 
 Invariant: this module knows the neutral format and nothing of ours; `translate` makes rules of it, `runner` plays it. A
-mistake in a file is an error that names file and scenario, never a scenario that passes because it is empty.
+mistake in a scenario is said with its name, and the others are read; it never passes because it is empty.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from sync_rules.model.values import Path as AttributePath
 ABSENT = "<absent>"
 NO_ITEM = "<no item>"
 WRITES = ("put", "update", "delete", "corrupt")
+WRITE_WORDS = {"table", "key", "keys", "item", "set", "remove", "delete"}
 STEP_WORDS = {
     *WRITES, "repair", "paused", "expect", "expect_fixed", "expect_fixed_count", "max_target_writes", "notes", "note",
+    "title", "comment", "expect_notes",
 }  # fmt: skip
 
 
@@ -99,11 +101,20 @@ class Scenario:
                 yield write["table"], unfolded(write.get("set", {}))
 
 
-def load(directory: Path) -> tuple[Scenario, ...]:
+@dataclass(frozen=True)
+class Unread:
+    """A scenario that is not of the format, and what is wrong."""
+
+    file: str
+    id: str
+    reason: str
+
+
+def load(directory: Path) -> tuple[Scenario | Unread, ...]:
     """The scenarios of every YAML file of a directory, in the order of their names.
 
     Raises:
-        UserError: when there is no such directory or file, or a file is not of the format.
+        UserError: when there is no such directory or file, or a file holds no scenarios.
     """
     files = sorted(path for path in directory.glob("*") if path.suffix in (".yaml", ".yml"))
     if not files:
@@ -111,19 +122,19 @@ def load(directory: Path) -> tuple[Scenario, ...]:
     return tuple(scenario for path in files for scenario in read(path.read_text(encoding="utf-8"), path.stem))
 
 
-def read(text: str, file: str) -> tuple[Scenario, ...]:
+def read(text: str, file: str) -> tuple[Scenario | Unread, ...]:
     """The scenarios of one file's text. Raises UserError."""
     try:
         data = YAML(typ="safe", pure=True).load(text)
     except YAMLError as error:
         raise UserError(f"{file}: not YAML: {error}") from error
-    found = []
+    found: list[Scenario | Unread] = []
     for position, entry in enumerate(data.get("scenarios", ()) if isinstance(data, dict) else (), 1):
         name = entry.get("id", f"scenario {position}") if isinstance(entry, dict) else f"scenario {position}"
         try:
             found.append(_scenario(file, entry))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise UserError(f"{file} {name}: not of the scenario format: {type(error).__name__} {error}") from error
+            found.append(Unread(file, str(name), f"not of the scenario format: {type(error).__name__} {error}"))
     if not found:
         raise UserError(f"{file}: expected a list of `scenarios`, found none")
     return tuple(found)
@@ -133,8 +144,8 @@ def _scenario(file: str, entry: Mapping[str, Any]) -> Scenario:
     tables = {name: (key,) if isinstance(key, str) else tuple(key) for name, key in entry["tables"].items()}
     return Scenario(
         file,
-        entry["id"],
-        entry.get("title", ""),
+        str(entry["id"]),
+        str(entry.get("title", "")),
         str(entry.get("notes", "")),
         tables,
         tuple(entry.get("rules") or ()),
@@ -154,7 +165,7 @@ def _step(number: int, step: Mapping[str, Any]) -> Step:
     repair = step.get("repair")
     return Step(
         number,
-        tuple((verb, step[verb]) for verb in WRITES if verb in step),
+        tuple((verb, write) for verb in step if verb in WRITES for write in _several(step[verb])),
         (repair if isinstance(repair, dict) else {}) if repair else None,
         bool(step.get("paused")),
         expectations(step.get("expect")),
@@ -162,6 +173,16 @@ def _step(number: int, step: Mapping[str, Any]) -> Step:
         step.get("expect_fixed_count"),
         step.get("max_target_writes"),
     )
+
+
+def _several(writes: Any) -> list[Mapping[str, Any]]:
+    """The writes of a verb: one, or a list of them; `keys` names several items that are written alike."""
+    found = []
+    for write in writes if isinstance(writes, list) else [writes]:
+        if write.keys() - WRITE_WORDS or "table" not in write:
+            raise ValueError(f"a write of {', '.join(map(str, write))}")
+        found += [{**write, "key": key} for key in write["keys"]] if "keys" in write else [write]
+    return found
 
 
 def expectations(expect: Mapping[str, Any] | None) -> tuple[Expectation, ...]:
@@ -220,6 +241,10 @@ def item_of(values: Mapping[str, Any]) -> Item:
 
 def key_of(table: Table, text: object) -> ItemKey:
     """The key that a scenario writes as one value, or as several joined by `|`."""
+    if isinstance(text, Mapping):
+        text = "|".join(str(text[attribute.name]) for attribute in table.key)
+    elif isinstance(text, list):
+        text = "|".join(map(str, text))
     parts = str(text).split("|", len(table.key) - 1)
     if len(parts) != len(table.key):
         raise UserError(f"{text!r} is no key of table {table.name}: expected {len(table.key)} parts joined by |")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from sync_rules.model.values import show_path
-from tests.peers import chains, gathers
+from tests.peers import chains, gathers, texts
 from tests.peers.builder import Builder, Target, UnsupportedError, path_of
-from tests.peers.scenarios import ABSENT, Scenario
+from tests.peers.scenarios import Scenario
+
+COPY: Final = {"path", "attr", "where", *texts.STANDS}
 
 
 @dataclass(frozen=True)
@@ -27,33 +28,40 @@ class Translation:
 def translate(scenario: Scenario) -> Translation:
     """The scenario's rules as ours. Raises UnsupportedError for one that is not translated."""
     builder = Builder(scenario)
+    seen: list[Mapping[str, Any]] = []
     for rule in scenario.rules:
-        _rule(builder, (rule["table"], path_of(rule["attr"])), rule)
+        if rule not in seen:  # said twice, it is one rule
+            _rule(builder, (rule["table"], path_of(rule["attr"])), rule)
+        seen.append(rule)
     for reference in scenario.references:
         _reference(builder, reference)
     return Translation(builder.text(), builder.helpers)
 
 
 def _rule(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
+    builder.keys_of(into[0])
     if "copy" in rule:
-        copy = rule["copy"]
-        missing = rule.get("missing", copy.get("missing", ABSENT))
-        default = {} if missing == ABSENT else {"default": missing}
-        chains.copy(builder, into, copy["path"], path_of(copy["attr"]), **default)
+        _copy(builder, into, rule)
     elif "agg" in rule:
         gathers.gather(builder, into, rule)
     elif "text" in rule:
-        _text(builder, into, rule)
+        texts.text(builder, into, rule)
+    elif "key" in rule:
+        texts.key(builder, into, rule)
+    elif "tree" in rule:
+        texts.tree(builder, into, rule)
     else:
         raise UnsupportedError(f"a rule of {', '.join(map(str, rule))}")
 
 
-def _text(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
-    """Own attributes, joined."""
-    if any(part.keys() != {"attr"} if isinstance(part, dict) else True for part in rule["text"]):
-        raise UnsupportedError("text of more than own attributes")
-    fields = [show_path(path_of(part["attr"])) for part in rule["text"]]
-    builder.rule(into, {"derive": show_path((into[0], *into[1])), "join": fields, "separator": rule.get("sep", "")})
+def _copy(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
+    said = rule["copy"]
+    if unknown := (rule.keys() - {"table", "attr", "copy", *texts.STANDS}) | (said.keys() - COPY):
+        raise UnsupportedError(f"copy with {', '.join(sorted(map(str, unknown)))}")
+    if not isinstance(said.get("attr"), str):
+        raise UnsupportedError("copy of a whole item")
+    path, where = said.get("path") or [], said.get("where")
+    chains.copy(builder, into, path, path_of(said["attr"]), where, **texts.stands({**said, **rule}))
 
 
 def _reference(builder: Builder, reference: Mapping[str, Any]) -> None:
