@@ -23,6 +23,7 @@ from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.model.where_check import CONSTANT, quoted_names
 from sync_rules.rules.kinds.copy import HopRule
 from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.rule import Node, Rule, causes_of
 from sync_rules.rules.ruleset import Rules
 
@@ -75,7 +76,15 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
             mirrors.add((one.name, two.name))
             continue
         inside = "" if left == right or not right else f" as {attribute(target, left)}"
-        yield Problem("SR301", f"{what} is written by rule {one.title} in line {line} already{inside}", location)
+        message = f"{what} is written by rule {one.title} in line {line} already{inside}"
+        yield Problem("SR301", message, location, _own_ids(one, two, right) or _own_ids(two, one, left))
+
+
+def _own_ids(rule: Rule, other: Rule, path: Path) -> str | None:
+    """The cure where another rule writes the ids that a rule keeps beside its breadcrumb."""
+    if not isinstance(rule, TreeRule) or rule.crumb is None or not overlaps(rule.path, path):
+        return None
+    return f"rule {rule.title} keeps its ids itself: give its `ids` another name, or remove rule {other.title}"
 
 
 def _overlapping(rules: Rules) -> Iterator[tuple[Writer, Writer]]:

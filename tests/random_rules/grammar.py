@@ -507,9 +507,10 @@ def derive(file: File) -> Form:
 
 def path(file: File) -> Form | None:
     names = [one for one in file.entities if file.ids[one][-1][1] != "B" and one not in file.mirrors]
-    if not names or any(isinstance(rule, dict) and "path" in rule for rule in file.rules.values()):
+    ways = [rule["path"] for rule in file.rules.values() if isinstance(rule, dict) and "path" in rule]
+    if not names or len(ways) > 1:
         return None
-    name = file.one(*names)
+    name = ways[0].partition(".")[0] if ways and file.chance(0.7) else file.one(*names)
     kind = file.ids[name][-1][1]
     up = f"up_{file.number()}"
     table = file.tables[file.entities[name]["table"]]
@@ -522,6 +523,13 @@ def path(file: File) -> Form | None:
     form: Form = {"path": f"{name}.{_spot(file, name)}", "parent": up}
     if file.chance(0.3):
         form["separator"] = file.one("|", "::", "/")
+    if file.chance(0.5):
+        names = [text for text in file.readable[name] if '"' not in text and not text.startswith("box")]
+        form["by"] = file.one(*names)
+        if file.chance(0.5):
+            form["ids"] = f"r{file.number()}"
+        if file.chance(0.3):
+            form["ids_separator"] = file.one("|", "::", "/")
     if file.chance(0.4):
         form["graph"] = f"r{file.number()}"
         if file.chance(0.5):

@@ -667,10 +667,38 @@ def path_link(spec: Spec, rule: Body) -> tuple[Entity, Link]:
     return entity, {field: entity.spot(rule["parent"] if field == own else field) for field in entity.identity}
 
 
+def path_of_ids(spec: Spec, rule: Body) -> Path:
+    """The attribute with the ids: `path` itself, unless that has names."""
+    path = spec.ref(rule["path"])[1]
+    if "by" not in rule:
+        return path
+    return path_of(rule["ids"]) if "ids" in rule else (*path[:-1], f"{path[-1]}_ids")
+
+
+def _name(entity: Entity, rule: Body, item: Item) -> str | None:
+    """The name of an item in its breadcrumb: a text or a number of its key or else of its attribute."""
+    by = rule["by"]
+    value = entity.spot(by).read(item) if by in entity.identity else get(item, path_of(by))
+    return word_of(value) or None
+
+
+def _trail(spec: Spec, rule: Body, entity: Entity, parent: Item | None, item: Item) -> Wanted:
+    """The breadcrumb of an item; a parent that still lacks its own keeps its children waiting."""
+    if "by" not in rule:
+        return {}
+    crumb = spec.ref(rule["path"])[1]
+    above = None if parent is None else (get(parent, crumb) or {}).get("S")
+    if parent is not None and not above and _name(entity, rule, parent):
+        return {}
+    text = rule.get("separator", "|").join(filter(None, [above, _name(entity, rule, item)]))
+    return {crumb: {"S": text} if text else None}
+
+
 def _path(view: View, rule: Body) -> None:
     entity, link = path_link(view.spec, rule)
-    path, own = view.spec.ref(rule["path"])[1], entity.identity[-1]
-    separator, policy = rule.get("separator", "|"), rule.get("on_delete", "keep")
+    path, own = path_of_ids(view.spec, rule), entity.identity[-1]
+    separator = rule.get("ids_separator" if "by" in rule else "separator", "|")
+    policy = rule.get("on_delete", "keep")
     carry = [path_of(text) for text in rule.get("carry", ())]
     given = {path_of(text): as_value(value) for text, value in rule.get("default", {}).items()}
 
@@ -695,7 +723,7 @@ def _path(view: View, rule: Body) -> None:
             view.leave(rule, place, "SeparatorInId")
             continue
         if parent_id is None or "NULL" in parent_id or parent_id.get("S") == "":
-            view.require(rule, place, item, made([own_id]))
+            view.require(rule, place, item, {**made([own_id]), **_trail(view.spec, rule, entity, None, item)})
             continue
         if word_of(parent_id) == own_id:
             view.leave(rule, place, "Cycle")
@@ -703,7 +731,8 @@ def _path(view: View, rule: Body) -> None:
         parent = None if named is None else view.items.get(named)
         if parent is None:
             if policy == "clear":
-                view.require(rule, place, item, {**dict.fromkeys([*made([own_id]), *carry]), **given})
+                gone = [*made([own_id]), *_trail(view.spec, rule, entity, None, item), *carry]
+                view.require(rule, place, item, {**dict.fromkeys(gone), **given})
             else:
                 view.leave(rule, place, HISTORY)
                 view.require(rule, place, item, {one: v for one, v in given.items() if get(item, one) is None})
@@ -715,7 +744,12 @@ def _path(view: View, rule: Body) -> None:
             view.leave(rule, place, "Cycle")
         else:
             carried = {one: get(parent, one) or given.get(one) for one in carry}
-            view.require(rule, place, item, {**made([*above.split(separator), own_id]), **carried})
+            wanted = {
+                **made([*above.split(separator), own_id]),
+                **_trail(view.spec, rule, entity, parent, item),
+                **carried,
+            }
+            view.require(rule, place, item, wanted)
 
 
 # ---------------------------------------------------------------- mirror
@@ -951,7 +985,11 @@ def owned_paths(spec: Spec, entity: Entity) -> dict[str, list[Path]]:
                 paths = [path] if of is entity else []
             case "path":
                 of, path = spec.ref(rule["path"])
-                made = [path, *(path_of(rule[name]) for name in ("graph", "depth") if name in rule)]
+                made = [
+                    path,
+                    path_of_ids(spec, rule),
+                    *(path_of(rule[name]) for name in ("graph", "depth") if name in rule),
+                ]
                 paths = [*made, *map(path_of, rule.get("carry", ()))] if of is entity else []
             case "embed" | "collect" | "count" | "sum" | "min" | "max":
                 of, path = spec.ref(rule["into"])

@@ -180,7 +180,7 @@ def _attributes(
                 entity, up = path_link(spec, rule)
                 own = entity.identity[-1]
                 link(entity, up[own].path, (*pools[own], {"S": ""}) if "S" in pools[own][0] else pools[own])
-                for text in rule.get("carry", ()):
+                for text in (*rule.get("carry", ()), *([rule["by"]] if "by" in rule else [])):
                     add(entity, path_of(text))
             case "mirror":
                 mirror = mirror_of(spec, rule)

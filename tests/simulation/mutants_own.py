@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model.numbers import text_of
 from sync_rules.model.values import changed, get
 from sync_rules.rules.kinds.derive import DeriveRule
-from sync_rules.rules.kinds.path import CYCLE, TreeRule
+from sync_rules.rules.kinds.path import CYCLE, Breadcrumb, TreeRule
 from sync_rules.rules.rule import Blocked
 from tests.simulation.breaking import Mutation, among
 
@@ -64,6 +65,54 @@ def children_of_a_new_parent_forgotten() -> Any:
     return patch.object(TreeRule, "pushes", lambda rule, change: change.old is not None and original(rule, change))
 
 
+def own_name_not_looked_at() -> Any:
+    """A rename alone is no reason to look at an item."""
+    original = TreeRule.pulls
+
+    def pulls(rule: TreeRule, change: Any) -> bool:
+        if change.old is None or change.new is None or not rule.name_paths:
+            return original(rule, change)
+        return original(rule, replace(change, old={**change.old, "name": change.new.get("name", {"S": ""})}))
+
+    return patch.object(TreeRule, "pulls", pulls)
+
+
+def names_not_handed_down() -> Any:
+    """A change of a parent's breadcrumb alone is no reason to look at its children."""
+    original = TreeRule.pushes
+
+    def pushes(rule: TreeRule, change: Any) -> bool:
+        if change.old is None or change.new is None or rule.crumb is None:
+            return original(rule, change)
+        return original(rule, change) and changed(change.old, change.new, (rule.path,))
+
+    return patch.object(TreeRule, "pushes", pushes)
+
+
+def nameless_stop_the_line() -> Any:
+    """Begin anew below an item without a name."""
+    original = Breadcrumb.made
+
+    def made(crumb: Breadcrumb, parent: Any, item: Any) -> Any:
+        return original(crumb, parent if parent is None or crumb.own(parent) else {}, item)
+
+    return patch.object(Breadcrumb, "made", made)
+
+
+def ring_of_names() -> Any:
+    """A breadcrumb follows its parent's where the ids are in a ring."""
+    original = TreeRule.desired
+
+    def desired(rule: TreeRule, sources: Any, target: Any) -> Any:
+        verdict = original(rule, sources, target)
+        if rule.crumb is None or not isinstance(verdict, Blocked) or verdict.reason != CYCLE or not sources:
+            return verdict
+        return rule.crumb.made(sources[0], target)
+
+    return patch.object(TreeRule, "desired", desired)
+
+
+NAMES = among("O1", "path-names", "path-names-keep")
 PATHS = (*among("O1", "path", "path-keep", "path-delete"), *among("O4", "path", "path-keep"))
 
 MUTANTS: Mapping[str, Mutation] = {
@@ -73,4 +122,8 @@ MUTANTS: Mapping[str, Mutation] = {
     "cycle found by a substring": Mutation(substring_test, PATHS),
     "path of an own record not re-checked": Mutation(path_not_rechecked, PATHS),
     "children of a new parent forgotten": Mutation(children_of_a_new_parent_forgotten, PATHS),
+    "breadcrumb: own name not looked at": Mutation(own_name_not_looked_at, NAMES),
+    "breadcrumb: names not handed down": Mutation(names_not_handed_down, NAMES),
+    "breadcrumb: the nameless stop the line": Mutation(nameless_stop_the_line, NAMES),
+    "breadcrumb: a ring of names": Mutation(ring_of_names, NAMES),
 }

@@ -62,7 +62,7 @@ rules:
 
 @dataclass(frozen=True)
 class Hierarchy(Truth):
-    """The path of each node from its root down, and the attributes made from it.
+    """The path of each node from its root down, and the attributes made from it; by ids, and `named` by names too.
 
     A node whose parent is deleted, or in or below a ring, has no root: its path follows from its parent's present path.
     """
@@ -70,6 +70,7 @@ class Hierarchy(Truth):
     on_delete: str = "clear"
     extras: bool = False  # graph, depth, and an attribute carried down
     default: Value = None  # of the attribute carried down
+    named: bool = False
 
     def wanted(self, items: Items) -> Wanted:
         nodes = {place[1][-1]: item for place, item in items.items() if self.at(place)}
@@ -86,6 +87,8 @@ class Hierarchy(Truth):
         if line is None or own in line[:-1]:
             return {}
         made: dict[Path, Value] = {("Path",): {"S": "|".join(line)}}
+        if self.named:
+            made |= _trail(own, nodes)
         if self.extras:
             shard = 1 + int.from_bytes(hashlib.sha256(own.encode()).digest()[:8], "big") % 2
             made |= {("Graph",): {"S": f"{line[0]}#{shard}"}, ("Depth",): {"N": str(len(line) - 1)}}
@@ -130,6 +133,21 @@ def _line_by_parent(own: str, nodes: Mapping[str, Item]) -> tuple[str, ...] | No
     return (*above.split("|"), own) if above else None
 
 
+def _name(node: Item) -> str:
+    value = node.get("name", {})
+    return value.get("S") or value.get("N") or ""
+
+
+def _trail(own: str, nodes: Mapping[str, Item]) -> dict[Path, Value]:
+    """The names from the root down to a node. Without a root they follow what its parent has, once that has it."""
+    line, up = _line(own, nodes), nodes.get(_parent(nodes[own]) or "", {})
+    names = [_name(nodes[node]) for node in line] if line else [text(up, "Trail") or "", _name(nodes[own])]
+    if not line and not names[0] and _name(up):
+        return {}
+    trail = " / ".join(filter(None, names))
+    return {("Trail",): {"S": trail} if trail else None}
+
+
 def _has_no_path(own: str, nodes: Mapping[str, Item]) -> bool:
     seen: list[str] = []
     up: str | None = own
@@ -146,22 +164,32 @@ NODES = ("r", "n11", "n1", "m", "n2")  # one id is a part of another, though not
 
 
 def tree(
-    name: str, options: str, *, on_delete: str = "clear", extras: bool = False, default: Value = None
+    name: str,
+    options: str,
+    *,
+    on_delete: str = "clear",
+    extras: bool = False,
+    default: Value = None,
+    named: bool = False,
 ) -> Configuration:
     """Nodes that hang below each other, and in rings; the children of one are listed through an index."""
+    path = "Path" if not named else "Trail, ids: Path, by: name, separator: ' / '"
     rules = f"""
 tables:
   nodes: {{key: {{team: S, node: S}}, indexes: {{by_up: {{up: S, rank: S}}}}}}
 entities:
   node: {{table: nodes, required: [rank]}}
 rules:
-  paths: {{path: node.Path, parent: up, {options}}}
+  paths: {{path: node.{path}, parent: up, {options}}}
 """
     made = (("Path",), ("Graph",), ("Depth",), ("tenant",)) if extras else (("Path",),)
+    made = (("Path",), ("Trail",)) if named else made
     kind = Kind(
         "nodes",
         keys(NODES, "node", team="x"),
-        truths=("tenant",) if extras else (),
+        truths=("tenant",) if extras else ("name",) if named else (),
+        truth_values=("a", "b / c", "") if named else (),
+        mixed=("name",) if named else (),
         links=("up",),
         link_values=(*NODES, *IMPOSSIBLE),
         copies=made[:3],
@@ -169,7 +197,7 @@ rules:
         flag="noise",
         first_links=(None, "r", "n11", "n1", None),
     )
-    truth = Hierarchy("nodes", made, on_delete=on_delete, extras=extras, default=default)
+    truth = Hierarchy("nodes", made, on_delete=on_delete, extras=extras, default=default, named=named)
     gone = Fact("paths", "nodes", at("nodes", "team", "up"), (), "delete", attached_by=("up", "rank"))
     return Configuration(
         name,
@@ -201,4 +229,6 @@ WORLDS: tuple[Configuration, ...] = (
     ),
     tree("path-keep", "on_delete: keep", on_delete="keep"),
     tree("path-delete", "on_delete: delete", on_delete="delete"),
+    tree("path-names", "on_delete: clear", named=True),
+    tree("path-names-keep", "on_delete: keep", on_delete="keep", named=True),
 )

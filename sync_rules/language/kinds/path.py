@@ -1,6 +1,7 @@
 """Rules of kind `path`: the way from the root of a hierarchy to each of its items.
 
-The last field of a key names the item; the fields before it are shared within a hierarchy.
+The last field of a key names the item; the fields before it are shared within a hierarchy. With `by` the path is made
+of another attribute, such as a name, and the rule keeps a path of ids beside it: by that alone rings are found.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from sync_rules.language import defaults, links
-from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model, RenamedFrom, Settle, Shards, Sparse
-from sync_rules.model.entities import Entity
+from sync_rules.language.kinds.options import Model, RenamedFrom, Settle, Shards, Sparse, require_text
+from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.lookups import Find, Link
-from sync_rules.model.values import AttributeValue, Path
-from sync_rules.rules.kinds.path import TreeRule
+from sync_rules.model.values import AttributeValue, Path, overlaps
+from sync_rules.rules.kinds.path import Breadcrumb, TreeRule
 
 
 class PathForm(Model):
@@ -27,7 +28,20 @@ class PathForm(Model):
         description="The attribute with the parent's id: the parent has it as the last field of its key.",
         examples=["ParentId"],
     )
-    separator: str = Field(default="|", min_length=1, description="What stands between the ids of a path.")
+    separator: str = Field(
+        default="|", min_length=1, description="What stands between the ids, or the names, of a path."
+    )
+    by: str | None = Field(
+        default=None,
+        description="The attribute whose values make the path, instead of the ids: a breadcrumb of names.",
+        examples=["name"],
+    )
+    ids: str | None = Field(
+        default=None,
+        description="With `by`: the attribute that holds the path of ids. Default: the path's name and _ids.",
+        examples=["category_ids"],
+    )
+    ids_separator: str = Field(default="|", min_length=1, description="With `by`: what stands between the ids.")
     graph: str | None = Field(
         default=None, description="An attribute for the root's id with a shard number: CM1#1.", examples=["GraphId"]
     )
@@ -69,6 +83,8 @@ def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
     parent = compiler.path(form.parent, "parent")
     if ref is None or parent is None:
         return ()
+    crumb = _breadcrumb(compiler, form, ref)
+    path = ref.path if crumb is None else _ids(compiler, form, ref.path)
     link = _link_to_parent(compiler, form, ref.entity)
     find = None if link is None else _find_children(compiler, form, ref.entity, link)
     if not compiler.sound or link is None or find is None:
@@ -81,16 +97,44 @@ def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
         settle_seconds=form.settle_seconds,
         link=link,
         on_delete=form.on_delete,
-        path=ref.path,
-        separator=form.separator,
+        path=path,
+        separator=form.separator if crumb is None else form.ids_separator,
         own=ref.entity.ref(ref.entity.identity[-1]),
         graph=graph,
         depth=depth,
         carry=carried,
         defaults=given,
         shards=form.shards,
+        crumb=crumb,
     )
+    if crumb is not None and any(overlaps(crumb.name.path, path) for path in rule.copies):
+        message = f"{ref.entity.name}.{form.by} is written by this rule, which would make it of itself"
+        compiler.add("SR305", "by", message, "name an attribute that the rule does not write")
     return (rule,)
+
+
+def _breadcrumb(compiler: RuleCompiler, form: PathForm, ref: AttributeRef) -> Breadcrumb | None:
+    """The breadcrumb that `by` asks for. A field of the item's key is read from the key."""
+    if form.by is None:
+        for option in ("ids", "ids_separator"):
+            if option in form.model_fields_set:
+                message = f"`{option}` goes with `by`, which is not given: `path` holds the ids"
+                compiler.add("SR120", compiler.at_key(option), message, "remove it, or say by: name")
+        return None
+    name = compiler.path(form.by, "by")
+    if name is None:
+        return None
+    require_text(compiler, ref.entity, [form.by], "by")
+    own = ref.entity.ref(form.by) if form.by in ref.entity.identity else Ref(form.by, name)
+    return Breadcrumb(ref.path, own, form.separator)
+
+
+def _ids(compiler: RuleCompiler, form: PathForm, path: Path) -> Path:
+    """The attribute for the ids of a rule with a breadcrumb."""
+    ids = compiler.option_path(form.ids, "ids") or (*path[:-1], f"{path[-1]}_ids")
+    if overlaps(ids, path):
+        compiler.add("SR301", "ids", f"{form.path} holds the names already", "name another attribute for the ids")
+    return ids
 
 
 def _link_to_parent(compiler: RuleCompiler, form: PathForm, entity: Entity) -> Link | None:

@@ -1,8 +1,9 @@
-"""path: where an item stands in a hierarchy, as the path of ids from the root down to it.
+"""path: where an item stands in a hierarchy, as the path of ids from the root down to it, and as one of names.
 
 Invariant: a path is its parent's path and one segment more; the record of one level triggers the next. An id that is in
 the parent's path already is never appended, so paths stay simple and every walk ends, on a true cycle too. Segments are
-compared whole: CM1 is not in CM10.
+compared whole: CM1 is not in CM10. Names may repeat, and say nothing of cycles: a breadcrumb is written with the path
+of ids, in one write, and only where that path can be.
 """
 
 from __future__ import annotations
@@ -27,11 +28,42 @@ SEPARATOR_IN_ID = "SeparatorInId"
 LEVELS_MAX: Final = 1_000  # of a hierarchy: the rounds end with the first that writes nothing
 
 
+@dataclass(frozen=True, slots=True)
+class Breadcrumb:
+    """The names from the root down to an item, as text at `path`. `name` is the place of an item's own; nobody takes
+    the text apart, so that a name may hold the separator.
+    """
+
+    path: Path
+    name: Ref
+    separator: str
+
+    def own(self, item: Item) -> str | None:
+        """The name of an item; None for an item without a text or a number there, which the names below skip."""
+        return text_of(self.name.read(item)) or None
+
+    def of(self, item: Item) -> str | None:
+        """The breadcrumb that an item has."""
+        value = get(item, self.path)
+        return None if value is None else value.get("S") or None
+
+    def is_due(self, item: Item) -> bool:
+        """True if an item will get a breadcrumb that it does not have yet."""
+        return self.of(item) is None and self.own(item) is not None
+
+    def made(self, parent: Item | None, item: Item) -> dict[Path, AttributeValue | None]:
+        """The breadcrumb that an item must have; nothing is said of it while the parent's is due."""
+        if parent is not None and self.is_due(parent):
+            return {}
+        names = [name for name in (parent and self.of(parent), self.own(item)) if name]
+        return {self.path: {"S": self.separator.join(names)} if names else None}
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TreeRule(LinkedRule):
     """Source and target are one entity, the source being the parent; the first pair of `link` names it. `own` is the id
     that becomes the item's segment. `graph` holds `<root id>#<n>`, n from 1 to `shards`; `carry` is taken from the
-    parent, or from `defaults` where that has none, and is a root's own.
+    parent, or from `defaults` where that has none, and is a root's own. `crumb` is made of names.
 
     Only the children of a parent that is gone are under its delete policy. What hangs below a cleared child waits, with
     the paths it has, because a parent without a path may just have been put anew.
@@ -44,6 +76,7 @@ class TreeRule(LinkedRule):
     depth: Path | None = None
     carry: tuple[Path, ...] = ()
     shards: int = 1
+    crumb: Breadcrumb | None = None
     kind = "path"
     fills_index_keys = True
     hierarchical = True
@@ -51,21 +84,34 @@ class TreeRule(LinkedRule):
 
     @cached_property
     def copies(self) -> tuple[Path, ...]:
-        made = (self.path, self.graph, self.depth)
+        made = (self.path, self.graph, self.depth, self.crumb.path if self.crumb else None)
         return (*(path for path in made if path is not None), *self.carry)
+
+    @cached_property
+    def name_paths(self) -> tuple[Path, ...]:
+        """The place of an item's own name, where a breadcrumb is made of it."""
+        return () if self.crumb is None else self.target.changing((self.crumb.name.path,))
+
+    @cached_property
+    def decided_by(self) -> tuple[Path, ...]:
+        return (*super().decided_by, *self.name_paths)
+
+    @cached_property
+    def relevant_paths(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys((*super().relevant_paths, *self.name_paths)))
 
     @cached_property
     def source_paths(self) -> tuple[Path, ...]:
         """Graph and depth follow from the path, and are not read of a parent."""
-        return (self.path, *self.carry)
+        return (self.path, *((self.crumb.path,) if self.crumb else ()), *self.carry)
 
     def nodes(self) -> tuple[Node, ...]:
         """Without what each attribute reads of itself, one level up: hierarchies are the cycles that end."""
         decided_by = tuple((self.target, path) for path in self.decided_by)
         parent = (self.source, self.path)
-        return tuple(
-            Node(self, (self.target, copy), () if copy == self.path else (parent,), decided_by) for copy in self.copies
-        )
+        names = [] if self.crumb is None else [(self.target, path) for path in self.name_paths]
+        reads = {self.path: ()} if self.crumb is None else {self.path: (), self.crumb.path: (parent, *names)}
+        return tuple(Node(self, (self.target, copy), reads.get(copy, (parent,)), decided_by) for copy in self.copies)
 
     def type_of(self, path: Path, known: TypeOf) -> str | None:
         if path in self.carry:
@@ -82,7 +128,15 @@ class TreeRule(LinkedRule):
             "depth": self.depth,
             "carry": sorted(self.carry),
             "shards": self.shards,
+            **self._crumb_body,
         }
+
+    @property
+    def _crumb_body(self) -> Mapping[str, object]:
+        """In the body of a rule with a breadcrumb alone: others have the body that they had before there were any."""
+        if self.crumb is None:
+            return {}
+        return {"crumb": self.crumb.path, "by": self.crumb.name.path, "between": self.crumb.separator}
 
     def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         """All copies, but for a root what its descendants take from it, which is the root's own."""
@@ -95,18 +149,23 @@ class TreeRule(LinkedRule):
 
     def drawn(self) -> Drawing:
         notes = ("default",) if self.defaults else ()
-        return Drawing(self.target, (*(ref.path for _, ref in self.link), *self.carry), self.copies, notes)
+        named = () if self.crumb is None else (self.crumb.name.path,)
+        reads = (*(ref.path for _, ref in self.link), *named, *self.carry)
+        return Drawing(self.target, reads, self.copies, notes)
 
     # ---------------------------------------------------------------- what matters
     def pushes(self, change: Change) -> bool:
         """A parent came or went, or changed in what its children take from it. Of one without a path they take nothing:
-        its own record gives it one, and the record of that pushes.
+        its own record gives it one, and the record of that pushes. One that loses its name before it had a breadcrumb
+        has children that wait for that.
         """
         if change.new is None:
             return self.on_delete != "keep"
         if self._path_of(change.new) is None:
             return False
-        return change.old is None or changed(change.old, change.new, self.source_paths)
+        if change.old is None or changed(change.old, change.new, self.source_paths):
+            return True
+        return self.crumb is not None and self.crumb.is_due(change.old) and not self.crumb.is_due(change.new)
 
     def orphans(self, target: Item) -> bool:  # noqa: ARG002
         """True if it is reported that a parent does not exist, whatever the policy: the paths below lead nowhere. Where
@@ -124,7 +183,7 @@ class TreeRule(LinkedRule):
             return Blocked(SEPARATOR_IN_ID)
         parent = self.link[0][1].read(target)
         if parent is None or "NULL" in parent or parent.get("S") == "":
-            return self._made((own,), own)
+            return {**self._made((own,), own), **self._names(None, target)}
         if self.find is not None and self.find.leaves_out(target):
             return None
         if text_of(parent) == own:
@@ -141,7 +200,10 @@ class TreeRule(LinkedRule):
             # patient: it may be the path that is late, where an item moved under a former child of its own
             return Blocked(CYCLE, patient=True)
         carried = {copy: get(source, copy) or self.defaults.get(copy) for copy in self.carry}
-        return {**self._made((*segments, own), own), **carried}
+        return {**self._made((*segments, own), own), **self._names(source, target), **carried}
+
+    def _names(self, parent: Item | None, target: Item) -> dict[Path, AttributeValue | None]:
+        return {} if self.crumb is None else self.crumb.made(parent, target)
 
     def _made(self, segments: tuple[str, ...], own: str) -> dict[Path, AttributeValue | None]:
         """The values that follow from the segments of a path, the root's first and the own last."""

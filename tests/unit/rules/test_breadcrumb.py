@@ -1,0 +1,267 @@
+"""The path kind by another attribute than the id: breadcrumbs of names, kept beside a path of ids."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from sync_rules.audit.verifier import Verifier
+from sync_rules.language.load import parse_rules
+from sync_rules.model.entities import Ref
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.values import Item, get
+from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, Breadcrumb, TreeRule
+from sync_rules.rules.rule import Blocked
+from tests.support.builders import n, s
+from tests.support.worlds import Scene
+from tests.unit.rules.test_path import DEPTH, GRAPH, PATH, TENANT, at, part, tree
+
+TRAIL = ("trail",)
+TRAILS = Breadcrumb(TRAIL, Ref("name", ("name",)), " / ")
+RULES = """
+tables:
+  categories: {key: {category_id: S}, indexes: {by_parent: {parent_id: S}, by_section: {section_id: S}}}
+entities:
+  category: {table: categories}
+rules:
+  trails: {path: category.trail, by: name, separator: " / ", parent: parent_id, depth: depth}
+"""
+TWO = RULES + '  sections: {path: category.section, by: name, separator: " > ", parent: section_id}\n'
+
+
+def crumbs(**given) -> TreeRule:
+    return tree(crumb=TRAILS, **given)
+
+
+def shop(text: str = RULES, **names: tuple[str, str | None]) -> Scene:
+    """Categories by their ids, each with its name and its parent, at rest."""
+    scene = Scene(parse_rules(text))
+    for own, (name, parent) in names.items():
+        put(scene, own, name=name, parent_id=parent)
+    scene.rest()
+    return scene
+
+
+def put(scene: Scene, own: str, **values: str | None) -> None:
+    given = {name: s(text) for name, text in values.items() if text is not None}
+    kept = {k: v for k, v in (scene.memory.item(where(scene, own)) or {}).items() if k not in values}
+    scene.put("categories", {**kept, "category_id": s(own), **given})
+
+
+def where(scene: Scene, own: str) -> ItemKey:
+    return scene.at("categories", own)
+
+
+def column(scene: Scene, name: str = "trail") -> dict[str, str | None]:
+    rows = scene.memory.items("categories")
+    return {item["category_id"]["S"]: next(iter(item.get(name, {"": None}).values())) for item in rows}
+
+
+TREE: Mapping[str, tuple[str, str | None]] = {
+    "e": ("Electronics", None),
+    "c": ("Cameras", "e"),
+    "l": ("Lenses", "c"),
+    "z": ("Zoom", "l"),
+}
+
+
+# ---------------------------------------------------------------- as a user meets them
+def test_breadcrumb_is_made_of_names_and_renamed_with_them():
+    """The names from the root down; a rename reaches all below, a move too, and each item is written once."""
+    scene = shop(**TREE)
+    assert column(scene)["z"] == "Electronics / Cameras / Lenses / Zoom"
+    assert column(scene, "trail_ids")["z"] == "e|c|l|z"
+    assert column(scene, "depth")["z"] == "3"
+    scene.tap.requests.clear()
+    put(scene, "c", name="Photo / Film")
+    scene.rest()
+    assert column(scene)["z"] == "Electronics / Photo / Film / Lenses / Zoom"  # nobody takes it apart
+    assert len(scene.tap.writes) == 3
+    scene.tap.requests.clear()
+    put(scene, "l", parent_id=None)
+    scene.rest()
+    assert column(scene) == {"e": "Electronics", "c": "Electronics / Photo / Film", "l": "Lenses", "z": "Lenses / Zoom"}
+    assert len(scene.tap.writes) == 2
+
+
+def test_breadcrumb_skips_what_has_no_name():
+    """An item without a name adds nothing to its children's, and has its parent's own; a nameless root has none."""
+    scene = shop(**TREE)
+    put(scene, "c", name=None)
+    put(scene, "e", name="")
+    scene.rest()
+    assert column(scene) == {"e": None, "c": None, "l": "Lenses", "z": "Lenses / Zoom"}
+    scene.put("categories", {**scene.item(where(scene, "c")), "name": n(35)})
+    scene.rest()
+    assert column(scene)["z"] == "35 / Lenses / Zoom"
+
+
+def test_breadcrumb_of_a_ring_stays_as_it_was():
+    """A ring is found by ids, also where all its names are one: nothing grows, and it is reported with rule and key."""
+    scene = shop(**{own: ("Same", parent) for own, (_, parent) in TREE.items()})
+    before = column(scene)
+    put(scene, "e", parent_id="z")
+    scene.rest()
+    scene.receive()
+    scene.rest()
+    assert column(scene) == before
+    assert [(failure.rule, failure.key, failure.reason) for failure in scene.parked.failures] == [
+        ("trails", where(scene, "e"), CYCLE)
+    ]
+    put(scene, "e", parent_id=None, name="Top")
+    scene.rest()
+    assert column(scene)["z"] == "Top / Same / Same / Same"
+
+
+def test_breadcrumbs_of_two_parents_are_kept_at_once():
+    """One item has its way by each of its parents, and one rename is one write of each item for both."""
+    scene = shop(TWO, **TREE)
+    put(scene, "s", name="Photo")
+    put(scene, "l", section_id="s")
+    put(scene, "z", section_id="l")
+    scene.rest()
+    assert column(scene, "section")["z"] == "Photo > Lenses > Zoom"
+    scene.tap.requests.clear()
+    put(scene, "l", name="Optics")
+    scene.rest()
+    assert column(scene, "section")["z"] == "Photo > Optics > Zoom"
+    assert column(scene)["z"] == "Electronics / Cameras / Optics / Zoom"
+    assert {write.key: scene.tap.writes.count(write) for write in scene.tap.writes} == {
+        where(scene, "l"): 1,
+        where(scene, "z"): 1,
+    }
+
+
+def test_breadcrumb_that_is_too_long_is_reported_with_rule_and_key():
+    """An item whose breadcrumb would not fit is parked by rule and key; those above it are right."""
+    scene = shop(**TREE)
+    put(scene, "c", name="x" * 200_000)
+    put(scene, "l", name="y" * 150_000)
+    scene.rest()
+    assert {(failure.rule, failure.key) for failure in scene.parked.failures} == {("trails", where(scene, "l"))}
+    assert column(scene)["c"] == "Electronics / " + "x" * 200_000
+    put(scene, "c", name="Cameras")
+    scene.rest()
+    scene.receive()
+    scene.rest()
+    assert (column(scene)["z"] or "").startswith("Electronics / Cameras / yyy")
+
+
+def test_breadcrumb_below_one_that_was_never_made():
+    """An item that has no room for its breadcrumb keeps its children waiting; once it has no name, they wait no more."""
+    scene = shop(**TREE)
+    put(scene, "e", name="n" * 399_990, trail=None, depth=None)
+    scene.rest()
+    assert scene.parked.told == [("trails", "ItemTooLarge")]
+    assert column(scene)["z"] == "Electronics / Cameras / Lenses / Zoom"
+    put(scene, "e", name=None)
+    scene.rest()
+    assert column(scene) == {"e": None, "c": "Cameras", "l": "Cameras / Lenses", "z": "Cameras / Lenses / Zoom"}
+
+
+def test_breadcrumb_that_was_damaged_is_found_and_repaired():
+    """verify finds a breadcrumb that was overwritten, and another name of the rule's attribute of ids."""
+    scene = shop(**TREE)
+    for own, name in (("l", "trail"), ("z", "trail_ids")):
+        scene.there("categories", {**scene.item(where(scene, own)), name: s("damage")})
+    verifier = Verifier(scene.rules, scene.world, frozenset(["trails"]), grace_seconds=0, sleep=lambda _: None)
+    assert {found.difference.target for found in verifier.sweep()} == {where(scene, "l"), where(scene, "z")}
+    repairing = Verifier(
+        scene.rules, scene.world, frozenset(["trails"]), grace_seconds=0, sleep=lambda _: None, repair=True
+    )
+    list(repairing.sweep())
+    scene.rest()
+    assert column(scene)["z"] == "Electronics / Cameras / Lenses / Zoom"
+    assert list(verifier.sweep()) == []
+
+
+# ---------------------------------------------------------------- one item
+def test_breadcrumb_goes_with_the_path_of_ids():
+    """A breadcrumb follows the parent's where the ids can follow, and is said of nowhere else."""
+    parent = part("A", Path="A", trail="One")
+    expected = {PATH: s("A|B"), GRAPH: s("A#1"), DEPTH: n(1), TENANT: None, TRAIL: s("One / Two")}
+    assert crumbs().desired((parent,), part("B", "A", name="Two")) == expected
+    assert crumbs().desired((parent,), part("B", "A")) == {**expected, TRAIL: s("One")}
+    above = {**parent, "Path": s("B|A")}
+    assert crumbs().desired((above,), part("B", "A", name="Two")) == Blocked(CYCLE, patient=True)
+    bare = part("A", trail="One")
+    assert crumbs().desired((bare,), part("B", "A", name="Two")) == Blocked(PARENT_WITHOUT_PATH, patient=True)
+    cleared = crumbs(on_delete="clear").desired((None,), part("B", "A", name="Two"))
+    assert cleared == dict.fromkeys((PATH, GRAPH, DEPTH, TRAIL, TENANT))
+
+
+def test_breadcrumb_waits_for_the_parents():
+    """While a parent with a name has no breadcrumb yet, nothing is said of those below; the ids are told at once."""
+    due = part("A", Path="A", name="One")
+    assert TRAIL not in crumbs().desired((due,), part("B", "A", name="Two"))
+    assert crumbs().desired((due,), part("B", "A", name="Two"))[PATH] == s("A|B")
+    nameless = part("A", Path="A")
+    assert crumbs().desired((nameless,), part("B", "A", name="Two"))[TRAIL] == s("Two")
+    assert crumbs().pushes(Change(at("A"), due, nameless))  # they wait for what never comes
+    assert not crumbs().pushes(Change(at("A"), nameless, due))  # its own record makes the breadcrumb
+    assert not crumbs().pushes(Change(at("A"), {**due, "trail": s("One")}, {**due, "trail": s("One"), "name": s("x")}))
+
+
+def test_breadcrumb_rule_of_before_has_its_body():
+    """A rule without `by` is what it was before; each option of one with it makes another body."""
+    assert not {"crumb", "by", "between"} & tree().body().keys()
+    others = [Breadcrumb(TRAIL, Ref("x", ("x",)), " / "), Breadcrumb(TRAIL, Ref("name", ("name",)), "/")]
+    bodies = [tree().body(), crumbs().body(), *(tree(crumb=one).body() for one in others)]
+    assert all(left != right for i, left in enumerate(bodies) for right in bodies[:i])
+
+
+def test_breadcrumb_reads_a_field_of_the_key_from_the_key():
+    """`by` may be a field of the item's key, which no attribute holds and which cannot change."""
+    rules = parse_rules("""
+tables:
+  shop: {key: {PK: S, SK: S}, indexes: {by_up: {PK: S, up: S}}}
+entities:
+  folder: {table: shop, key: {PK: "T#{tenant}", SK: "F#{name}"}}
+rules:
+  ways: {path: folder.way, by: name, separator: /, parent: up}
+""")
+    scene = Scene(rules)
+    scene.put("shop", {"PK": s("T#1"), "SK": s("F#a")}, {"PK": s("T#1"), "SK": s("F#b"), "up": s("a")})
+    scene.rest()
+    assert scene.item(scene.at("shop", "T#1", "F#b"))["way"] == s("a/b")
+
+
+# ---------------------------------------------------------------- any forest
+def true_trail(own: str, items: Mapping[str, Item]) -> str | None:
+    """Walk up and join the names from the root down; "?" where there is no root."""
+    walk = [own]
+    while parent := items[walk[0]].get("parent_id", {}).get("S"):
+        if parent in walk or parent not in items:
+            return "?"
+        walk.insert(0, parent)
+    return " / ".join(name for one in walk if (name := items[one].get("name", {}).get("S"))) or None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_breadcrumbs_converge_whatever_happens(seed):
+    """Renames, moves, rings, deletes and whole items put anew, delivered in pieces: every item with a root is right."""
+    randoms = random.Random(seed)
+    scene = Scene(parse_rules(RULES))
+    owns = "abcdef"[: randoms.randint(2, 6)]
+    for _ in range(randoms.randint(5, 40)):
+        own, parent = randoms.choice(owns), randoms.choice([None, *owns])
+        match randoms.choice(("move", "move", "name", "name", "put", "delete", "damage")):
+            case "move":
+                put(scene, own, parent_id=parent)
+            case "name":
+                put(scene, own, name=randoms.choice((None, "", "x", "y / z")))
+            case "delete":
+                scene.memory.delete(where(scene, own))
+            case "damage":
+                put(scene, own, trail=randoms.choice((None, "", "w")), trail_ids=randoms.choice((None, "a|b")))
+            case _:
+                scene.put("categories", {"category_id": s(own), "name": s("n")})
+        if randoms.random() < 0.5:
+            scene.deliver()
+    scene.rest()
+    items = {item["category_id"]["S"]: item for item in scene.memory.items("categories")}
+    for own, item in items.items():
+        trail = true_trail(own, items)
+        assert trail == "?" or (get(item, TRAIL) or {}).get("S") == trail, own
