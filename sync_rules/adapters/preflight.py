@@ -1,4 +1,4 @@
-"""Compare the account with the rules: tables, keys, indexes, streams.
+"""Compare the account with the rules: tables, keys, indexes, streams, Time to Live.
 
 Invariant: it only describes, and reports all problems at once, each with its cure.
 """
@@ -13,13 +13,14 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws
 from sync_rules.model.entities import KeyAttribute, Table
-from sync_rules.model.errors import UserError
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 IMAGES = "NEW_AND_OLD_IMAGES"
+UNANSWERED = ("AccessDenied", "AccessDeniedException", "UnknownOperation", "UnknownOperationException")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Survey:
 
 
 def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retrying: Retrying | None = None) -> Survey:
-    """Describe each table of the rules once. `streams=False` ignores their streams, for commands that read none.
+    """Describe each table of the rules once. `streams=False` ignores their streams and Times to Live, for commands that
+    read no streams.
 
     Raises:
         StoreError: when a table cannot be described, unless it does not exist.
@@ -65,6 +67,7 @@ def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retryi
         if streams:
             problems += _stream_problems(table, description)
             arns += [description["LatestStreamArn"]] if "LatestStreamArn" in description else []
+            problems += _found_time_to_live(client, rules, table, retrying)
     return Survey(tuple(problems), tuple(arns))
 
 
@@ -106,6 +109,48 @@ def describe(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mappin
         where = aws.no_answer(error, client) or f"DescribeTable of {table.physical_name}"
         raise aws.store_error(error, where) from error
     return answer
+
+
+def _found_time_to_live(client: DynamoDBClient, rules: Rules, table: Table, retrying: Retrying) -> tuple[Problem, ...]:
+    """The problem with the Time to Live of a table. One that may not be described, or that an emulator does not know,
+    counts as right.
+    """
+    name = rules.times_to_live.get(table.name)
+    if name is None:
+        return ()
+    try:
+        return time_to_live_problems(table, name, describe_time_to_live(client, table, retrying))
+    except StoreError as error:
+        if error.reason not in UNANSWERED:
+            raise
+        return ()
+
+
+def describe_time_to_live(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mapping[str, Any]:
+    """The Time to Live of a table, as DescribeTimeToLive answers. Raises StoreError."""
+    where, asked = f"DescribeTimeToLive of {table.physical_name}", client.describe_time_to_live
+    answer: Any = aws.ask(retrying, where, asked, TableName=table.physical_name)
+    found: Mapping[str, Any] = answer.get("TimeToLiveDescription") or {}
+    return found
+
+
+def time_to_live_problems(
+    table: Table, name: str, found: Mapping[str, Any], harm: str = "expired items stay"
+) -> tuple[Problem, ...]:
+    """The difference between a Time to Live as described and the attribute that is needed."""
+    on = found.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
+    other = found.get("AttributeName")
+    if on and other == name:
+        return ()
+    words = f"aws dynamodb update-time-to-live --table-name {table.physical_name} --time-to-live-specification"
+    enable = f"`{words} Enabled=true,AttributeName={name}`"
+    if not on:
+        return (
+            Problem(table.physical_name, f"its Time to Live on {name} is not on, so {harm}", f"Enable it: {enable}"),
+        )
+    disable = f"`{words} Enabled=false,AttributeName={other}`"
+    cure = f"Use {other} in the rules file, or disable it: {disable}, and an hour later enable the other one: {enable}"
+    return (Problem(table.physical_name, f"its Time to Live is on {other} and not on {name}, so {harm}", cure),)
 
 
 def latest_streams(client: DynamoDBClient, tables: Iterable[Table]) -> dict[str, str | None]:

@@ -271,8 +271,8 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
         comparison.kept[rule.name] += 1
         comparison.orphaned[rule.name] += lost and rule.outlives(target.image)
         return
-    elif (paths := differences(target.image, desired)) or _left_out(rule, found):
-        reason = (_refused(rule, target, paths) if paths else "") or _left_out(rule, found)
+    elif (paths := differences(target.image, desired)) or _left_out(rule, found, target.image):
+        reason = (_refused(rule, target, paths) if paths else "") or _left_out(rule, found, target.image)
         drift = Drift.STUCK if reason else _drift(rule, target, paths, sources)
         repairable, tried = not reason, bool(reason and paths)
     else:
@@ -300,9 +300,9 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     )
 
 
-def _left_out(rule: TargetRule, found: Sequence[Item | None] | Blocked) -> str:
+def _left_out(rule: TargetRule, found: Sequence[Item | None] | Blocked, image: Item) -> str:
     """The reason why a target cannot show all that it should, though it can be as its rule says; "" for none."""
-    left_out = None if isinstance(found, Blocked) else rule.left_out(found)
+    left_out = None if isinstance(found, Blocked) else rule.left_out(found, image)
     return "" if left_out is None else left_out.reason
 
 

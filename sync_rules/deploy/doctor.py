@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules import __version__
-from sync_rules.adapters.preflight import differences
+from sync_rules.adapters.preflight import differences, time_to_live_problems
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.filters import filter_criteria
@@ -126,14 +126,17 @@ def of_stack(site: Site) -> Iterator[Finding]:
     yield Finding(f"stack {site.name} is {site.status}", AGAIN if site.status.endswith("_IN_PROGRESS") else cure)
 
 
-def of_tables(site: Site, descriptions: Descriptions) -> Iterator[Finding]:
-    """The tables that rules follow: keys, indexes, streams."""
+def of_tables(site: Site, descriptions: Descriptions, times_to_live: Mapping[Table, Answer]) -> Iterator[Finding]:
+    """The tables that rules follow: keys, indexes, streams, Times to Live."""
     for table, description in descriptions.items():
         name = table.physical_name
         if description is None:
             yield Finding(f"table {name}: it does not exist", "restore it, or name another one in the rules and deploy")
             continue
-        for problem in differences(site.rules, table, description):
+        problems = differences(site.rules, table, description)
+        if table in times_to_live:
+            problems += time_to_live_problems(table, site.rules.times_to_live[table.name], times_to_live[table])
+        for problem in problems:
             yield Finding(f"table {name}: {problem.found}", problem.cure)
         states = {"it": description.get("TableStatus", "ACTIVE")}
         for index in description.get("GlobalSecondaryIndexes", ()):

@@ -94,7 +94,7 @@ class Examination:
     def __post_init__(self) -> None:
         self.areas = {
             "stack": lambda: doctor.of_stack(self.site),
-            "tables": lambda: doctor.of_tables(self.site, self._descriptions),
+            "tables": lambda: doctor.of_tables(self.site, self._descriptions, self._times_to_live),
             "mappings": self._of_mappings,
             "queues": self._of_queues,
             "versions": lambda: doctor.of_versions(self.site, self._configurations),
@@ -123,6 +123,13 @@ class Examination:
                 raise
             return None
         return answer
+
+    @cached_property
+    def _times_to_live(self) -> dict[Table, Answer]:
+        names, there = self.site.rules.times_to_live, self._descriptions
+        action, key = "dynamodb:DescribeTimeToLive", "TimeToLiveDescription"
+        needed = (table for table, one in there.items() if one is not None and table.name in names)
+        return {table: self._ask(action, TableName=table.physical_name).get(key) or {} for table in needed}
 
     @cached_property
     def _configurations(self) -> dict[str, Answer]:

@@ -1,8 +1,8 @@
-"""The parts of the template that follow from tables and variables: parameters, conditions, tables, and one event source
-mapping for each stream.
+"""The parts of the template that follow from tables and variables: parameters, conditions, tables, buckets of archives,
+and one event source mapping for each stream.
 
-The stack creates a table only if no stream of an existing one is given. A mapping starts at the oldest record; batches
-that it gives up go to the bucket, the only destination that keeps the records themselves.
+The stack creates a table only if no stream of an existing one is given, and a bucket only if asked. A mapping starts at
+the oldest record; batches that it gives up go to the bucket, the only destination that keeps the records themselves.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 from sync_rules import __version__
 from sync_rules.deploy.deployment import Deployment, logical
 from sync_rules.deploy.filters import filter_criteria
-from sync_rules.deploy.tables import table_parameters
+from sync_rules.deploy.tables import table_parameters, time_to_live
 from sync_rules.model.entities import Table
 from sync_rules.pipeline.books import books_of, identities
 
@@ -20,6 +20,7 @@ RULES_DIGEST: Final = "SYNC_RULES_RULES"  # of the rules that were deployed; `sy
 VERSION: Final = "SYNC_RULES_VERSION"  # of sync-rules, which wrote the template
 BOOKS: Final = "Books"
 BOOKS_TIMEOUT_SECONDS: Final = 300  # a look at two tables takes seconds; the answer may have to be tried again
+NONCURRENT_DAYS: Final = 30  # that an archived object stays after somebody deleted or replaced it
 TAGS: Final = [{"Key": "application", "Value": "sync-rules"}]
 
 
@@ -49,6 +50,14 @@ def parameters(deployment: Deployment) -> dict[str, Any]:
             text = f"{text} Empty - the table is created."
             more = {"Default": "", "AllowedPattern": f"^({arn})?$", "Description": text}
         made[stream_parameter(table)] = {"Type": "String", **more}
+    for bucket in archive_buckets(deployment):
+        made[days_parameter(bucket)] = {
+            "Type": "String",
+            "Default": "",
+            "AllowedPattern": "^(0|[1-9][0-9]{0,4})?$",
+            "Description": f"Empty - bucket {bucket} exists. Else it is created, and keeps objects for so many days; 0"
+            " - for ever.",
+        }
     return made
 
 
@@ -62,10 +71,15 @@ def _stream_pattern(deployment: Deployment, table: Table) -> str:
 
 
 def conditions(deployment: Deployment) -> dict[str, Any]:
-    """The conditions under which tables are created."""
-    return {
+    """The conditions under which tables and buckets are created, and objects in these deleted."""
+    made: dict[str, Any] = {
         condition_id(table): {"Fn::Equals": [{"Ref": stream_parameter(table)}, ""]} for table in _created(deployment)
     }
+    for bucket in archive_buckets(deployment):
+        given = {"Ref": days_parameter(bucket)}
+        made[f"Creates{bucket_id(bucket)}"] = {"Fn::Not": [{"Fn::Equals": [given, ""]}]}
+        made[f"Expires{bucket_id(bucket)}"] = {"Fn::Not": [{"Fn::Equals": [given, "0"]}]}
+    return made
 
 
 def environment(deployment: Deployment) -> dict[str, Any]:
@@ -85,6 +99,60 @@ def tables(deployment: Deployment) -> dict[str, Any]:
             "Properties": _table(deployment, table),
         }
         for table in _created(deployment)
+    }
+
+
+def archive_buckets(deployment: Deployment) -> dict[str, str]:
+    """The buckets that archives name, in the form for Fn::Sub, each with the first rule that names it."""
+    found: dict[str, str] = {}
+    for name, place in deployment.rules.archives.items():
+        found.setdefault(deployment.filled(place.bucket), deployment.rules.rules[name].title)
+    return found
+
+
+def buckets(deployment: Deployment) -> dict[str, Any]:
+    """The buckets of archives, which the stack creates if asked: encrypted and closed to the public. They stay, with
+    their objects, when the stack is deleted.
+    """
+    return {name: one for bucket in archive_buckets(deployment) for name, one in _bucket(bucket).items()}
+
+
+def _bucket(bucket: str) -> dict[str, Any]:
+    own, named = bucket_id(bucket), {"Fn::Sub": bucket} if "${" in bucket else bucket
+    retained = {"Condition": f"Creates{own}", "DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
+    expire = {"Id": "expire", "Status": "Enabled", "ExpirationInDays": {"Ref": days_parameter(bucket)}}
+    tidy = {
+        "Id": "tidy",
+        "Status": "Enabled",
+        "NoncurrentVersionExpiration": {"NoncurrentDays": NONCURRENT_DAYS},
+        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+    }
+    expiring = {"Fn::If": [f"Expires{own}", expire, {"Ref": "AWS::NoValue"}]}
+    closed = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
+    properties = {
+        "BucketName": named,
+        "BucketEncryption": {
+            "ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]
+        },
+        "PublicAccessBlockConfiguration": dict.fromkeys(closed, True),
+        "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
+        "VersioningConfiguration": {"Status": "Enabled"},
+        "LifecycleConfiguration": {"Rules": [tidy, expiring]},
+        "Tags": TAGS,
+    }
+    only_encrypted = {
+        "Sid": "OnlyEncrypted",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [{"Fn::GetAtt": [own, "Arn"]}, {"Fn::Sub": f"${{{own}.Arn}}/*"}],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    document = {"Version": "2012-10-17", "Statement": [only_encrypted]}
+    policy = {"Bucket": {"Ref": own}, "PolicyDocument": document}
+    return {
+        own: {"Type": "AWS::S3::Bucket", **retained, "Properties": properties},
+        f"{own}Policy": {"Type": "AWS::S3::BucketPolicy", **retained, "Properties": policy},
     }
 
 
@@ -142,8 +210,10 @@ def _table(deployment: Deployment, table: Table) -> dict[str, Any]:
     properties = table_parameters(table, stream=True)
     properties["TableName"] = deployment.text(table.physical_name)
     properties["StreamSpecification"] = {"StreamViewType": properties["StreamSpecification"]["StreamViewType"]}
+    expires = deployment.rules.times_to_live.get(table.name)
     return {
         **properties,
+        **({} if expires is None else {"TimeToLiveSpecification": time_to_live(expires)}),
         "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
         "SSESpecification": {"SSEEnabled": True},
         "DeletionProtectionEnabled": True,
@@ -185,3 +255,13 @@ def stream_parameter(table: Table) -> str:
 def condition_id(table: Table) -> str:
     """The name of the condition under which a table is created."""
     return f"Creates{logical(table.name)}"
+
+
+def bucket_id(bucket: str) -> str:
+    """The logical id of the bucket of an archive, and the beginning of the ids that go with it."""
+    return f"{logical(bucket)}Archive"
+
+
+def days_parameter(bucket: str) -> str:
+    """The parameter for the days that the objects of a created bucket are kept."""
+    return f"{bucket_id(bucket)}Days"

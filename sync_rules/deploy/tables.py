@@ -1,7 +1,7 @@
 """The tables of the rules as CreateTable parameters, their comparison with those that exist, and their creation.
 
-Tables have on-demand capacity, and those of sources and targets a stream with both images. A table that exists is
-described and never changed.
+Tables have on-demand capacity, those of sources and targets a stream with both images, and those whose items expire a
+Time to Live. A table that exists is described and never changed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random_exponential
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.preflight import IMAGES, Problem, describe, differences
+from sync_rules.adapters.preflight import (
+    IMAGES,
+    Problem,
+    describe,
+    describe_time_to_live,
+    differences,
+    time_to_live_problems,
+)
 from sync_rules.model.entities import Index, KeyAttribute, Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.rules.ruleset import Rules
@@ -91,7 +98,10 @@ def compare(client: DynamoDBClient, rules: Rules, calls_table: str | None = None
     for table, parameters in zip(rules.tables.values(), all_parameters(rules), strict=True):
         found = describe(client, table, retrying)
         problems = _elsewhere(table) if found is None else differences(rules, table, found)
-        compared.append(Compared(table, parameters, found is not None, problems))
+        ttl = rules.times_to_live.get(table.name)
+        if found is not None and ttl is not None:
+            problems += time_to_live_problems(table, ttl, describe_time_to_live(client, table, retrying))
+        compared.append(Compared(table, parameters, found is not None, problems, ttl))
     if calls_table:
         compared.append(_compare_calls(client, rules, calls_table, retrying))
     return tuple(compared)
@@ -104,12 +114,9 @@ def _compare_calls(client: DynamoDBClient, rules: Rules, name: str, retrying: Re
     found = describe(client, table, retrying)
     problems: tuple[Problem, ...] = () if found is not None else _elsewhere(table)
     if found is not None:
-        asked: Any = client.describe_time_to_live
-        where = f"DescribeTimeToLive of {name}"
-        ttl = aws.ask(retrying, where, asked, TableName=name).get("TimeToLiveDescription") or {}
-        expires = ttl.get("AttributeName") == CALLS_TTL and ttl.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
-        off = Problem(name, f"its Time to Live is not on {CALLS_TTL}", "Enable it, or remembered calls stay for ever")
-        problems = (*differences(rules, table, found), *(() if expires else (off,)))
+        ttl = describe_time_to_live(client, table, retrying)
+        off = time_to_live_problems(table, CALLS_TTL, ttl, "remembered calls stay for ever")
+        problems = (*differences(rules, table, found), *off)
     return Compared(table, table_parameters(table, stream=False), found is not None, problems, CALLS_TTL)
 
 
@@ -134,11 +141,19 @@ def create_missing(client: DynamoDBClient, compared: Iterable[Compared]) -> tupl
     for one in missing:
         _wait_until_active(client, one.table, ACTIVE_MAX_SECONDS)
         if one.ttl is not None:
-            specification = {"Enabled": True, "AttributeName": one.ttl}
-            name, call = one.table.physical_name, client.update_time_to_live
-            where = f"UpdateTimeToLive of {name}"
-            aws.ask(aws.retrying(), where, call, TableName=name, TimeToLiveSpecification=specification)
+            _enable_time_to_live(client, one.table, one.ttl)
     return missing
+
+
+def time_to_live(name: str) -> dict[str, Any]:
+    """The TimeToLiveSpecification for an attribute."""
+    return {"AttributeName": name, "Enabled": True}
+
+
+def _enable_time_to_live(client: DynamoDBClient, table: Table, name: str) -> None:
+    where, call = f"UpdateTimeToLive of {table.physical_name}", client.update_time_to_live
+    specification: Any = time_to_live(name)
+    aws.ask(aws.retrying(), where, call, TableName=table.physical_name, TimeToLiveSpecification=specification)
 
 
 def _create(client: DynamoDBClient, parameters: Mapping[str, Any]) -> None:
@@ -155,6 +170,8 @@ def create_tables(client: DynamoDBClient, rules: Rules, *, active_max_seconds: f
         _create(client, parameters)
     for table in rules.tables.values():
         _wait_until_active(client, table, active_max_seconds)
+        if table.name in rules.times_to_live:
+            _enable_time_to_live(client, table, rules.times_to_live[table.name])
 
 
 def _wait_until_active(client: DynamoDBClient, table: Table, max_seconds: float) -> None:

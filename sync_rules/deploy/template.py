@@ -56,7 +56,11 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
         "environment": resources.environment(deployment),
         "before-streams": resources.before_streams(deployment),
         "streams": resources.streams(deployment),
-        "tables": {**resources.tables(deployment), **resources.books(deployment)},
+        "tables": {
+            **resources.tables(deployment),
+            **resources.buckets(deployment),
+            **resources.books(deployment),
+        },
         "alarms": alarm_resources(deployment, timeouts_seconds(fixed, template)),
         "roles": role_resources(deployment),
         "dashboard": {"Dashboard": dashboard_resource(deployment)},

@@ -346,6 +346,24 @@ def unused(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR407", f"no entity is in {name!r}", document.key("tables", name))
 
 
+# ---------------------------------------------------------------- Time to Live
+def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report a second attribute of Time to Live for one table, and an archive of expired items that names none."""
+    first: dict[str, tuple[Rule, str]] = {}
+    for rule in rules.rules.values():
+        option = "ttl" if ("rules", rule.title, "ttl") in document.locations else "as"
+        for table, name in rule.times_to_live:
+            other, known = first.setdefault(table.name, (rule, name))
+            if name != known:
+                message = f"items of table {table.name!r} expire by {name} here, and by {known} in rule {other.title}"
+                yield Problem("SR317", message, document.value("rules", rule.title, option))
+    for rule in rules.rules.values():
+        table = rule.source.table
+        if rule.archive is not None and rule.archive.when == "expired" and table.name not in first:
+            message = f"nothing says by which attribute items of table {table.name!r} expire"
+            yield Problem("SR470", message, document.value("rules", rule.title, "archive"))
+
+
 # ---------------------------------------------------------------- cost
 def costs(rules: Rules, document: Document) -> Iterator[Problem]:
     """Warn of rules that cost more, or act later, than it seems."""
@@ -376,5 +394,6 @@ LINTS: tuple[Lint, ...] = (
     slips,
     bare_words,
     cycles,
+    times_to_live,
     costs,
 )

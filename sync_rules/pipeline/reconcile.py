@@ -148,7 +148,7 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
     if reason := misfit(target.image, changes):
         decisions.stuck.append((target, [rule], Blocked(reason)))
         return {}
-    left_out = None if isinstance(found, Blocked) else rule.left_out(found)
+    left_out = None if isinstance(found, Blocked) else rule.left_out(found, target.image)
     if left_out is not None:
         decisions.stuck.append((target, [rule], left_out))
     elif not changes:

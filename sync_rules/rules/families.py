@@ -147,8 +147,8 @@ class TargetRule(Rule):
         `sources` are the items of `source_keys`, in order, or the members that belong to the target.
         """
 
-    def left_out(self, sources: Sequence[Item | None]) -> Blocked | None:  # noqa: ARG002
-        """A source that the value leaves out though it should be in it, which is reported beside what is written."""
+    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:  # noqa: ARG002
+        """Something that the value leaves out though it should be in it, which is reported beside what is written."""
         return None
 
     def shown(self, desired: Desired) -> tuple[Path, ...]:

@@ -67,6 +67,7 @@ class Formula:
     pieces: tuple[str | Slot, ...]
     tables: Tables  # those it uses
     separator: str | None = None
+    type = "S"
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -86,6 +87,10 @@ class Formula:
         slots = [piece for piece in self.pieces if isinstance(piece, Slot)]
         sure = [slot.field in given and all(map(_takes_any, slot.formats)) for slot in slots]
         return all(sure) if self.separator is None else any(sure)
+
+    def unread(self, read: Read) -> str | None:  # noqa: ARG002
+        """The reason to report that there is no text: a formula whose fields lack something has none in silence."""
+        return None
 
     @property
     def may_be_number(self) -> bool:
@@ -222,13 +227,13 @@ def _date(argument: str | None) -> Format:
 
 def _dated(pieces: tuple[str, ...], value: AttributeValue) -> str | None:
     """Formats ISO 8601 text (without an offset: UTC) or a number of seconds since 1970, in UTC."""
-    moment = _moment(value)
+    moment = moment_of(value)
     if moment is None:
         return None
     return "".join(DIRECTIVES[text](moment) if odd % 2 else text for odd, text in enumerate(pieces))
 
 
-def _moment(value: AttributeValue) -> datetime | None:
+def moment_of(value: AttributeValue) -> datetime | None:
     """The second a value names, in UTC."""
     text = text_of(value) or None
     if text is None:

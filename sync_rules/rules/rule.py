@@ -276,6 +276,11 @@ class Rule(ABC):
         return False
 
     @property
+    def times_to_live(self) -> tuple[tuple[Table, str], ...]:
+        """The tables that must delete items by Time to Live, each with the attribute that holds it."""
+        return ()
+
+    @property
     def archive(self) -> ArchivePlace | None:
         """The place in S3 where the rule keeps objects, if it does."""
         return None

@@ -176,6 +176,11 @@ class Rules:
         return {name: rule.archive for name, rule in self.rules.items() if rule.archive is not None}
 
     @cached_property
+    def times_to_live(self) -> Mapping[str, str]:
+        """The attribute of Time to Live of each table that must have one, by the table's name."""
+        return {table.name: name for rule in self.rules.values() for table, name in rule.times_to_live}
+
+    @cached_property
     def record_filters(self) -> Mapping[str, RecordFilter]:
         """The filters of stream records, by their tables."""
         return {name: RecordFilter(table, self._concerned(table)) for name, table in self.tables.items()}

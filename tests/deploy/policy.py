@@ -219,8 +219,9 @@ def bucket(template: Template, it: Resource) -> Lines:
             for policy in template.of("AWS::S3::BucketPolicy").values()
         ),
     )
-    lifecycle = [rule for rule in it.get("LifecycleConfiguration", {}).get("Rules", []) if rule["Status"] == "Enabled"]
-    yield "keeps nothing for ever", any("ExpirationInDays" in rule for rule in lifecycle)
+    given = it.get("LifecycleConfiguration", {}).get("Rules", [])
+    lifecycle = [rule for rule in (one.get("Fn::If", ("", one))[1] for one in given) if rule["Status"] == "Enabled"]
+    yield "keeps nothing for ever, unless asked", any("ExpirationInDays" in rule for rule in lifecycle)
     yield "has tags", tagged(it)
 
 

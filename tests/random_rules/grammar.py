@@ -470,6 +470,7 @@ def derive(file: File) -> Form:
     name = file.one(*file.entities)
     slots = [text for text in file.readable[name] if '"' not in text and not text.startswith("box")]
     form: Form = {}
+    dates: list[str] = []  # what a Time to Live is made of
     if file.chance(0.25):
         form = {"join": file.random.sample(slots, min(2, len(slots)))}
         if file.chance(0.5):
@@ -480,10 +481,13 @@ def derive(file: File) -> Form:
         def slot() -> str:
             text = file.one(*slots)
             date = f"date({file.one('%Y-%m', '%Y', '%Y-%m-%d', '%d.%m.%Y')})"
-            steps = [file.one("upper", "lower", "nospace", "pad(5)", "shard(3)", date, "sizes", "", "", "")]
+            steps = [file.one("upper", "lower", "nospace", "pad(5)", "shard(3)", date, "sizes", "", "", "ttl")]
             if steps == ["sizes"]:
                 tables["sizes"] = {"OPEN": "1", "SENT": "2", "2": "two"}
                 text = file.one("state", "amount")
+            elif steps == ["ttl"]:
+                dates.append(text if len(text) % 2 else "at")
+                steps = [""]
             elif steps[0].startswith("date"):
                 text = file.one("at", "amount", text)
             return "{" + ":".join(filter(None, [text, *steps])) + "}"
@@ -502,6 +506,10 @@ def derive(file: File) -> Form:
         target = _spot(file, name)
         if file.chance(0.3):
             form["default"] = _default(file)
+        taken = [rule["derive"] for rule in file.rules.values() if isinstance(rule, dict) and "derive" in rule]
+        if dates and f"{name}.gone" not in taken:
+            form = {"as": f"ttl({dates[0]}, 36h)"} | ({"default": 4_000} if "default" in form else {})
+            return {"derive": f"{name}.gone", **form}
     return {"derive": f"{name}.{target}", **form}
 
 

@@ -20,7 +20,9 @@ from sync_rules.model.errors import ConditionError
 from sync_rules.model.where import Where
 from sync_rules.pipeline import reconcile
 from sync_rules.pipeline.requests import Read
+from sync_rules.rules import expiry
 from sync_rules.rules.books import Books
+from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.ledger import VERSION
@@ -163,6 +165,17 @@ def dead_letters_dropped() -> Iterator[None]:
         yield
 
 
+def digits_read() -> Any:
+    """Mutant: a text of digits is a date."""
+    original = expiry.moment_of
+
+    def moment_of(value: Any) -> Any:
+        text = value.get("S", "")
+        return original({"N": text} if text.isdigit() else value)
+
+    return patch.object(expiry, "moment_of", moment_of)
+
+
 def mark_ignored() -> Any:
     """Mutant: numbers are written from books that nobody has called complete."""
     return patch.object(Books, "complete", lambda _books, mark: mark is not None)
@@ -193,6 +206,8 @@ OWN: Final[Mapping[str, Mutant]] = {
     "books: begun again meanwhile": test_two_versions.begun_again_meanwhile,
     "index: items outside are not reported": lambda: patch.object(Rules, "unlisted", lambda *_args, **_more: ()),
     "index: may leave out items": unsaid_index,
+    "expiry: no date is left out in silence": lambda: patch.object(DeriveRule, "left_out", lambda *_args: None),
+    "expiry: a text of digits is a date": digits_read,
 }
 MUTANTS: Final[Mapping[str, Mutant]] = {
     **{name: one.mutant for name, one in OF_SIMULATOR.items() if name not in ELSEWHERE},

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -557,6 +558,17 @@ def _derive(view: View, rule: Body) -> None:
     entity, path = view.spec.ref(rule["derive"])
     for place, item in view.of(entity):
         view.require(rule, place, item, {path: derived(rule, entity, path, item)})
+        date = expiry_of(rule)
+        value = None if date is None else entity.read(item, path_of(date))
+        unread = value is not None and "NULL" not in value and _made(rule, entity, path, item) is None
+        if unread and (rule["name"], place) not in view.verdict.open:
+            view.leave(rule, place, "no time")
+
+
+def expiry_of(rule: Body) -> str | None:
+    """The date that a Time to Live is made of; the grammar's live for 36 hours."""
+    found = re.fullmatch(r"ttl\((.*), 36h\)", rule.get("as", ""))
+    return found and found[1]
 
 
 def derived(rule: Body, entity: Entity, path: Path, item: Item) -> Value | None:
@@ -567,6 +579,12 @@ def derived(rule: Body, entity: Entity, path: Path, item: Item) -> Value | None:
 
 def _made(rule: Body, entity: Entity, path: Path, item: Item) -> Value | None:
     bare = {name: one for name, one in entity.patterns.items() if name in entity.table.key or (name,) != path}
+    date = expiry_of(rule)
+    if date is not None:
+        value = Entity(entity.name, entity.table, bare).read(item, path_of(date))
+        word = None if value is None else word_of(value)
+        moment = _moment(value, word) if value is not None and word else None
+        return None if moment is None else {"N": str(math.floor(moment.timestamp()) + 36 * 3_600)}
     text = _formula(rule, Entity(entity.name, entity.table, bare), item)
     value: Value | None = None if text is None else {"S": text}
     asked = entity.table.limits.get(path[0]) if len(path) == 1 else None

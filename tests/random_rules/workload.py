@@ -13,7 +13,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.random_rules.oracle import children_of, copy_of, members_of, mirror_of, owned_paths, path_link, weights_of
+from tests.random_rules.oracle import (
+    children_of,
+    copy_of,
+    expiry_of,
+    members_of,
+    mirror_of,
+    owned_paths,
+    path_link,
+    weights_of,
+)
 from tests.random_rules.plots import Step, Tie, fill, race, ties_of
 from tests.random_rules.spec import Entity, Item, Path, Pattern, Place, Spec, Value, get, path_of
 from tests.simulation.truths import put
@@ -167,6 +176,7 @@ def _attributes(
                 for text in [
                     *rule.get("join", ()),
                     *(one.partition(":")[0] for one in Pattern.of(rule.get("as", "")).fields),
+                    *filter(None, [expiry_of(rule)]),
                 ]:
                     extra = (
                         [{"S": one} for one in DATES]

@@ -93,7 +93,7 @@ def listed_no_further_than_the_limit() -> Any:
 
 
 def left_out_in_silence() -> Any:
-    return patch.object(EmbedRule, "left_out", lambda _rule, _found: None)
+    return patch.object(EmbedRule, "left_out", lambda _rule, _found, _image: None)
 
 
 def entries_name_nobody() -> Any:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import Field, Tag, WithJsonSchema
 
 from sync_rules.language import defaults
-from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language.compiler import AttributeRef, RuleCompiler
+from sync_rules.language.kinds.archive import time_to_live
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model, RenamedFrom, by_type, plain_number
+from sync_rules.model.values import AttributeValue, show_path
+from sync_rules.rules.expiry import Expiry, is_expiry, parse_expiry
 from sync_rules.rules.formula import Formula, joined_formula, parse_formula
 from sync_rules.rules.kinds.derive import DeriveRule
 
@@ -28,8 +32,8 @@ class DeriveForm(Model):
         default=None,
         alias="as",
         description="Text with fields in braces, each with formats if need be: {memberRole:rank}-{memberRole}. Absent "
-        "as long as one of the fields is.",
-        examples=["{state:upper}#{city:upper}#{zip}"],
+        "as long as one of the fields is. Or ttl(FIELD, DURATION): the attribute of Time to Live.",
+        examples=["{state:upper}#{city:upper}#{zip}", "ttl(created_at, 60d)"],
     )
     join: Annotated[list[str], Field(min_length=1)] | None = Field(
         default=None, description="Instead of `as`: fields, of which those that are there are joined."
@@ -53,6 +57,8 @@ def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]
     default = None
     if ref is not None and defaults.said(form):
         default = defaults.of_one(compiler, form.default, ref.entity, ref.path).get(ref.path)
+    if isinstance(formula, Expiry):
+        _check_expiry(compiler, form, ref, default)
     if ref is None or formula is None or not compiler.sound:
         return ()
     rule = DeriveRule(
@@ -61,7 +67,19 @@ def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]
     return (rule,)
 
 
-def _formula(compiler: RuleCompiler, form: DeriveForm) -> Formula | None:
+def _check_expiry(
+    compiler: RuleCompiler, form: DeriveForm, ref: AttributeRef | None, default: AttributeValue | None
+) -> None:
+    """Report what cannot be an attribute of Time to Live, or the default of one."""
+    if form.tables:
+        compiler.add("SR120", compiler.at_key("map"), "`map` goes with text in `as`", "remove it")
+    if ref is not None:
+        time_to_live(compiler, ref.entity, show_path(ref.path), "derive")
+    if default is not None and not re.fullmatch(r"\d+", default.get("N", "")):
+        compiler.add("SR106", "default", "expected seconds since 1970", "give it a whole number, or leave it out")
+
+
+def _formula(compiler: RuleCompiler, form: DeriveForm) -> Formula | Expiry | None:
     if form.formula is None and form.join is None:
         cure = 'say what it is made of: as: "{state}#{city}", or join: [first, last]'
         compiler.add("SR103", compiler.at_key("derive"), "'as' is missing", cure)
@@ -77,6 +95,8 @@ def _formula(compiler: RuleCompiler, form: DeriveForm) -> Formula | None:
     if form.join is not None:
         separator = " " if form.separator is None else form.separator
         return compiler.parse("SR117", "join", joined_formula, tuple(form.join), separator)
+    if is_expiry(form.formula or ""):
+        return compiler.parse("SR125", "as", parse_expiry, form.formula or "")
     tables = {
         name: {text: str(value) if isinstance(value, str) else plain_number(value) for text, value in rows.items()}
         for name, rows in form.tables.items()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
+from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.item_change import identity
 from sync_rules.model.items import Change, Keep
@@ -31,12 +32,15 @@ BUCKET: Final = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ArchiveRule(EffectRule):
-    """`prefix` is what the names of all objects begin with; it ends in a slash or is empty."""
+    """`prefix` is what the names of all objects begin with; it ends in a slash or is empty. `ttl` is the
+    table's attribute of Time to Live: it makes no difference to what is kept, so it is not in the body.
+    """
 
     bucket: str
     prefix: str = ""
     when: Literal["expired", "deleted"] = "expired"
     where: Where | None = None
+    ttl: str | None = None
     kind = "archive"
 
     def body(self) -> Mapping[str, object]:
@@ -51,7 +55,12 @@ class ArchiveRule(EffectRule):
         return ArchivePlace(self.bucket, self.prefix, self.when)
 
     def drawn(self) -> Drawing:
-        return Drawing((self.archive.text, "S3"), ((),), (), (f"when {self.when}",))
+        notes = () if self.ttl is None else (f"Time to Live {self.ttl}",)
+        return Drawing((self.archive.text, "S3"), ((),), (), (f"when {self.when}", *notes))
+
+    @property
+    def times_to_live(self) -> tuple[tuple[Table, str], ...]:
+        return () if self.ttl is None else ((self.source.table, self.ttl),)
 
     def resolved(self, name: str) -> ArchiveRule:
         """The rule with its place taken apart now: a variable may hold a bucket and a part of the prefix."""

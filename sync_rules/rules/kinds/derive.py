@@ -1,7 +1,8 @@
 """derive: an attribute made from other attributes of the same item, such as `500-LEAD` or `STATE#CITY#ZIP`.
 
 Invariant: nothing is read but the item itself, and nothing is written unless every input is as it was read. A composite
-key is made whole or not at all; where it cannot be made, a default stands in its place.
+key is made whole or not at all; where it cannot be made, a default stands in its place. So is a Time to Live, and a
+date of which none can be made is reported.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sync_rules.model.entities import Entity
+from sync_rules.model.entities import Entity, Table
 from sync_rules.model.numbers import respelt
 from sync_rules.model.sizes import KeyLimit, fitting, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path, same
+from sync_rules.rules.expiry import Expiry
 from sync_rules.rules.families import Desired, TargetRule
 from sync_rules.rules.formula import Formula
-from sync_rules.rules.rule import Drawing, Node, TypeOf
+from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf
 from sync_rules.rules.uses import Use
 
 
@@ -25,7 +27,7 @@ class DeriveRule(TargetRule):
     """Source and target are one entity. `path` holds what the formula makes of the item, or else `default`."""
 
     path: Path
-    formula: Formula
+    formula: Formula | Expiry
     default: AttributeValue | None = None
     kind = "derive"
     fills_index_keys = True
@@ -72,7 +74,7 @@ class DeriveRule(TargetRule):
 
     def type_of(self, path: Path, known: TypeOf) -> str | None:  # noqa: ARG002
         asked = self._asked is not None and self._asked[0] == "N"
-        made = "N" if asked and self.formula.may_be_number else "S"
+        made = "N" if asked and self.formula.may_be_number else self.formula.type
         return made if self.default is None or self._asked is not None or made in self.default else None
 
     def defaulted(self, item: Item) -> tuple[Path, ...]:
@@ -93,8 +95,13 @@ class DeriveRule(TargetRule):
         return True  # nothing is read but the item itself
 
     def drawn(self) -> Drawing:
-        notes = () if self.default is None else ("default",)
+        said = {"Time to Live": bool(self.times_to_live), "default": self.default is not None}
+        notes = tuple(note for note, is_so in said.items() if is_so)
         return Drawing(self.target, tuple(self._named.values()), self.copies, notes)
+
+    @property
+    def times_to_live(self) -> tuple[tuple[Table, str], ...]:
+        return ((self.target.table, self.path[0]),) if isinstance(self.formula, Expiry) else ()
 
     def reading_uses(self) -> Iterator[Use]:
         return iter(())
@@ -109,6 +116,10 @@ class DeriveRule(TargetRule):
         made = None if text is None else self._typed(text)
         return {self.path: self.default if made is None else made}
 
+    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:  # noqa: ARG002
+        reason = self.formula.unread(lambda name: self._read(target, self._named[name]))
+        return None if reason is None else Blocked(reason)
+
     def _read(self, item: Item, path: Path) -> AttributeValue | None:
         """A field of the item, from the very place that is watched and guarded."""
         bound = self._read_as.bound.get(path[0])
@@ -119,7 +130,7 @@ class DeriveRule(TargetRule):
     def _typed(self, text: str) -> AttributeValue | None:
         """The text as an index wants it whose key it is: DynamoDB refuses an item with another key."""
         if self._asked is None:
-            return {"S": text}
+            return {self.formula.type: text}
         match self._asked:
             case "S", max_bytes:
                 return fitting({"S": text}, max_bytes)

@@ -141,7 +141,7 @@ class EmbedRule(GatheredRule):
             return {self.into: TOO_MANY}
         return self._written(self._fitting(entries) if excess else entries, target)
 
-    def left_out(self, sources: Sequence[Item | None]) -> Blocked | None:
+    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:  # noqa: ARG002
         """The first child that claims an entry which another one has, or that names none."""
         if not self.claimed:
             return None

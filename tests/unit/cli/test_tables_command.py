@@ -119,7 +119,36 @@ def test_tables_create_makes_the_table_of_calls_with_time_to_live(create, client
     client.update_time_to_live(TableName=f"{prefix}calls", TimeToLiveSpecification=specification)
     code, rows, _ = create("--calls-table", f"{prefix}calls")
     assert code == 1
-    assert "Time to Live is not on expiration" in rows["calls"]["problems"][0]
+    assert "Time to Live on expiration is not on, so remembered calls stay for ever" in rows["calls"]["problems"][0]
+
+
+def test_tables_create_makes_tables_with_time_to_live(engine, client, prefix, capsys, tmp_path):
+    """The attribute that rules name; a table with another one, or none, differs."""
+    file = tmp_path / "games.yaml"
+    file.write_text(
+        f"tables: {{games: {{name: {prefix}games, key: {{game_id: S}}}}}}\nentities: {{game: {{table: games}}}}\n"
+        "rules: {expiry: {derive: game.expires_at, as: 'ttl(ended_at, 60d)'},"
+        " kept: {archive: game, ttl: expires_at, into: 's3://bucket/'}}\n"
+    )
+
+    def create() -> tuple[int, str]:
+        return main.main(["tables", "create", str(file), "--endpoint-url", engine]), capsys.readouterr().out
+
+    def turn(name: str, *, on: bool) -> None:
+        wanted = {"Enabled": on, "AttributeName": name}
+        client.update_time_to_live(TableName=f"{prefix}games", TimeToLiveSpecification=wanted)
+
+    code, said = create()
+    assert (code, "; Time to Live on expires_at" in said) == (0, True)
+    assert create()[0] == 0
+    turn("expires_at", on=False)
+    code, said = create()
+    assert (code, "Time to Live on expires_at is not on, so expired items stay. Enable it: `aws" in said) == (1, True)
+    turn("gone_at", on=True)
+    code, said = create()
+    assert (code, "Time to Live is on gone_at and not on expires_at" in said) == (1, True)
+    assert main.main(["run", str(file), "--endpoint-url", engine, "--once"]) == 2
+    assert "Use gone_at in the rules file" in capsys.readouterr().err
 
 
 def test_tables_create_on_aws_needs_a_region_and_a_yes(create, client, prefix, monkeypatch):

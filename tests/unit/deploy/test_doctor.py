@@ -39,6 +39,7 @@ entities:
 rules:
   names: copy user.name into order.user_name
   authors: {copy: author.name, into: book.author_name}
+  expiry: {derive: order.expires_at, as: "ttl(created_at, 60d)"}
 """
 PLACE = "eu-west-1:111122223333"
 AREAS = ["stack", "tables", "mappings", "queues", "versions", "roles", "alarms", "lag"]
@@ -70,6 +71,7 @@ class Deployed:
             ],
         }
         self.tables = {table.physical_name: self._table(table) for table in self.rules.streamed_tables}
+        self.time_to_live = {"AttributeName": "expires_at", "TimeToLiveStatus": "ENABLED"}
         self.mappings = [self._mapping(table) for table in self.rules.streamed_tables]
         self.queue_mapping = {"UUID": "q", "State": "Enabled", "EventSourceArn": f"{QUEUE}FanoutQueue"}
         policy = json.dumps({"Statement": [{"Condition": {"Bool": {"aws:SecureTransport": "false"}}}]})
@@ -167,6 +169,9 @@ class Deployed:
             raise refusal("ResourceNotFoundException")
         return {"Table": self.tables[TableName]}
 
+    def do_describe_time_to_live(self, TableName: str) -> Any:  # noqa: N803
+        return {"TimeToLiveDescription": self.time_to_live if TableName == "trial-shop" else {}}
+
     def do_list_event_source_mappings(self, FunctionName: str, **_: Any) -> Any:  # noqa: N803
         return {"EventSourceMappings": self.mappings if FunctionName == "StreamFunction" else [self.queue_mapping]}
 
@@ -239,6 +244,14 @@ def index_in_making(it):
 
 def index_gone(it):
     it.tables["trial-books"]["GlobalSecondaryIndexes"] = []
+
+
+def expiry_off(it):
+    it.time_to_live = {"TimeToLiveStatus": "DISABLED"}
+
+
+def expiry_by_another(it):
+    it.time_to_live["AttributeName"] = "gone_at"
 
 
 def mapping_off(it):
@@ -358,6 +371,13 @@ DAMAGES = (
     (one_image, "tables", "table trial-shop: its stream shows KEYS_ONLY", "enable it again with NEW_AND_OLD_IMAGES"),
     (index_in_making, "tables", "table trial-books: index by_author is CREATING", "wait until it is done"),
     (index_gone, "tables", "it has no index by_author", "Create the index with partition key author_id (S)"),
+    (expiry_off, "tables", "on expires_at is not on", "Enabled=true,AttributeName=expires_at`"),
+    (
+        expiry_by_another,
+        "tables",
+        "is on gone_at and not on expires_at",
+        "Use gone_at in the rules file, or disable it",
+    ),
     (mapping_off, "mappings", "Disabled", "`aws lambda update-event-source-mapping --uuid shop --enabled --region"),
     (mapping_gone, "mappings", "no mapping of StreamFunction reads its stream", DEPLOYED_AGAIN),
     (mapping_of_old_stream, "mappings", "reads stream old", f"parameter ShopStreamArn to {SHOP}/stream/new"),

@@ -384,3 +384,27 @@ def test_template_for_no_rules_file_says_how_to_name_one():
     text = TEXT.replace("  SyncRules: {Rules: examples/organisations-users-tickets/rules.yaml}\n", "")
     with pytest.raises(UserError, match="sync-rules infra --rules FILE"):
         rules_noted(text, TEMPLATE)
+
+
+def test_template_creates_tables_with_time_to_live_and_buckets_on_request(made):
+    """The bucket of each archive is there once, under a parameter that is empty by default; its objects may expire."""
+    whole = made("""
+tables: {games: {key: {game_id: S}}, users: {key: {user_id: S}}}
+entities: {game: {table: games}, user: {table: users}}
+rules:
+  expiry: {derive: game.expires_at, as: "ttl(ended_at, 60d)"}
+  kept: {archive: game, into: "s3://${PLACE:-games-that-were}/games/"}
+  users: {archive: user, when: deleted, into: "s3://${PLACE}/users/"}
+""")
+    resources, own = whole["Resources"], "PlaceVariableArchive"
+    ttl = {name: resources[name]["Properties"].get("TimeToLiveSpecification") for name in ("GamesTable", "UsersTable")}
+    assert ttl == {"GamesTable": {"AttributeName": "expires_at", "Enabled": True}, "UsersTable": None}
+    assert [name for name in resources if "Archive" in name] == [own, f"{own}Policy"]
+    assert whole["Parameters"][f"{own}Days"]["Default"] == ""
+    pattern = whole["Parameters"][f"{own}Days"]["AllowedPattern"]
+    assert [text for text in ("", "0", "365", "07", "-1", "x") if re.fullmatch(pattern, text)] == ["", "0", "365"]
+    bucket = resources[own]
+    assert (bucket["Condition"], bucket["DeletionPolicy"]) == (f"Creates{own}", "Retain")
+    assert bucket["Properties"]["BucketName"] == {"Fn::Sub": "${PlaceVariable}"}
+    expiring = bucket["Properties"]["LifecycleConfiguration"]["Rules"][1]["Fn::If"]
+    assert (expiring[0], expiring[1]["ExpirationInDays"]) == (f"Expires{own}", {"Ref": f"{own}Days"})

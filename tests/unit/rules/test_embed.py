@@ -221,7 +221,7 @@ def test_embed_by_an_attribute_gives_an_entry_to_the_first_that_claims_it(values
             left.append((name, "EntryTwice" if city else "NoEntryKey"))
     assert rule.desired(children, parent()) == {INTO: m(**firsts)}
     expected = [Blocked(reason, member=key(CRM, "C#1", f"A#{name}")) for name, reason in left[:1]]
-    assert rule.left_out(children) == (expected[0] if expected else None)
+    assert rule.left_out(children, {}) == (expected[0] if expected else None)
     assert rule.members(PARENT, parent()).enough is False
 
 

@@ -1,0 +1,80 @@
+"""Expiries: how `ttl(created_at, 60d)` makes the attribute of Time to Live from a date of the same item.
+
+Invariant: the number follows from the date alone, whenever it is made. A date that cannot be read makes none, so that
+its item stays, and is reported: an item that never expires is noticed by nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from sync_rules.model.durations import seconds_of
+from sync_rules.model.errors import UserError
+from sync_rules.model.numbers import text_of
+from sync_rules.model.values import TYPES, parse_path
+from sync_rules.rules.formula import EPOCH, Read, moment_of
+
+EXPIRY = re.compile(r"\s*ttl\s*\((.*)\)\s*", re.DOTALL)
+ARGUMENTS = re.compile(r'\s*((?:"[^"]*"|[^",\s{}])+)\s*,\s*(\w+)\s*')
+MEANT: Final = "expected a date and a duration, such as ttl(created_at, 60d)"
+TIME: Final = "expected an ISO 8601 date and time, or seconds since 1970"
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """The second, since 1970, that is so many `seconds` after the date in a `field`."""
+
+    field: str
+    seconds: int
+    type = "N"
+    may_be_number = True
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The field it reads."""
+        return (self.field,)
+
+    def text(self, read: Read) -> str | None:
+        """The number in digits; None when the field is missing, or holds no date."""
+        value = read(self.field)
+        moment = None if value is None else moment_of(value)
+        return None if moment is None else str((moment - EPOCH) // timedelta(seconds=1) + self.seconds)
+
+    def is_total(self, given: object) -> bool:  # noqa: ARG002
+        """True if it makes a number of every item: never, as not every text is a date."""
+        return False
+
+    def unread(self, read: Read) -> str | None:
+        """The reason why a field that is there gives no number, without its value. None where it does."""
+        value = read(self.field)
+        if value is None or "NULL" in value or self.text(read) is not None:
+            return None
+        found = TYPES[next(iter(value))]
+        return f"{self.field} is a {found}{' that is no time' if text_of(value) is not None else ''}: {TIME}"
+
+    def body(self) -> Mapping[str, object]:
+        """The expiry as plain values: two of equal bodies make the same numbers."""
+        return {"ttl": self.field, "seconds": self.seconds}
+
+
+def is_expiry(text: str) -> bool:
+    """True if a formula is meant as an expiry."""
+    return EXPIRY.fullmatch(text) is not None
+
+
+def parse_expiry(text: str) -> Expiry:
+    """Parse an expiry such as ``ttl(created_at, 60d)``.
+
+    Raises:
+        UserError: when it has other arguments, a field that is no path, or a duration that is none.
+    """
+    inside = EXPIRY.fullmatch(text)
+    found = ARGUMENTS.fullmatch(inside[1]) if inside else None
+    if found is None:
+        raise UserError(f"{text!r} is not an expiry: {MEANT}")
+    parse_path(found[1])
+    return Expiry(found[1], seconds_of(found[2]))
