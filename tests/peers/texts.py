@@ -97,13 +97,12 @@ def _format(said: str) -> str:
 
 # ---------------------------------------------------------------- hierarchies
 def tree(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
-    """The way from the root, by ids. Raises UnsupportedError."""
+    """The way from the root, by ids or by names. Raises UnsupportedError."""
     said, table = rule["tree"], into[0]
     if unknown := said.keys() - {"parent", "name", "sep", "lead", "tail"}:
         raise UnsupportedError(f"tree with {', '.join(sorted(map(str, unknown)))}")
     identity, parent = builder.id_of(table), path_of(said["parent"])
-    if said.get("name", identity) != identity:
-        raise UnsupportedError("tree of names")
+    named = {} if said.get("name", identity) == identity else {"by": show_path(path_of(said["name"]))}
     if len(parent) > 1:
         parent = builder.lifted(table, parent)
     builder.lists_by(table, parent[0], builder.keys[table][identity])
@@ -115,6 +114,7 @@ def tree(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
         "parent": show_path(parent),
         "separator": said.get("sep", "/"),
         "on_delete": "clear",
+        **named,
     }
     builder.rule((table, way), rule)
     if around:
