@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import SystemRandom
 from typing import Any
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, retries
 from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import describe, require
 from sync_rules.adapters.s3 import BucketReports
@@ -59,4 +59,4 @@ def _sizes(names: frozenset[str]) -> dict[str, int]:
     client = aws.dynamodb(endpoint())
     require(client, rules().only(sorted(names)), streams=False)
     swept = swept_tables(rules(), names)
-    return {table.name: int((describe(client, table, aws.retrying()) or {}).get("ItemCount", 0)) for table in swept}
+    return {table.name: int((describe(client, table, retries.retrying()) or {}).get("ItemCount", 0)) for table in swept}

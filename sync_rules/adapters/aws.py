@@ -1,19 +1,15 @@
-"""Clients of AWS, the meaning of their errors, and retries. The only importer of boto3.
+"""Clients of AWS. The only importer of boto3.
 
 Clients come from one boto3 session and are made once per process, when first used. boto3 costs a function 9 % of
 the CPU time of its start over botocore alone (fresh processes in pairs; 5 % of the instructions).
 
-Invariant: tenacity is the one retry mechanism (botocore tries once), with full jitter and within the caller's deadline;
-a request that was refused on its merits is never sent again.
+Invariant: botocore tries each call once; `retries` tries it again.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -22,53 +18,28 @@ from urllib.parse import urlsplit
 import boto3.session
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    HTTPClientError,
-    NoCredentialsError,
-)
-from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    stop_after_attempt,
-    stop_after_delay,
-    stop_any,
-    wait_random_exponential,
-)
-from tenacity.stop import stop_base
 
 from sync_rules import __version__
-from sync_rules.adapters.access_cures import CONFIGURATION_CURES, CURES
+from sync_rules.adapters.access_cures import CONFIGURATION_CURES
 from sync_rules.adapters.answers import Parsers, require_answers
 from sync_rules.adapters.fast_json import use_json
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import UserError
 
 if TYPE_CHECKING:  # the stubs are a development dependency
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
     from mypy_boto3_sqs import SQSClient
 
-RemainingSeconds = Callable[[], float]
-
 CONNECTIONS_MAX: Final = 16  # per client; above the writer's workers
 CONNECT_TIMEOUT_SECONDS: Final = 2
 READ_TIMEOUT_SECONDS: Final = 10
-ATTEMPTS_MAX: Final = 8
-FIRST_WAIT_SECONDS: Final = 0.025  # as in the AWS SDKs for DynamoDB
-WAIT_MAX_SECONDS: Final = 2.0
-FIRST_ATTEMPTS_MAX: Final = 2  # of a command's first call, where nothing answers
-FIRST_MAX_SECONDS: Final = 5
 # Parameters are not validated before they are sent: it takes a third of the time, and the service does the same. The
 # model also refuses some shard ids as too short.
 UNVALIDATED: Final = frozenset({"dynamodb", "dynamodbstreams"})
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 STATEMENTS: Final = "x-sync-rules-statements"  # a header of the embedded engine's answers
-OTHER_THROTTLE: Final = "Other"  # DynamoDB gave no reason, or one that is not known here
-NO_CREDENTIALS: Final = "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
 
 LOCAL_REGION: Final = "us-east-1"
 LOCAL_CREDENTIALS: Final = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
@@ -76,7 +47,6 @@ LOCAL_CREDENTIALS: Final = {"aws_access_key_id": "local", "aws_secret_access_key
 _session_lock = Lock()  # a session is not thread-safe
 
 
-# ---------------------------------------------------------------- clients
 def dynamodb(endpoint_url: str | None = None, region: str | None = None) -> DynamoDBClient:
     """The DynamoDB client of this process. Raises UserError when no region or profile can be found."""
     return cast("DynamoDBClient", _client("dynamodb", endpoint_url, region))
@@ -135,7 +105,7 @@ def account_of(client: Any) -> str:
         return ""
     try:
         return str(_client("sts", None, client.meta.region_name).get_caller_identity()["Account"])
-    except (*ERRORS, UserError):
+    except (BotoCoreError, ClientError, ResponseParserError, UserError):
         return ""
 
 
@@ -234,186 +204,3 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
 def _note_statements(endpoint_url: str, http_response: Any, **_: Any) -> None:
     if STATEMENTS in http_response.headers:
         _recording.add(endpoint_url)
-
-
-# ---------------------------------------------------------------- errors
-class UnprocessedError(Exception):
-    """A batch was answered in part; `throttles` are the kinds of those it met, which are most often the reason."""
-
-    def __init__(self, throttles: Sequence[str] = (OTHER_THROTTLE,)) -> None:
-        self.throttles = tuple(throttles)
-
-
-ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # everything that a call raises
-UNANSWERED: Final = (HTTPClientError, BotoConnectionError, ResponseParserError)
-CONNECTION_ERRORS: Final = (*UNANSWERED, UnprocessedError)
-TRANSIENT: Final = frozenset({
-    "InternalServerError", "KmsThrottled", "ProvisionedThroughputExceededException", "ReplicatedWriteConflictException",
-    "RequestLimitExceeded", "RequestThrottled", "RequestTimeout", "ServiceUnavailable", "Throttling",
-    "ThrottlingException", "TransactionConflictException", "TransactionInProgressException",
-    "ConditionalRequestConflict", "OperationAborted",
-})  # fmt: skip
-DECIDED: Final = frozenset({"ConditionalCheckFailed", "ItemCollectionSizeLimitExceeded", "ValidationError"})
-REASONS: Final = {
-    "ResourceNotFoundException": "TableNotFound",
-    "UnprocessedError": "ThrottlingException",
-    "AWS.SimpleQueueService.NonExistentQueue": "QueueNotFound",
-    "QueueDoesNotExist": "QueueNotFound",
-    "NoSuchBucket": "BucketNotFound",
-}
-LIMITS: Final = (
-    "ProvisionedThroughputExceeded", "AccountLimitExceeded", "KeyRangeThroughputExceeded",
-    "MaxOnDemandThroughputExceeded",
-)  # fmt: skip
-THROTTLES: Final = {
-    f"{of}{way}{limit}": limit for of in ("Table", "Index") for way in ("Read", "Write") for limit in LIMITS
-}
-THROTTLED: Final = frozenset({
-    "KmsThrottled", "ProvisionedThroughputExceeded", "ProvisionedThroughputExceededException", "RequestLimitExceeded",
-    "RequestThrottled", "SlowDown", "Throttling", "ThrottlingError", "ThrottlingException",
-})  # fmt: skip
-
-
-class CredentialsError(StoreError):
-    """No AWS credentials were found. Failure records and counters keep the code; the command line prints the cure."""
-
-    sentence = NO_CREDENTIALS
-
-
-def store_error(error: BaseException, where: str, cures: Mapping[str, str] | None = None) -> StoreError:
-    """The StoreError of a failed call: its reason, `where` it failed, and the cure if there is one for the reason."""
-    if isinstance(error, NoCredentialsError):
-        return CredentialsError(NoCredentialsError.__name__, where)
-    cause = reason(error)
-    cure = (cures or {}).get(cause) or CURES.get(cause)
-    return StoreError(cause, where if cure is None else f"{where}: {cure}")
-
-
-def ask(
-    retrying: Retrying, where: str, call: Callable[..., Any], cures: Mapping[str, str] | None = None, **parameters: Any
-) -> Any:
-    """The answer to a call that is retried. Raises StoreError: see `store_error`."""
-    try:
-        return retrying(call, **parameters)
-    except ERRORS as error:
-        raise store_error(error, where, cures) from error
-
-
-def no_answer(error: BaseException, client: Any) -> str:
-    """Name the address that did not answer, and the cure; "" when the service answered."""
-    if not isinstance(error, UNANSWERED):
-        return ""
-    found = "something else answers at" if isinstance(error, ResponseParserError) else "no answer from"
-    service = client.meta.service_model.service_id
-    return f"{found} {place(client)}: is {service} running there? Correct --endpoint-url or --region"
-
-
-def code(error: BaseException) -> str:
-    """The service's error code, or the name of the error when no service answered."""
-    return str(error.response["Error"].get("Code", "")) if isinstance(error, ClientError) else type(error).__name__
-
-
-def message(error: BaseException) -> str:
-    """The service's message. It may quote values of items, so it is never shown."""
-    return str(error.response["Error"].get("Message", "")) if isinstance(error, ClientError) else ""
-
-
-def reason(error: BaseException) -> str:
-    """The error as a short reason for results and failure records."""
-    causes = [entry["Code"] for entry in cancellations(error) if entry.get("Code", "None") != "None"]
-    return causes[0] if causes else REASONS.get(code(error), code(error))
-
-
-def cancellations(error: BaseException) -> list[dict[str, Any]]:
-    """The reason of each action of a cancelled transaction, by position; code "None" for those that did not fail."""
-    if not isinstance(error, ClientError):
-        return []
-    return [dict(entry) for entry in error.response.get("CancellationReasons") or []]
-
-
-def transient(error: BaseException) -> bool:
-    """True if the same call may succeed a moment later: not if a guard or a value was refused."""
-    if isinstance(error, CONNECTION_ERRORS):
-        return True
-    if not isinstance(error, ClientError):
-        return False
-    if code(error) == "TransactionCanceledException":
-        return DECIDED.isdisjoint(entry.get("Code", "None") for entry in cancellations(error))
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return code(error) in TRANSIENT or status >= 500  # noqa: PLR2004 -- server errors begin at 500
-
-
-def throttles(error: BaseException) -> tuple[str, ...]:
-    """The kinds of a throttle: DynamoDB's reasons, each once, and "Other" for an unknown or missing one; of a batch, a
-    kind for each statement; () for any other error.
-
-    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
-    """
-    if isinstance(error, UnprocessedError):
-        return error.throttles
-    if not THROTTLED.intersection([code(error), *(entry.get("Code") for entry in cancellations(error))]):
-        return ()
-    answer: dict[str, Any] = dict(error.response) if isinstance(error, ClientError) else {}
-    given = answer.get("ThrottlingReasons") or answer.get("throttlingReasons") or [{}]  # one exception has it so
-    known = (entry.get("reason", "") for entry in given)
-    return tuple(dict.fromkeys(reason if reason in THROTTLES else OTHER_THROTTLE for reason in known))
-
-
-# ---------------------------------------------------------------- retries
-def uncounted(_kind: str) -> None:
-    """Ignore a throttle: the default of `on_throttle`."""
-
-
-def no_deadline() -> float:
-    """Return infinity: the default of `remaining_seconds`."""
-    return math.inf
-
-
-class _NobodyThere(stop_base):
-    """Stops soon when nothing answers: the address is more likely wrong than down. A throttle is an answer."""
-
-    def __call__(self, retry_state: RetryCallState) -> bool:
-        error = retry_state.outcome.exception() if retry_state.outcome is not None else None
-        soon = stop_any(stop_after_attempt(FIRST_ATTEMPTS_MAX), stop_after_delay(FIRST_MAX_SECONDS))
-        return isinstance(error, UNANSWERED) and soon(retry_state)
-
-
-class _BeforeDeadline(stop_base):
-    """Stops when the next wait would outlast the deadline."""
-
-    def __init__(self, remaining_seconds: RemainingSeconds) -> None:
-        self._remaining_seconds = remaining_seconds
-
-    def __call__(self, retry_state: RetryCallState) -> bool:
-        return retry_state.upcoming_sleep >= self._remaining_seconds()
-
-
-def retrying(
-    remaining_seconds: RemainingSeconds = no_deadline,
-    attempts_max: int | None = ATTEMPTS_MAX,
-    sleep: Callable[[float], None] = time.sleep,
-    *,
-    first: bool = False,
-    on_throttle: Callable[[str], None] = uncounted,
-) -> Retrying:
-    """Calls a function until it answers: full jitter from 25 ms doubling to 2 s, while the next wait fits the deadline.
-
-    Without `attempts_max` only the deadline ends the retries. With `first`, for the first call of a command, they end
-    after seconds when nothing answers at all. `on_throttle` is called with the kinds of each throttle, from the thread
-    that met it. The last error is raised as it is. May be shared by threads.
-    """
-    nobody = [_NobodyThere()] if first else []
-
-    def count(retry_state: RetryCallState) -> None:
-        error = retry_state.outcome.exception() if retry_state.outcome is not None else None
-        for kind in throttles(error) if error is not None else ():
-            on_throttle(kind)
-
-    return Retrying(
-        after=count,
-        retry=retry_if_exception(transient),
-        wait=wait_random_exponential(multiplier=FIRST_WAIT_SECONDS, max=WAIT_MAX_SECONDS),
-        stop=stop_any(stop_after_attempt(attempts_max or sys.maxsize), _BeforeDeadline(remaining_seconds), *nobody),
-        sleep=sleep,
-        reraise=True,
-    )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.adapters.partiql import Statement
 from sync_rules.model.writes import WRITTEN, Result, Status
 
@@ -122,7 +122,7 @@ class Batches:
             self._pressure.refused()
         self._fruitless = self._fruitless + 1 if len(self._pending) == len(places) else 0
         if self._pending and self._fruitless < self._fruitless_max:
-            raise aws.UnprocessedError(throttles)
+            raise aws_errors.UnprocessedError(throttles)
 
     def _one_by_one(self, batches: Sequence[Positions]) -> Iterator[Throttles]:
         """Send batches until many statements of one must be sent again."""
@@ -136,12 +136,12 @@ class Batches:
         requests: Any = [self._pending[place].request() for place in places]
         try:
             answers: Any = self._client.batch_execute_statement(Statements=requests).get("Responses", [])
-        except aws.ERRORS as error:
-            if not aws.transient(error):
-                return self._refused(places, aws.code(error))
+        except aws_errors.ERRORS as error:
+            if not aws_errors.transient(error):
+                return self._refused(places, aws_errors.code(error))
             for place in places:
-                self._again(place, aws.reason(error))
-            return aws.throttles(error)
+                self._again(place, aws_errors.reason(error))
+            return aws_errors.throttles(error)
         if len(answers) != len(places):  # unknown which answer is whose
             return self._leave(places)
         met = [kind for place, answer in zip(places, answers, strict=True) for kind in self._take(place, answer)]
@@ -165,7 +165,7 @@ class Batches:
         code = found.get("Code", "")
         if code in PASSING:
             self._again(place, PASSING[code])
-            return (aws.OTHER_THROTTLE,) if code in aws.THROTTLED else ()
+            return (aws_errors.OTHER_THROTTLE,) if code in aws_errors.THROTTLED else ()
         if not found:
             self.results[place] = WRITTEN
         elif found.get("Item"):  # of a condition that does not hold: no other error has one

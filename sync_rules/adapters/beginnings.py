@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tenacity import Retrying
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, retries
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Call
 from sync_rules.pipeline.requests import Caller
@@ -99,7 +99,7 @@ def in_table(
         StoreError: when the table does not answer.
         UserError: when it may not be read.
     """
-    table = _Table(client, calls_table, retrying or aws.retrying())
+    table = _Table(client, calls_table, retrying or retries.retrying())
     known = table.read()
     if known is not None and rules.functions.keys() <= known.keys():
         return with_new(rules, known, beginning_ms)
@@ -114,7 +114,7 @@ def read_table(client: DynamoDBClient, rules: Rules, calls_table: str | None) ->
     """The beginnings that are noted in the table of calls; nothing is noted, and other rules call for all changes."""
     if not calls_table or not rules.functions:
         return {}
-    known = _Table(client, calls_table, aws.retrying()).read() or {}
+    known = _Table(client, calls_table, retries.retrying()).read() or {}
     return with_new(rules, known, lambda: NOT_KNOWN_MS)
 
 
@@ -165,7 +165,7 @@ class _Table:
     def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
         what = f"the beginnings of call rules in {self._name}"
         try:
-            return aws.ask(self._retrying, what, call, TableName=self._name, **parameters)
+            return retries.ask(self._retrying, what, call, TableName=self._name, **parameters)
         except StoreError as error:
             if error.reason != "AccessDeniedException":
                 raise
@@ -224,7 +224,7 @@ def deployed_ms(endpoint_url: str | None = None) -> int:
         return now_ms()
     try:
         ask = aws.lambdas(endpoint_url).get_function_configuration
-        answer = aws.ask(aws.retrying(), f"function {name}", ask, FunctionName=name)
+        answer = retries.ask(retries.retrying(), f"function {name}", ask, FunctionName=name)
         return int(datetime.fromisoformat(answer["LastModified"]).timestamp() * SECOND_MS)
     except StoreError as error:
         if error.reason == "AccessDeniedException":

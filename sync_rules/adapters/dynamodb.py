@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.answers import keyless
 from sync_rules.adapters.expressions import Expressions, identity
 from sync_rules.adapters.writer import MODES, Mode, Writer
@@ -62,18 +62,18 @@ class DynamoStore:
         client: DynamoDBClient,
         tables: Mapping[str, Table],
         *,
-        remaining_seconds: aws.RemainingSeconds = aws.no_deadline,
-        attempts_max: int = aws.ATTEMPTS_MAX,
+        remaining_seconds: retries.RemainingSeconds = retries.no_deadline,
+        attempts_max: int = retries.ATTEMPTS_MAX,
         workers: int = WORKERS,
         write_mode: Mode | None = None,
         sleep: Callable[[float], None] = time.sleep,
-        on_throttle: Callable[[str], None] = aws.uncounted,
+        on_throttle: Callable[[str], None] = retries.uncounted,
     ) -> None:
         self._client = client
         self._tables = tables
-        self._retrying = aws.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
+        self._retrying = retries.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
         mode = write_mode or mode_given() or ("batch" if aws.records_statements(client) else "update")
-        rounds = aws.retrying(remaining_seconds, None, sleep, on_throttle=on_throttle)
+        rounds = retries.retrying(remaining_seconds, None, sleep, on_throttle=on_throttle)
         self._writer = Writer(
             client, tables, self._retrying, workers, mode=mode, rounds=rounds, fruitless_max=attempts_max
         )
@@ -119,7 +119,7 @@ class DynamoStore:
                     found[key.table, identity(key)] = item
             pending = answer.get("UnprocessedKeys")
             if pending:
-                raise aws.UnprocessedError
+                raise aws_errors.UnprocessedError
 
         self._ask(get_pending, "tables " + ", ".join(names), {})
         return found
@@ -183,7 +183,7 @@ class DynamoStore:
     def _ask(self, call: Callable[..., Any], where: str, parameters: Mapping[str, Any]) -> Any:
         try:
             return self._retrying(call, **parameters)
-        except aws.ERRORS as error:
-            if aws.code(error) == "ValidationException" and "specified index" in aws.message(error):
+        except aws_errors.ERRORS as error:
+            if aws_errors.code(error) == "ValidationException" and "specified index" in aws_errors.message(error):
                 raise StoreError("IndexNotFound", f"{where}: {INDEX_CURE}") from error
-            raise aws.store_error(error, where, CURES) from error
+            raise aws_errors.store_error(error, where, CURES) from error

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tenacity import Retrying
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller
 from sync_rules.rules.ruleset import Rules
@@ -59,7 +59,7 @@ def caller_of(
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))  # last: a file beside the rules must not stand in for an installed module
     if calls_table:
-        require_calls_table(client, rules, calls_table, retrying or aws.retrying())
+        require_calls_table(client, rules, calls_table, retrying or retries.retrying())
     from sync_rules.adapters.functions import FunctionCaller, RememberedInMemory, RememberedInTable  # noqa: PLC0415
 
     memory = RememberedInTable(client, calls_table, retrying=retrying) if calls_table else RememberedInMemory()
@@ -78,13 +78,13 @@ def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retryin
     """
     try:
         found: Mapping[str, Any] = retrying(client.describe_table, TableName=name)["Table"]
-    except aws.ERRORS as error:
-        if aws.reason(error) == "TableNotFound":
+    except aws_errors.ERRORS as error:
+        if aws_errors.reason(error) == "TableNotFound":
             message = f"table {name}, which is to remember the calls, does not exist at {aws.place(client)}."
             cure = "Create it with the string key 'id', or correct its name, the Region or the endpoint."
             raise UserError(f"{message} {cure}") from error
-        if aws.reason(error) not in NOT_ALLOWED:
-            raise aws.store_error(error, f"DescribeTable of {name}") from error
+        if aws_errors.reason(error) not in NOT_ALLOWED:
+            raise aws_errors.store_error(error, f"DescribeTable of {name}") from error
         found = {"TableName": name}
     if short_name(found["TableName"]) in {short_name(table.physical_name) for table in rules.tables.values()}:
         message = f"table {name} is a table of the rules: each call remembered in it would be a change itself."
@@ -114,7 +114,7 @@ def require_buckets(rules: Rules, *, endpoint_url: str | None = None, region: st
     archives = reversed([*rules.archives.items()])
     for bucket, rule in {archive.bucket: rules.rules[name].title for name, archive in archives}.items():
         try:
-            aws.ask(aws.retrying(), f"bucket {bucket}", aws.s3(endpoint_url, region).head_bucket, Bucket=bucket)
+            retries.ask(retries.retrying(), f"bucket {bucket}", aws.s3(endpoint_url, region).head_bucket, Bucket=bucket)
         except StoreError as error:
             if error.reason in ("404", "BucketNotFound"):
                 missing[bucket] = rule

@@ -34,7 +34,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 from tenacity import Retrying
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors, retries
 from sync_rules.adapters.time_limit import TimeLimitError, within
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.item_change import ItemChange, item_change
@@ -62,7 +62,7 @@ class RememberedInTable(DynamoDBPersistenceLayer):
 
     def __init__(self, client: DynamoDBClient, table_name: str, *, retrying: Retrying | None = None) -> None:
         super().__init__(table_name, boto3_client=client)
-        self._retrying = retrying or aws.retrying()
+        self._retrying = retrying or retries.retrying()
 
     def _get_record(self, idempotency_key: str) -> DataRecord:
         return self._retrying(super()._get_record, idempotency_key)
@@ -197,7 +197,7 @@ class FunctionCaller:
         except (IdempotencyAlreadyInProgressError, IdempotencyInconsistentStateError):
             raise StoreError("CallInProgress") from None
         except IdempotencyPersistenceLayerError as error:
-            raise aws.store_error(error.__cause__ or error, "the calls made") from error
+            raise aws_errors.store_error(error.__cause__ or error, "the calls made") from error
 
     def _limited(self, function: Function, change: ItemChange) -> None:
         seconds = min(self._max_seconds, (self._remaining_ms() - TIME_RESERVED_MS) / 1000)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tenacity import Retrying
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import retries
 from sync_rules.adapters.files import OWNER_ONLY, replacing
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.item_change import identity
@@ -57,14 +57,14 @@ class CallsInBucket:
     def __init__(self, make_client: Callable[[], Any], bucket: str = "", *, retrying: Retrying | None = None) -> None:
         self._make_client = make_client
         self._bucket = bucket
-        self._retrying = retrying or aws.retrying()
+        self._retrying = retrying or retries.retrying()
 
     def keep_call(self, message: CallMessage) -> str:
         if not self._bucket:
             return NOBODY.keep_call(message)
         key = f"{CALLS}{name_of(message)}"
         put, body = self._make_client().put_object, text_of(message).encode()
-        aws.ask(self._retrying, f"bucket {self._bucket}", put, Bucket=self._bucket, Key=key, Body=body)
+        retries.ask(self._retrying, f"bucket {self._bucket}", put, Bucket=self._bucket, Key=key, Body=body)
         return f"{SCHEME}{self._bucket}/{key}"
 
     def fetch_call(self, place: str) -> CallMessage:
@@ -75,7 +75,7 @@ class CallsInBucket:
             return body.decode()
 
         try:
-            return read(aws.ask(self._retrying, f"bucket {bucket}", get), place)
+            return read(retries.ask(self._retrying, f"bucket {bucket}", get), place)
         except StoreError as error:
             if error.reason != "NoSuchKey":
                 raise

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenacity import Retrying
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.rules.ruleset import Rules
@@ -50,7 +50,7 @@ def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retryi
     Raises:
         StoreError: when a table cannot be described, unless it does not exist.
     """
-    retrying = retrying or aws.retrying(first=True)
+    retrying = retrying or retries.retrying(first=True)
     problems: list[Problem] = []
     arns: list[str] = []
     descriptions = {table: describe(client, table, retrying) for table in rules.streamed_tables}
@@ -103,11 +103,11 @@ def describe(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mappin
     """DescribeTable's answer; None when there is no such table. Raises StoreError."""
     try:
         answer: Mapping[str, Any] = retrying(client.describe_table, TableName=table.physical_name)["Table"]
-    except aws.ERRORS as error:
-        if aws.reason(error) == "TableNotFound":
+    except aws_errors.ERRORS as error:
+        if aws_errors.reason(error) == "TableNotFound":
             return None
-        where = aws.no_answer(error, client) or f"DescribeTable of {table.physical_name}"
-        raise aws.store_error(error, where) from error
+        where = aws_errors.no_answer(error, client) or f"DescribeTable of {table.physical_name}"
+        raise aws_errors.store_error(error, where) from error
     return answer
 
 
@@ -129,7 +129,7 @@ def _found_time_to_live(client: DynamoDBClient, rules: Rules, table: Table, retr
 def describe_time_to_live(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mapping[str, Any]:
     """The Time to Live of a table, as DescribeTimeToLive answers. Raises StoreError."""
     where, asked = f"DescribeTimeToLive of {table.physical_name}", client.describe_time_to_live
-    answer: Any = aws.ask(retrying, where, asked, TableName=table.physical_name)
+    answer: Any = retries.ask(retrying, where, asked, TableName=table.physical_name)
     found: Mapping[str, Any] = answer.get("TimeToLiveDescription") or {}
     return found
 
@@ -158,7 +158,7 @@ def latest_streams(client: DynamoDBClient, tables: Iterable[Table]) -> dict[str,
 
     Raises StoreError.
     """
-    once = aws.retrying(attempts_max=1)
+    once = retries.retrying(attempts_max=1)
     found = {table.physical_name: describe(client, table, once) or {} for table in tables}
     return {name: it.get("LatestStreamArn") if _streams(it) else None for name, it in found.items()}
 
@@ -170,10 +170,10 @@ def _streams(description: Mapping[str, Any]) -> bool:
 def require_answer(client: DynamoDBClient, table: Table) -> None:
     """Check that DynamoDB answers, even with a refusal. Raises StoreError within seconds when nothing answers."""
     try:
-        aws.retrying(first=True)(client.describe_table, TableName=table.physical_name)
-    except aws.ERRORS as error:
-        if where := aws.no_answer(error, client):
-            raise aws.store_error(error, where) from error
+        retries.retrying(first=True)(client.describe_table, TableName=table.physical_name)
+    except aws_errors.ERRORS as error:
+        if where := aws_errors.no_answer(error, client):
+            raise aws_errors.store_error(error, where) from error
 
 
 def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from typing import IO, Any, Final, Protocol
 
 from tenacity import Retrying
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Keep
 from sync_rules.pipeline.failed_entries import Entry
@@ -36,12 +36,12 @@ class S3Archive:
 
     def __init__(self, client: PutsObjects, *, retrying: Retrying | None = None) -> None:
         self._client = client
-        self._retrying = retrying or aws.retrying()
+        self._retrying = retrying or retries.retrying()
 
     def keep(self, keep: Keep) -> None:
         """Returns once S3 has the object. Raises StoreError."""
         try:
-            aws.ask(
+            retries.ask(
                 self._retrying,
                 f"bucket {keep.bucket}",
                 self._client.put_object,
@@ -93,7 +93,7 @@ class OnFailureObjects:
         self._bucket = bucket
         self._prefix = prefix
         self._after = self.mark = mark
-        self._retrying = retrying or aws.retrying()
+        self._retrying = retrying or retries.retrying()
 
     def entries(self) -> Iterator[Entry]:
         """Each object, read when its turn comes. Raises StoreError, and UserError when the bucket does not exist."""
@@ -133,7 +133,7 @@ class OnFailureObjects:
 
     def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
         try:
-            return aws.ask(self._retrying, f"bucket {self._bucket}", call, **parameters)
+            return retries.ask(self._retrying, f"bucket {self._bucket}", call, **parameters)
         except StoreError as error:
             if error.reason != "BucketNotFound":
                 raise
@@ -148,7 +148,7 @@ class BucketReports:
     def __init__(self, client: Any, bucket: str) -> None:
         self._client = client
         self._bucket = bucket
-        self._retrying = aws.retrying()
+        self._retrying = retries.retrying()
 
     def key(self, name: str) -> str:
         """The key of a report's object."""
@@ -161,16 +161,16 @@ class BucketReports:
             file.seek(0)
             self._client.put_object(Bucket=self._bucket, Key=self.key(name), Body=file)
 
-        aws.ask(self._retrying, self._place(name), put)
+        retries.ask(self._retrying, self._place(name), put)
 
     def lines(self, name: str) -> Iterator[bytes]:
         """The lines of a report, without line ends. Raises StoreError."""
         get, where = self._client.get_object, self._place(name)
-        body = aws.ask(self._retrying, where, get, Bucket=self._bucket, Key=self.key(name))["Body"]
+        body = retries.ask(self._retrying, where, get, Bucket=self._bucket, Key=self.key(name))["Body"]
         try:
             yield from body.iter_lines()
-        except aws.ERRORS as error:
-            raise aws.store_error(error, where) from error
+        except aws_errors.ERRORS as error:
+            raise aws_errors.store_error(error, where) from error
 
     def _place(self, name: str) -> str:
         return f"s3://{self._bucket}/{self.key(name)}"

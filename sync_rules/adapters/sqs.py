@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from tenacity import Retrying
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import retries
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure
 from sync_rules.model.json_bytes import compact
@@ -54,7 +54,7 @@ class _Queue:
     def __init__(self, client: SQSClient, queue_url: str, *, retrying: Retrying | None = None) -> None:
         self._client = client
         self._queue_url = queue_url
-        self._retrying = retrying or aws.retrying()
+        self._retrying = retrying or retries.retrying()
 
     @property
     def name(self) -> str:
@@ -75,7 +75,7 @@ class _Queue:
         return MESSAGE_MAX_BYTES
 
     def _call(self, call: Callable[..., Any], **parameters: Any) -> Any:
-        return aws.ask(self._retrying, f"queue {self.name}", call, QueueUrl=self._queue_url, **parameters)
+        return retries.ask(self._retrying, f"queue {self.name}", call, QueueUrl=self._queue_url, **parameters)
 
 
 class SqsQueue(_Queue):

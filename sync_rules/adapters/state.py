@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol
 
 from tenacity import Retrying
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.files import read_if_there, replacing
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
@@ -131,7 +131,7 @@ class TableState:
     _: KW_ONLY
     keep_seconds: int | None = None
     clock: Callable[[], float] = time.time
-    retrying: Retrying = field(default_factory=aws.retrying)
+    retrying: Retrying = field(default_factory=retries.retrying)
 
     def load(self, name: str) -> dict[str, Any] | None:
         answer = self._ask(self.client.get_item, Key=self._key(name), ConsistentRead=True)
@@ -186,11 +186,13 @@ class TableState:
     def _call(self, call: Any, **parameters: Any) -> dict[str, Any]:
         where = f"state table {self.table_name}"
         try:
-            answer: dict[str, Any] = aws.ask(self.retrying, where, call, CURES, **parameters)
+            answer: dict[str, Any] = retries.ask(self.retrying, where, call, CURES, **parameters)
         except StoreError as error:
             if error.reason != "TableNotFound":
                 raise
-            raise aws.store_error(error.__cause__ or error, f"{where} at {aws.place(self.client)}", CURES) from error
+            raise aws_errors.store_error(
+                error.__cause__ or error, f"{where} at {aws.place(self.client)}", CURES
+            ) from error
         return answer
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.model.errors import RecordError, StoreError, SyncRulesError
 from sync_rules.model.json_bytes import base64_of
 from sync_rules.pipeline.failed_entries import Span
@@ -124,8 +124,8 @@ class DynamoDBStreams:
     def _call(self, operation: str, **parameters: Any) -> Any:
         try:
             return getattr(self._client, operation)(**parameters)
-        except aws.ERRORS as error:
-            code = aws.code(error)
+        except aws_errors.ERRORS as error:
+            code = aws_errors.code(error)
             if operation != "describe_stream" and code in KNOWN:
                 raise KNOWN[code](code) from error
             raise StoreError(code, f"{operation} of a stream was not answered") from error

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.adapters.batch_writer import Batches, Pressure
 from sync_rules.adapters.expressions import Expressions, as_update, whole
 from sync_rules.adapters.partiql import Statement, statement_of
@@ -147,7 +147,7 @@ class Writer:
     def _written(self, statements: dict[int, Statement]) -> tuple[dict[int, Result], set[int]]:
         """The results of statements that count, while the others must be sent alone; those refused as invalid."""
         batches = Batches(self._client, statements, self._pressure, self._share, self._fruitless_max)
-        with suppress(*aws.ERRORS):  # the reasons are in what is left
+        with suppress(*aws_errors.ERRORS):  # the reasons are in what is left
             self._rounds(batches)
         for codes, text in ((batches.denied, DENIED), (batches.failed, FAILED)):
             if codes:
@@ -157,7 +157,7 @@ class Writer:
     def _pause(self, retry_state: RetryCallState) -> float:
         """Seconds before the next round."""
         error = retry_state.outcome.exception() if retry_state.outcome is not None else None
-        throttled = error is not None and aws.throttles(error)
+        throttled = error is not None and aws_errors.throttles(error)
         return self._pressure.pause() if throttled else self._retrying.wait(retry_state)
 
     @cached_property
@@ -172,7 +172,7 @@ class Writer:
                 self._retrying(self._client.put_item, **self._parameters(write))
             else:
                 self._retrying(self._client.update_item, **self._parameters(write))
-        except aws.ERRORS as error:
+        except aws_errors.ERRORS as error:
             return result_of(error)
         return WRITTEN
 
@@ -213,16 +213,19 @@ class _Transact:
 
 def result_of(error: BaseException) -> Result:
     """The result of a write that failed after retries."""
-    if aws.code(error) == "ConditionalCheckFailedException":
+    if aws_errors.code(error) == "ConditionalCheckFailedException":
         return Result(Status.REFUSED, _item(getattr(error, "response", {})))
-    reasons = aws.cancellations(error)
+    reasons = aws_errors.cancellations(error)
     refused = frozenset(i for i, entry in enumerate(reasons) if entry.get("Code") == "ConditionalCheckFailed")
     if refused:
         return Result(Status.REFUSED, _item(reasons[-1]) if len(reasons) - 1 in refused else None, refused)
-    for found, text in [(aws.code(error), aws.message(error)), *((r.get("Code"), r.get("Message")) for r in reasons)]:
+    for found, text in [
+        (aws_errors.code(error), aws_errors.message(error)),
+        *((r.get("Code"), r.get("Message")) for r in reasons),
+    ]:
         if found in REJECTED:
             return Result(Status.REJECTED, reason=_rejected(found, text or ""))
-    return Result(Status.FAILED, reason=aws.reason(error))
+    return Result(Status.FAILED, reason=aws_errors.reason(error))
 
 
 def _item(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.measures import (
     ALL_RULES,
@@ -158,7 +158,10 @@ def _queues() -> list[Graph]:
         Graph("queues: oldest message (s)", tuple(_of_queue(age, queue) for queue in QUEUES)),
         Graph("queues: messages that wait", tuple(_of_queue(depth, queue) for queue in QUEUES)),
         Graph("fan-out queue: messages at work", (Line("AWS/SQS", hidden, fanout, "Maximum"),)),
-        Graph("DynamoDB: throttles of ours, by kind", _by("kind", THROTTLED, (*aws.THROTTLES, aws.OTHER_THROTTLE))),
+        Graph(
+            "DynamoDB: throttles of ours, by kind",
+            _by("kind", THROTTLED, (*aws_errors.THROTTLES, aws_errors.OTHER_THROTTLE)),
+        ),
     ]
 
 

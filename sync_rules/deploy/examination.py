@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors, retries
 from sync_rules.deploy import doctor
 from sync_rules.deploy.doctor import SOMETHING, Answer, Finding, Site
 from sync_rules.deploy.explain_iam import shown
@@ -53,11 +53,11 @@ def ask(client: Client, action: str, **parameters: Any) -> Any:
     service, _, operation = action.partition(":")
     call = getattr(client(service), WORD.sub("_", operation).lower())
     try:
-        return aws.retrying(first=True)(call, **parameters)
-    except aws.ERRORS as error:
-        code = aws.code(error)
+        return retries.retrying(first=True)(call, **parameters)
+    except aws_errors.ERRORS as error:
+        code = aws_errors.code(error)
         if code == type(error).__name__ and code != UNFIT:  # the service did not answer
-            raise aws.store_error(error, action) from error
+            raise aws_errors.store_error(error, action) from error
         raise NotSeenError(action, code) from error
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.deploy.deployment import Deployment, logical
 from sync_rules.deploy.resources import mapping_id
 from sync_rules.model.items import Outcome
@@ -187,7 +187,10 @@ def subjects(deployment: Deployment, measure: Measure) -> tuple[Subject, ...]:
         case Of.MAPPING:
             return mapping_subjects(deployment)
         case Of.CAUSE:
-            return tuple(Subject(cause, cause, _ours(("cause", cause))) for cause in (*aws.LIMITS, aws.OTHER_THROTTLE))
+            return tuple(
+                Subject(cause, cause, _ours(("cause", cause)))
+                for cause in (*aws_errors.LIMITS, aws_errors.OTHER_THROTTLE)
+            )
         case Of.PIPELINE:
             return (Subject("", "the pipeline", _ours()),)
     return tuple(Subject(one, one, dimension_of(one)) for one in measure.only)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random_exponential
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import retries
 from sync_rules.adapters.preflight import (
     IMAGES,
     Problem,
@@ -93,7 +93,7 @@ def compare(client: DynamoDBClient, rules: Rules, calls_table: str | None = None
         UserError: when the table of calls is a table of the rules.
         StoreError: when a table cannot be described.
     """
-    retrying = aws.retrying(first=True)
+    retrying = retries.retrying(first=True)
     compared: list[Compared] = []
     for table, parameters in zip(rules.tables.values(), all_parameters(rules), strict=True):
         found = describe(client, table, retrying)
@@ -153,11 +153,11 @@ def time_to_live(name: str) -> dict[str, Any]:
 def _enable_time_to_live(client: DynamoDBClient, table: Table, name: str) -> None:
     where, call = f"UpdateTimeToLive of {table.physical_name}", client.update_time_to_live
     specification: Any = time_to_live(name)
-    aws.ask(aws.retrying(), where, call, TableName=table.physical_name, TimeToLiveSpecification=specification)
+    retries.ask(retries.retrying(), where, call, TableName=table.physical_name, TimeToLiveSpecification=specification)
 
 
 def _create(client: DynamoDBClient, parameters: Mapping[str, Any]) -> None:
-    aws.ask(aws.retrying(), f"CreateTable of {parameters['TableName']}", client.create_table, **parameters)
+    retries.ask(retries.retrying(), f"CreateTable of {parameters['TableName']}", client.create_table, **parameters)
 
 
 def create_tables(client: DynamoDBClient, rules: Rules, *, active_max_seconds: float = ACTIVE_MAX_SECONDS) -> None:
@@ -175,7 +175,7 @@ def create_tables(client: DynamoDBClient, rules: Rules, *, active_max_seconds: f
 
 
 def _wait_until_active(client: DynamoDBClient, table: Table, max_seconds: float) -> None:
-    retrying = aws.retrying()
+    retrying = retries.retrying()
 
     def active() -> bool:
         description = describe(client, table, retrying)
@@ -190,7 +190,7 @@ def _wait_until_active(client: DynamoDBClient, table: Table, max_seconds: float)
     waiting = Retrying(
         retry=retry_if_result(lambda ready: not ready),
         stop=stop_after_delay(max_seconds),
-        wait=wait_random_exponential(multiplier=aws.FIRST_WAIT_SECONDS, max=WAIT_MAX_SECONDS),
+        wait=wait_random_exponential(multiplier=retries.FIRST_WAIT_SECONDS, max=WAIT_MAX_SECONDS),
     )
     try:
         waiting(active)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.functions.logs import SERVICE_NAME, Noted, logger, notes, sum_up
 from sync_rules.pipeline.telemetry import (
     DRIFT,
@@ -93,7 +93,7 @@ def _title(name: str) -> str:
 def _write_noted(noted: Noted) -> None:
     causes: Counter[str] = Counter()
     for kind, count in sorted(noted.throttles.items()):
-        causes[aws.THROTTLES.get(kind, aws.OTHER_THROTTLE)] += count
+        causes[aws_errors.THROTTLES.get(kind, aws_errors.OTHER_THROTTLE)] += count
         _write({THROTTLED: count}, kind=kind)
     for cause, count in sorted(causes.items()):
         _write({THROTTLED: count}, cause=cause)

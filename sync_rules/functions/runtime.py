@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, retries
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.sqs import Receipts, SqsFailures, SqsQueue
@@ -258,7 +258,7 @@ def _queue() -> Queue:
 def receipts() -> Receipts | None:
     """The receipts of the queue's messages; None without a queue."""
     url = os.environ.get(QUEUE_URL)
-    return Receipts(sqs(), url, retrying=aws.retrying(deadline.remaining_seconds)) if url else None
+    return Receipts(sqs(), url, retrying=retries.retrying(deadline.remaining_seconds)) if url else None
 
 
 def _kept_calls() -> KeptCalls:
@@ -267,7 +267,7 @@ def _kept_calls() -> KeptCalls:
         return NOBODY
     from sync_rules.adapters.kept_calls import CallsInBucket  # noqa: PLC0415 - slow to load, and needed by few rules
 
-    retrying = aws.retrying(deadline.remaining_seconds)
+    retrying = retries.retrying(deadline.remaining_seconds)
     return CallsInBucket(lambda: aws.s3(endpoint()), os.environ.get(BUCKET, ""), retrying=retrying)
 
 
@@ -284,7 +284,7 @@ def _outside() -> tuple[Archive, Caller]:
             f" ({', '.join(calls)}): set it to the name of a table with the string key 'id', and Time to Live on"
             " 'expiration'"
         )
-    retrying = aws.retrying(deadline.remaining_seconds)
+    retrying = retries.retrying(deadline.remaining_seconds)
     caller = caller_of(
         rules(),
         aws.dynamodb(endpoint()),

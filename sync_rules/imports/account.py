@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.imports.clusters import Sample
 from sync_rules.imports.document import Node
 from sync_rules.imports.found import Found, FoundTable, Imported
@@ -51,13 +51,13 @@ def rules_from_account(client: DynamoDBClient, tables: Sequence[str], samples: i
 
 def _described(client: DynamoDBClient, name: str) -> FoundTable:
     try:
-        answer: Any = aws.retrying(first=True)(client.describe_table, TableName=name)["Table"]
-    except aws.ERRORS as error:
-        if aws.reason(error) == "TableNotFound":
+        answer: Any = retries.retrying(first=True)(client.describe_table, TableName=name)["Table"]
+    except aws_errors.ERRORS as error:
+        if aws_errors.reason(error) == "TableNotFound":
             cure = "Correct the name, the Region, the credentials or the endpoint"
             raise UserError(f"table {name} does not exist at {aws.place(client)}. {cure}.") from error
-        where = aws.no_answer(error, client) or f"dynamodb:DescribeTable of {name}"
-        raise aws.store_error(error, where) from error
+        where = aws_errors.no_answer(error, client) or f"dynamodb:DescribeTable of {name}"
+        raise aws_errors.store_error(error, where) from error
     table = table_of(Node(answer, name))
     if TABLE_ARN.fullmatch(name):
         table.physical = name
@@ -76,7 +76,7 @@ def _segment(client: DynamoDBClient, name: str, most: int, **part: int) -> Itera
     start: dict[str, Any] = {}
     for _ in range(PAGES_MAX):
         request = {"TableName": name, "Limit": most, **part, **start}
-        page = aws.ask(aws.retrying(), f"dynamodb:Scan of {name}", client.scan, **request)
+        page = retries.ask(retries.retrying(), f"dynamodb:Scan of {name}", client.scan, **request)
         yield from page["Items"][:most]
         most -= len(page["Items"])
         if most <= 0 or not page.get("LastEvaluatedKey"):

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from tenacity import retry_if_exception_type
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors, retries
 from sync_rules.adapters.answers import keyless
 from sync_rules.adapters.dynamodb import BATCH_GET_MAX_KEYS
 from sync_rules.adapters.expressions import Expressions, identity
@@ -70,16 +70,16 @@ class Reader:
         *,
         raw: bool = False,
         consistent: bool = False,
-        remaining_seconds: aws.RemainingSeconds = aws.no_deadline,
-        attempts_max: int = aws.ATTEMPTS_MAX,
+        remaining_seconds: retries.RemainingSeconds = retries.no_deadline,
+        attempts_max: int = retries.ATTEMPTS_MAX,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.raw = raw
         self._client = client
         self._consistent = consistent
         self._remaining_seconds = remaining_seconds
-        retrying = aws.retrying(remaining_seconds, attempts_max, sleep)
-        only_unprocessed = retrying.copy(retry=retry_if_exception_type(aws.UnprocessedError))
+        retrying = retries.retrying(remaining_seconds, attempts_max, sleep)
+        only_unprocessed = retrying.copy(retry=retry_if_exception_type(aws_errors.UnprocessedError))
         self._retrying = only_unprocessed if _retries(client) else retrying
 
     # ------------------------------------------------------------ values
@@ -146,13 +146,13 @@ class Reader:
                 found[identity(key)] = item
             pending = answer.get("UnprocessedKeys") or {}
             if pending:
-                raise aws.UnprocessedError
+                raise aws_errors.UnprocessedError
 
         while pending:
             before = _count(pending)
             try:
                 self._ask(ask_for_the_rest, f"table {table.physical_name}")
-            except aws.UnprocessedError:
+            except aws_errors.UnprocessedError:
                 if _count(pending) == before or self._remaining_seconds() <= 0:
                     break
         return _count(pending)
@@ -192,10 +192,10 @@ class Reader:
     def _ask(self, call: Callable[..., Any], where: str, **parameters: Any) -> Any:
         try:
             return self._retrying(call, **parameters)
-        except aws.UnprocessedError:
+        except aws_errors.UnprocessedError:
             raise
-        except aws.ERRORS as error:
-            raise aws.store_error(error, where, CURES) from error
+        except aws_errors.ERRORS as error:
+            raise aws_errors.store_error(error, where, CURES) from error
 
 
 def reader_of(client: Client | Reader) -> Reader:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors, retries
 from sync_rules.model.errors import SyncRulesError
 
 T = TypeVar("T")
@@ -83,26 +83,28 @@ def require_refused(call: Callable[..., Any], codes: str, said: str, **parameter
         RefutedError: when it is accepted, or refused otherwise; `said` names what was sent.
     """
     try:
-        aws.retrying()(call, **parameters)
-    except aws.ERRORS as error:
-        if aws.code(error) in codes.split():
+        retries.retrying()(call, **parameters)
+    except aws_errors.ERRORS as error:
+        if aws_errors.code(error) in codes.split():
             return error
         if blocked(error):
             raise
-        raise RefutedError(f"{said}: refused with {aws.code(error)}, expected {codes}") from error
+        raise RefutedError(f"{said}: refused with {aws_errors.code(error)}, expected {codes}") from error
     raise RefutedError(f"{said}: accepted, expected {codes}")
 
 
 def blocked(error: BaseException) -> bool:
     """True for an error that says nothing about the fact: a right is missing, a throttle, no answer."""
     return (
-        aws.code(error) in NOT_ALLOWED | TOO_OFTEN or aws.transient(error) or isinstance(error, aws.CONNECTION_ERRORS)
+        aws_errors.code(error) in NOT_ALLOWED | TOO_OFTEN
+        or aws_errors.transient(error)
+        or isinstance(error, aws_errors.CONNECTION_ERRORS)
     )
 
 
 def denied_action(error: BaseException) -> str:
     """The action that an error names as not allowed, "" if it names none."""
-    found = DENIED.search(aws.message(error))
+    found = DENIED.search(aws_errors.message(error))
     return found[1] if found else ""
 
 
@@ -120,12 +122,12 @@ def _outcome(work: Callable[[], str]) -> tuple[Verdict, str]:
         return Verdict.FALSE, str(error)
     except UnseenError as error:
         return Verdict.NOT_TESTED, str(error)
-    except aws.ERRORS as error:
+    except aws_errors.ERRORS as error:
         asked = getattr(error, "operation_name", "the request")
-        if aws.code(error) in NOT_ALLOWED:
+        if aws_errors.code(error) in NOT_ALLOWED:
             return Verdict.FAILED, f"{asked} is denied: allow these credentials {denied_action(error) or asked}"
         if blocked(error):
-            return Verdict.FAILED, f"{asked} failed with {aws.code(error)}: run it again"
-        return Verdict.FALSE, f"{asked} was refused with {aws.code(error)}"
+            return Verdict.FAILED, f"{asked} failed with {aws_errors.code(error)}: run it again"
+        return Verdict.FALSE, f"{asked} was refused with {aws_errors.code(error)}"
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         return Verdict.FALSE, f"an answer of another form ({type(error).__name__})"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, aws_errors
 from sync_rules.selftest.assumptions import ASSUMPTIONS
 from sync_rules.selftest.measure import Measured, measure
 from sync_rules.selftest.probe import Finding, UnseenError, Waiting, finding
@@ -102,8 +102,8 @@ def _measured(site: Site, tell: Told) -> Measured | str:
     tell("measuring")
     try:
         return measure(site)
-    except (UnseenError, *aws.ERRORS) as error:
-        return str(error) if isinstance(error, UnseenError) else aws.reason(error)
+    except (UnseenError, *aws_errors.ERRORS) as error:
+        return str(error) if isinstance(error, UnseenError) else aws_errors.reason(error)
 
 
 def _removed(journal: Journal, clients: Clients, waiting: Waiting[Any], tell: Told) -> None:

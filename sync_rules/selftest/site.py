@@ -17,7 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.files import write_whole
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
@@ -66,7 +66,7 @@ class Site:
 
     def ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
         """The answer to a call, sent again while a retry may help. Raises what `aws` lists as ERRORS."""
-        return aws.retrying()(call, **parameters)
+        return retries.retrying()(call, **parameters)
 
     @cached_property
     def db(self) -> Any:
@@ -197,9 +197,9 @@ def create(journal: Journal, clients: Clients, waiting: Waiting[Any]) -> Site:
         "Tags": [{"Key": TAG, "Value": journal.stack.removeprefix(PREFIX)}],
     }
     try:
-        aws.retrying(first=True)(client.create_stack, **asked)
-    except aws.ERRORS as error:
-        if aws.code(error) != "AlreadyExistsException":
+        retries.retrying(first=True)(client.create_stack, **asked)
+    except aws_errors.ERRORS as error:
+        if aws_errors.code(error) != "AlreadyExistsException":
             raise refusal(error, f"CreateStack of {journal.stack}") from error
         there = described(client, journal.stack)
         if there is not None and not is_ours(there):  # else it was made by a call whose answer was lost
@@ -220,11 +220,11 @@ def described(client: Any, name: str, *, first: bool = False) -> dict[str, Any] 
     StoreError.
     """
     try:
-        (found,) = aws.retrying(first=first)(client.describe_stacks, StackName=name)["Stacks"]
-    except aws.ERRORS as error:
-        if aws.code(error) == GONE:
+        (found,) = retries.retrying(first=first)(client.describe_stacks, StackName=name)["Stacks"]
+    except aws_errors.ERRORS as error:
+        if aws_errors.code(error) == GONE:
             return None
-        raise refusal(error, aws.no_answer(error, client) or f"DescribeStacks of {name}") from error
+        raise refusal(error, aws_errors.no_answer(error, client) or f"DescribeStacks of {name}") from error
     return dict(found)
 
 
@@ -238,13 +238,13 @@ def refusal(error: BaseException, where: str) -> UserError | StoreError:
     action = denied_action(error)
     if action:
         return UserError(f"{where} is denied: these credentials need {action} (docs/selftest.md lists all of them)")
-    return aws.store_error(error, where)
+    return aws_errors.store_error(error, where)
 
 
 def _why(client: Any, name: str) -> str:
     """The first reasons of a stack that failed, with what cures them."""
-    with suppress(*aws.ERRORS):
-        events = aws.retrying()(client.describe_stack_events, StackName=name)["StackEvents"]
+    with suppress(*aws_errors.ERRORS):
+        events = retries.retrying()(client.describe_stack_events, StackName=name)["StackEvents"]
         for event in reversed(events):
             if event["ResourceStatus"] == "CREATE_FAILED" and "cancelled" not in event.get("ResourceStatusReason", ""):
                 reason = event.get("ResourceStatusReason", "no reason given")
@@ -276,8 +276,8 @@ def remove(name: str, clients: Clients, waiting: Waiting[Any]) -> None:
     for _ in range(2):  # what is written while the bucket is being emptied is met by the second try
         _empty_bucket(clients, name)
         try:
-            aws.retrying()(client.delete_stack, StackName=name)
-        except aws.ERRORS as error:
+            retries.retrying()(client.delete_stack, StackName=name)
+        except aws_errors.ERRORS as error:
             raise refusal(error, f"DeleteStack of {name}") from error
         found, _ = waiting.until(lambda: described(client, name), settled)
         if found is None or found["StackStatus"] == "DELETE_COMPLETE":
@@ -298,13 +298,13 @@ def is_ours(found: Mapping[str, Any]) -> bool:
 def _empty_bucket(clients: Clients, name: str) -> None:
     """Delete the objects of the stack's bucket: CloudFormation deletes only an empty one."""
     client = clients.s3
-    with suppress(*aws.ERRORS):  # it may not be there yet, or no more; the stack's own answer tells
+    with suppress(*aws_errors.ERRORS):  # it may not be there yet, or no more; the stack's own answer tells
         for _ in range(PAGES_MAX):
-            page = aws.retrying()(client.list_objects_v2, Bucket=name, MaxKeys=DELETED_AT_ONCE_MAX)
+            page = retries.retrying()(client.list_objects_v2, Bucket=name, MaxKeys=DELETED_AT_ONCE_MAX)
             objects = [{"Key": one["Key"]} for one in page.get("Contents", ())]
             if not objects:
                 return
-            aws.retrying()(client.delete_objects, Bucket=name, Delete={"Objects": objects})
+            retries.retrying()(client.delete_objects, Bucket=name, Delete={"Objects": objects})
 
 
 def left(clients: Clients) -> list[str]:
@@ -314,9 +314,9 @@ def left(clients: Clients) -> list[str]:
     more: dict[str, str] = {}
     while True:
         try:
-            page = aws.retrying(first=True)(client.describe_stacks, **more)
-        except aws.ERRORS as error:
-            raise refusal(error, aws.no_answer(error, client) or "DescribeStacks") from error
+            page = retries.retrying(first=True)(client.describe_stacks, **more)
+        except aws_errors.ERRORS as error:
+            raise refusal(error, aws_errors.no_answer(error, client) or "DescribeStacks") from error
         names += [one["StackName"] for one in page["Stacks"] if is_ours(one)]
         if not page.get("NextToken"):
             return names

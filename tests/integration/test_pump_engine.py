@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import pytest
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, retries
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import describe, latest_streams
@@ -54,7 +54,7 @@ class Bench:
         self.endpoint_url = endpoint_url
         self.client = aws.dynamodb(endpoint_url)
         self.table = rules.tables["shop"].physical_name
-        description = describe(self.client, rules.tables["shop"], aws.retrying())
+        description = describe(self.client, rules.tables["shop"], retries.retrying())
         assert description is not None
         self.arn = description["LatestStreamArn"]
         self.events: list[dict] = []

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from handlers import stream
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, retries
 from sync_rules.adapters.preflight import describe
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.functions import runtime
@@ -87,7 +87,7 @@ def pump_of(endpoint_url: str, rules: Rules) -> Pump:
     client = aws.dynamodb(endpoint_url)
     mappings = [
         EventSourceMapping(
-            describe(client, table, aws.retrying())["LatestStreamArn"],
+            describe(client, table, retries.retrying())["LatestStreamArn"],
             DynamoDBStreams(aws.dynamodbstreams(endpoint_url)),
             lambda event: stream.handler(event, context()),
             pytest.fail,

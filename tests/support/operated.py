@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from handlers import fanout, stream
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.audit.findings import Tally
 from sync_rules.functions import logs, metrics, runtime
@@ -125,7 +125,7 @@ def everything(rules: Rules, capsys) -> list[dict[str, Any]]:
         tally.right[name] = 1
     telemetry.unreadable_records = 1
     telemetry.reasons["TableNotFound"] = 1
-    for kind in (*aws.THROTTLES, aws.OTHER_THROTTLE):
+    for kind in (*aws_errors.THROTTLES, aws_errors.OTHER_THROTTLE):
         logs.notes.throttled(kind)
     logs.notes._noted.sent.update(dict.fromkeys(SENT_KINDS, 1))
     metrics.emit(telemetry)

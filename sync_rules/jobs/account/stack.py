@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors, retries
 from sync_rules.jobs.account.protocol import LEFT, REFUSED, Body
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
@@ -45,12 +45,14 @@ def stack_of(client: Any, name: str) -> Stack:
     """The stack of this name. Raises UserError when there is none, StoreError."""
     region = client.meta.region_name
     try:
-        stacks = aws.retrying(first=True)(client.describe_stacks, StackName=name)["Stacks"]
-    except aws.ERRORS as error:
-        if aws.code(error) == "ValidationError":
+        stacks = retries.retrying(first=True)(client.describe_stacks, StackName=name)["Stacks"]
+    except aws_errors.ERRORS as error:
+        if aws_errors.code(error) == "ValidationError":
             message = f"no stack {name} in region {region}: deploy it (sam build, sam deploy), or name it with --stack"
             raise UserError(message) from error
-        raise aws.store_error(error, aws.no_answer(error, client) or f"stack {name} in {region}") from error
+        raise aws_errors.store_error(
+            error, aws_errors.no_answer(error, client) or f"stack {name} in {region}"
+        ) from error
     found = stacks[0] if stacks else {}
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
     parameters = {one["ParameterKey"]: one.get("ParameterValue", "") for one in found.get("Parameters", ())}
@@ -144,7 +146,7 @@ class Machine:
 
     def _ask(self, call: str, **parameters: Any) -> Any:
         where = f"state machine {self.arn.rpartition(':')[2]}"
-        return aws.ask(aws.retrying(first=True), where, getattr(self.client, call), **parameters)
+        return retries.ask(retries.retrying(first=True), where, getattr(self.client, call), **parameters)
 
 
 def _message(cause: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Final, Protocol
 
 from tenacity import Retrying
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, retries
 from sync_rules.adapters.s3 import objects, parse_place
 from sync_rules.jobs.backfill.page import PageResult, Selection, Supply, process_keys
 from sync_rules.model import json_bytes
@@ -76,10 +76,10 @@ class Bucket:
         self._client = client
         self._bucket = bucket
         self._prefix = prefix.rstrip("/") + "/" if prefix else ""
-        self._retrying = retrying or aws.retrying()
+        self._retrying = retrying or retries.retrying()
 
     def names(self) -> Sequence[str]:
-        ask = partial(aws.ask, self._retrying, f"bucket {self._bucket}")
+        ask = partial(retries.ask, self._retrying, f"bucket {self._bucket}")
         found = objects(ask, self._client, Bucket=self._bucket, Prefix=self._prefix)
         return sorted(entry["Key"].removeprefix(self._prefix) for entry in found)
 
@@ -92,7 +92,7 @@ class Bucket:
             copy.seek(0)
             return copy
 
-        file: BinaryIO = aws.ask(self._retrying, f"s3://{self._bucket}/{self._prefix}{name}", fetch)
+        file: BinaryIO = retries.ask(self._retrying, f"s3://{self._bucket}/{self._prefix}{name}", fetch)
         return file
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import retries
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.preflight import describe, require, survey
 from sync_rules.jobs.backfill.export import Export, Shelf, open_export
@@ -219,7 +219,7 @@ def wanted(where: str, rules: Rules) -> Wanted:
 
 
 def _describe(client: DynamoDBClient, rules: Rules, name: str) -> Mapping[str, Any]:
-    found = describe(client, rules.tables[name], aws.retrying())
+    found = describe(client, rules.tables[name], retries.retrying())
     assert found is not None, "it was there a moment ago"
     return found
 

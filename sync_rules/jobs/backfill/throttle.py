@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from tenacity import Retrying
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import retries
 from sync_rules.adapters.budget import Rate
 from sync_rules.model.errors import StoreError
 
@@ -45,12 +45,12 @@ class IteratorAge:
     client: Statistics
     function_name: str
     now: Callable[[], datetime] = field(default=utc_now, kw_only=True)
-    retrying: Retrying = field(default_factory=aws.retrying, kw_only=True)
+    retrying: Retrying = field(default_factory=retries.retrying, kw_only=True)
 
     def seconds(self) -> float | None:
         """The maximum of the newest minute; None when the function was not called lately. Raises StoreError."""
         now = self.now()
-        answer = aws.ask(
+        answer = retries.ask(
             self.retrying,
             f"metric IteratorAge of function {self.function_name}",
             self.client.get_metric_statistics,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, retries
 from sync_rules.adapters.effects import archive_of, caller_of
 from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
@@ -124,7 +124,7 @@ class EngineStage:
         self.client = aws.dynamodb(endpoint)
         self.rules = rules
         self._s3 = aws.s3(endpoint)
-        self._retrying = aws.retrying()
+        self._retrying = retries.retrying()
         self._archives = {name: (archive.bucket, archive.prefix) for name, archive in rules.archives.items()}
         for bucket in {bucket for bucket, _ in self._archives.values()}:
             self._retrying(self._s3.create_bucket, Bucket=bucket)

@@ -14,7 +14,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors, retries
 from sync_rules.lab.demo.example import EngineStage
 from sync_rules.lab.demo.pipeline import STEP_MAX_MS, LocalPipeline
 from sync_rules.lab.scenario import Scenario
@@ -72,9 +72,9 @@ def _write(client: Any, requests: Mapping[str, Any]) -> None:
         nonlocal requests
         requests = client.batch_write_item(RequestItems=requests)["UnprocessedItems"]
         if requests:
-            raise aws.UnprocessedError
+            raise aws_errors.UnprocessedError
 
-    aws.retrying()(write_the_rest)
+    retries.retrying()(write_the_rest)
 
 
 # ---------------------------------------------------------------- the story

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.model import json_bytes
 from sync_rules.selftest.probe import UnseenError, require
 from sync_rules.selftest.probes.reads import keyed
@@ -161,8 +161,8 @@ def from_the_oldest(site: Site) -> str:
     def enabled() -> bool:
         try:
             site.ask(site.clients.lambdas.update_event_source_mapping, UUID=uuid, Enabled=True)
-        except aws.ERRORS as error:
-            if aws.code(error) != "ResourceInUseException":  # it is still being made
+        except aws_errors.ERRORS as error:
+            if aws_errors.code(error) != "ResourceInUseException":  # it is still being made
                 raise
             return False
         return True

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.model import json_bytes
 from sync_rules.selftest.probe import require, require_refused
 from sync_rules.selftest.probes.mappings import deliveries
@@ -188,8 +188,8 @@ def policy_limit(site: Site) -> str:
 def _without_policy(site: Site, asked: Mapping[str, str]) -> None:
     try:
         site.ask(site.clients.iam.delete_role_policy, **asked)
-    except aws.ERRORS as error:
-        if aws.code(error) != "NoSuchEntity":
+    except aws_errors.ERRORS as error:
+        if aws_errors.code(error) != "NoSuchEntity":
             raise
 
 

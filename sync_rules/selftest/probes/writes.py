@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.model.values import Item
 from sync_rules.selftest.probe import UnseenError, blocked, require, require_refused
 from sync_rules.selftest.probes.reads import keyed
@@ -76,7 +76,7 @@ def refusals(site: Site) -> str:
     require(error.response.get("Item") == stands, "UpdateItem was refused without the item as it was")
     call, code = site.db.transact_write_items, "TransactionCanceledException"
     error = require_refused(call, code, "a transaction with a false guard", TransactItems=[{"Update": update}])
-    reason = aws.cancellations(error)[0]
+    reason = aws_errors.cancellations(error)[0]
     require(reason.get("Item") == stands, "TransactWriteItems was refused without the item as it was")
     text = f'UPDATE "{name}" SET "v"=? WHERE "pk"=? AND "sk"=? AND "v"=?'  # noqa: S608 - the table is its own
     parameters = [{"S": "new"}, key["pk"], key["sk"], {"S": "other"}]
@@ -106,7 +106,7 @@ def transactions(site: Site) -> str:
     put = {"TableName": name, "Item": keyed(pk, "c")}
     actions = [{"ConditionCheck": exists}, {"Update": counting(keyed(pk, "a"), name)}, {"Put": put}]
     error = require_refused(call, cancelled, "a transaction with one false condition", TransactItems=actions)
-    codes = [reason.get("Code") for reason in aws.cancellations(error)]
+    codes = [reason.get("Code") for reason in aws_errors.cancellations(error)]
     require(codes == [FAILED, "None", "None"], f"the reasons are {codes}, expected {FAILED}, None, None")
     require(not site.query(pk), "a cancelled transaction wrote a part")
     puts = [{"Put": {"TableName": name, "Item": keyed(pk, f"{n:03d}")}} for n in range(101)]
@@ -128,15 +128,15 @@ def conflicts(site: Site) -> str:
         asked = {"TransactItems": [{"Update": counting(key, name)}]} if n % 2 else counting(key, name)
         try:
             call(**asked)
-        except aws.ERRORS as error:
-            if aws.code(error) == "TransactionCanceledException":
-                return str(next(one["Code"] for one in aws.cancellations(error) if one["Code"] != "None"))
-            return aws.code(error)
+        except aws_errors.ERRORS as error:
+            if aws_errors.code(error) == "TransactionCanceledException":
+                return str(next(one["Code"] for one in aws_errors.cancellations(error) if one["Code"] != "None"))
+            return aws_errors.code(error)
         return ""
 
     with ThreadPoolExecutor(WORKERS) as pool:
         codes = list(pool.map(tried, range(CONTENDED)))
-    met = {code for code in codes if code} - aws.THROTTLED
+    met = {code for code in codes if code} - aws_errors.THROTTLED
     known = {"TransactionConflict", "TransactionConflictException", "TransactionInProgressException"}
     require(met <= known, f"writes that met a transaction failed with {sorted(met - known)}")
     made = int(site.get(key)["n"]["N"])
@@ -202,12 +202,13 @@ def throttles(site: Site) -> str:
     for _ in range(THROTTLING_WRITES):
         try:
             site.db.put_item(TableName=name, Item=heavy)  # not sent again: the error is what is looked for
-        except aws.ERRORS as error:
-            code = aws.code(error)
+        except aws_errors.ERRORS as error:
+            code = aws_errors.code(error)
             require(
-                aws.throttles(error) or blocked(error), f"a table of 1 write unit refuses with {code}, unknown here"
+                aws_errors.throttles(error) or blocked(error),
+                f"a table of 1 write unit refuses with {code}, unknown here",
             )
-            met += bool(aws.throttles(error))
+            met += bool(aws_errors.throttles(error))
             if met:
                 return f"a table of 1 write unit throttles with {code}"
     raise UnseenError(f"{THROTTLING_WRITES} writes of 342 units each were not throttled by a table of 1 unit")

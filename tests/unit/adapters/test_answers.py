@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, retries
 from sync_rules.adapters.answers import REQUIRED, missing
 from sync_rules.adapters.beginnings import in_table
 from sync_rules.adapters.dynamodb import DynamoStore
@@ -44,7 +44,7 @@ rules:
   name: copy author.name into book.author_name
   tell: {call: warehouse.changed, on: book, watch: [title]}
 """)
-ONCE = aws.retrying(attempts_max=1)
+ONCE = retries.retrying(attempts_max=1)
 KEYS = tuple(ItemKey("authors", (("author_id", "S", name),)) for name in "ab")
 BY_AUTHOR = KeyConditions((("author_id", {"S": "a"}),), None)
 
@@ -206,7 +206,7 @@ ANSWERS: Mapping[tuple[str, str], tuple[dict[str, Any], list[Callable[[Any], Any
 
 
 def ask(call: Callable[..., Any], **parameters: Any) -> Any:
-    return aws.ask(ONCE, "here", call, **parameters)
+    return retries.ask(ONCE, "here", call, **parameters)
 
 
 ODD = ({}, [], [{}], "", "x", 5, True)

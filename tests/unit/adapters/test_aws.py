@@ -8,9 +8,9 @@ from threading import Thread
 from types import SimpleNamespace
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, NoCredentialsError
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.preflight import require
 from sync_rules.cli import main
 from sync_rules.model.errors import StoreError, UserError
@@ -111,7 +111,7 @@ def refusal(code: str) -> ClientError:
 )
 def test_error_of_access_names_its_cure(code, cure):
     """The code stays first, for failure records and counters; the cure follows it."""
-    error = aws.store_error(refusal(code), "DescribeTable of shop")
+    error = aws_errors.store_error(refusal(code), "DescribeTable of shop")
     assert error.reason == code
     assert str(error).startswith(f"{code}: DescribeTable of shop: ")
     assert cure in error.sentence
@@ -131,7 +131,7 @@ def test_answer_of_a_proxy_is_cured_on_the_command_line(status, tmp_path, monkey
         def log_message(self, *_arguments):
             pass
 
-    monkeypatch.setattr(aws, "ATTEMPTS_MAX", 1)
+    monkeypatch.setattr(retries, "ATTEMPTS_MAX", 1)
     (tmp_path / "rules.yaml").write_text(RULES)
     with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -179,5 +179,5 @@ def test_table_that_does_not_exist_is_missed_at_a_named_place(monkeypatch):
 
 def test_error_of_missing_credentials_stays_one_sentence():
     """The most common mistake needs no code."""
-    assert isinstance(aws.store_error(aws.NoCredentialsError(), "x"), StoreError)
-    assert aws.store_error(aws.NoCredentialsError(), "x").sentence == aws.NO_CREDENTIALS
+    assert isinstance(aws_errors.store_error(NoCredentialsError(), "x"), StoreError)
+    assert aws_errors.store_error(NoCredentialsError(), "x").sentence == aws_errors.NO_CREDENTIALS

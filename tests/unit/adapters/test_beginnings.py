@@ -11,7 +11,7 @@ import pytest
 from moto import mock_aws
 from tenacity import Retrying, stop_after_attempt
 
-from sync_rules.adapters import aws, beginnings
+from sync_rules.adapters import aws, beginnings, retries
 from sync_rules.adapters.beginnings import CallsSince, RunBeginnings, deployed_ms, in_table, read_table, shown, since
 from sync_rules.adapters.functions import FunctionCaller, RememberedInTable, function_of
 from sync_rules.language.load import parse_rules
@@ -180,7 +180,7 @@ def test_beginnings_are_not_noted_before_lambda_has_said_when(client, monkeypatc
 
     monkeypatch.setenv(beginnings.FUNCTION_NAME, "stack-StreamFunction")
     monkeypatch.setattr(aws, "lambdas", lambda _endpoint: Refusing())
-    monkeypatch.setattr(aws, "retrying", lambda *_args: Retrying(stop=stop_after_attempt(1), reraise=True))
+    monkeypatch.setattr(retries, "retrying", lambda *_args: Retrying(stop=stop_after_attempt(1), reraise=True))
     with pytest.raises(raises, match=words):
         in_table(client, rules_of(tell=""), "calls", deployed_ms)
     assert read_table(client, rules_of(tell=""), "calls") == {"tell": beginnings.NOT_KNOWN_MS}

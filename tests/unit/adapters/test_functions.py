@@ -14,7 +14,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, retries
 from sync_rules.adapters.functions import FunctionCaller, RememberedInMemory, RememberedInTable, function_of
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Call, Change
@@ -234,7 +234,7 @@ def test_caller_notes_again_what_was_throttled(hooks, client, monkeypatch, opera
         return real(**parameters)
 
     monkeypatch.setattr(client, operation, throttled)
-    caller = FunctionCaller(RememberedInTable(client, "calls", retrying=aws.retrying(sleep=lambda _: None)))
+    caller = FunctionCaller(RememberedInTable(client, "calls", retrying=retries.retrying(sleep=lambda _: None)))
     if operation == "delete_item":
         hooks.before = raising(ValueError())
         with pytest.raises(StoreError, match="CallFailed"):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, retries
 from sync_rules.adapters.preflight import latest_streams, require, require_answer, survey
 from sync_rules.deploy.tables import create_tables, table_parameters
 from sync_rules.model.errors import StoreError, UserError
@@ -158,11 +158,11 @@ def test_preflight_still_waits_where_it_is_throttled():
 
     client = Client()
     with pytest.raises(StoreError, match="ThrottlingException: DescribeTable of shop"):
-        survey(client, shop(), retrying=aws.retrying(sleep=lambda _: None, first=True))
-    assert client.calls == aws.ATTEMPTS_MAX
+        survey(client, shop(), retrying=retries.retrying(sleep=lambda _: None, first=True))
+    assert client.calls == retries.ATTEMPTS_MAX
     with pytest.raises(StoreError, match="ThrottlingException: DescribeTable of shop"):
-        survey(client, shop(), retrying=aws.retrying(attempts_max=1))
-    assert client.calls == aws.ATTEMPTS_MAX + 1
+        survey(client, shop(), retrying=retries.retrying(attempts_max=1))
+    assert client.calls == retries.ATTEMPTS_MAX + 1
 
 
 def test_preflight_tries_no_second_time_where_the_first_took_seconds(monkeypatch):
@@ -176,7 +176,7 @@ def test_preflight_tries_no_second_time_where_the_first_took_seconds(monkeypatch
             self.calls += 1
             raise ReadTimeoutError(endpoint_url="")
 
-    monkeypatch.setattr(aws, "FIRST_MAX_SECONDS", 0)  # so every attempt takes longer
+    monkeypatch.setattr(retries, "FIRST_MAX_SECONDS", 0)  # so every attempt takes longer
     client = Client()
     with pytest.raises(
         StoreError, match=r"no answer from https://dynamodb.eu-west-1.amazonaws.com \(Region eu-west-1\)"

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from benchmarks.answering import THROTTLED, Bucket
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.adapters.batch_writer import (
     BATCH_WAIT_MAX_SECONDS,
     BATCH_WAIT_SECONDS,
@@ -138,10 +138,10 @@ def test_pressure_counts_each_write_that_is_throttled():
     )
     store, _ = store_on(client, on_throttle=found.append)
     assert store.apply(Apply(updates(range(5)))) == (WRITTEN,) * 5
-    assert found == [aws.OTHER_THROTTLE] * 3
+    assert found == [aws_errors.OTHER_THROTTLE] * 3
     store, _ = store_on(Client(answers("", "TransactionConflict"), answers("")), on_throttle=found.append)
     assert store.apply(Apply(updates(range(2)))) == (WRITTEN,) * 2
-    assert found == [aws.OTHER_THROTTLE] * 3
+    assert found == [aws_errors.OTHER_THROTTLE] * 3
 
 
 def test_pressure_pauses_longer_while_little_goes_through():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import retries
 from sync_rules.adapters.sqs import AGAIN_FIRST_SECONDS, Receipts
 from sync_rules.model.limits import DELAY_MAX_SECONDS
 from tests.unit.adapters.test_dynamodb import OK, Client, failed
@@ -26,5 +26,5 @@ def test_receipts_wait_twice_as_long_each_time(received, seconds):
 def test_receipts_that_sqs_does_not_take_are_no_error():
     """The message comes again all the same, only later; a refusal is not repeated."""
     client = Client(failed("AccessDeniedException"), OK)
-    Receipts(client, "https://sqs/q", retrying=aws.retrying(sleep=lambda _: None)).come_again("receipt", 1)
+    Receipts(client, "https://sqs/q", retrying=retries.retrying(sleep=lambda _: None)).come_again("receipt", 1)
     assert len(client.calls) == 1

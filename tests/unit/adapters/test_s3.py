@@ -9,7 +9,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules.adapters import aws, s3
+from sync_rules.adapters import aws, retries, s3
 from sync_rules.adapters.s3 import BucketReports, OnFailureObjects, S3Archive, parse_place
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Keep
@@ -65,7 +65,7 @@ def test_s3_without_the_bucket_is_a_failure(client):
 def test_s3_is_asked_again(code):
     """A transient S3 error is retried, with the same retries as the store."""
     flaky = Flaky(code, code)
-    S3Archive(flaky, retrying=aws.retrying(sleep=lambda _: None)).keep(KEEP)
+    S3Archive(flaky, retrying=retries.retrying(sleep=lambda _: None)).keep(KEEP)
     assert len(flaky.puts) == 3
 
 
@@ -73,7 +73,7 @@ def test_s3_is_asked_no_more_than_told():
     """The retries are those that were given: a function's end with its time."""
     flaky = Flaky(("SlowDown", 503))
     with pytest.raises(StoreError, match="SlowDown"):
-        S3Archive(flaky, retrying=aws.retrying(attempts_max=1)).keep(KEEP)
+        S3Archive(flaky, retrying=retries.retrying(attempts_max=1)).keep(KEEP)
     assert len(flaky.puts) == 1
 
 
@@ -81,7 +81,7 @@ def test_s3_that_refuses_is_not_asked_again():
     """A permanent S3 error is reported at once, without a retry."""
     flaky = Flaky(("AccessDenied", 403))
     with pytest.raises(StoreError, match="AccessDenied"):
-        S3Archive(flaky, retrying=aws.retrying(sleep=lambda _: None)).keep(KEEP)
+        S3Archive(flaky, retrying=retries.retrying(sleep=lambda _: None)).keep(KEEP)
     assert len(flaky.puts) == 1
 
 

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules.adapters import aws, sqs
+from sync_rules.adapters import aws, retries, sqs
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES, FailedMessages, SqsFailures, SqsQueue, require_queue_url
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
@@ -102,7 +102,7 @@ def test_queue_that_throttles_is_asked_again(client, queue_url):
                 raise answer
             return answer
 
-    SqsQueue(Client(), queue_url, retrying=aws.retrying(sleep=lambda _: None)).send(PullMessage(KEY), 0)
+    SqsQueue(Client(), queue_url, retrying=retries.retrying(sleep=lambda _: None)).send(PullMessage(KEY), 0)
     assert answers == []
 
 

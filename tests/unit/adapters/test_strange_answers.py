@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, retries
 from sync_rules.cli import main
 from sync_rules.model.errors import StoreError
 
@@ -82,13 +82,13 @@ def test_answer_that_is_none_of_the_service_is_no_answer(address, request):
                 continue
             given = parameters | ({"QueueUrl": f"{address}/q"} if service == "sqs" else {})
             with pytest.raises(StoreError, match="ResponseParserError"):
-                aws.ask(aws.retrying(attempts_max=1), "here", getattr(client, call), **given)
+                retries.ask(retries.retrying(attempts_max=1), "here", getattr(client, call), **given)
 
 
 def test_command_names_the_address_that_something_else_answers_at(address, tmp_path, monkeypatch, capsys):
     """Exit code 2 and a cure, not a bug of ours."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(aws, "FIRST_ATTEMPTS_MAX", 1)
+    monkeypatch.setattr(retries, "FIRST_ATTEMPTS_MAX", 1)
     (tmp_path / "rules.yaml").write_text(RULES)
     assert main.main(["verify", "--endpoint-url", address]) == 2
     said = capsys.readouterr().err

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.audit.findings import Tally
 from sync_rules.deploy.alarms import alarm_resources
 from sync_rules.deploy.dashboard import rows
@@ -108,8 +108,8 @@ def test_runbook_names_graphs_of_the_dashboard():
 def test_runbook_explains_each_cause_of_a_throttle():
     """The table of causes has each limit."""
     assert set(re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", PAGE, re.MULTILINE)) == {
-        *aws.LIMITS,
-        aws.OTHER_THROTTLE,
+        *aws_errors.LIMITS,
+        aws_errors.OTHER_THROTTLE,
     }
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from handlers import stream
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws_errors
 from sync_rules.audit.findings import Tally
 from sync_rules.functions import logs, metrics
 from sync_rules.model.items import Change, Outcome
@@ -30,8 +30,8 @@ def test_metrics_are_told_apart_by_rules_and_words_of_ours(capsys):
     known = {
         "service": {"sync-rules"},
         "rule": {rule.title for rule in rules.rules.values()},
-        "kind": {*aws.THROTTLES, aws.OTHER_THROTTLE, *SENT_KINDS},
-        "cause": {*aws.LIMITS, aws.OTHER_THROTTLE},
+        "kind": {*aws_errors.THROTTLES, aws_errors.OTHER_THROTTLE, *SENT_KINDS},
+        "cause": {*aws_errors.LIMITS, aws_errors.OTHER_THROTTLE},
     }
     data = list(data_of(everything(rules, capsys)))
     assert {name for datum in data for name, _ in datum.dimensions} == known.keys()

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import retries
 from sync_rules.jobs.backfill import export
 from sync_rules.jobs.backfill.export import Bucket, ExportFile, Folder, open_export, shelf_of
 from sync_rules.jobs.backfill.page import Selection
@@ -281,7 +281,7 @@ def test_export_in_a_bucket_lists_page_by_page(bucket):
 
 def test_export_in_a_bucket_that_is_not_there_is_named(bucket):
     """A bucket that does not answer is an error of the world's, with its name."""
-    retrying = aws.retrying(attempts_max=1)
+    retrying = retries.retrying(attempts_max=1)
     with pytest.raises(StoreError, match="BucketNotFound: bucket nobody"):
         Bucket(bucket, "nobody", "", retrying).names()
     with pytest.raises(StoreError, match="s3://exports/x/y"):

@@ -8,7 +8,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, retries
 from sync_rules.adapters.budget import Rate
 from sync_rules.jobs.backfill.throttle import PERIOD_SECONDS, Brake, IteratorAge, utc_now
 from sync_rules.model.errors import StoreError
@@ -37,7 +37,7 @@ class Metric:
 
 
 def age_of(metric: Metric) -> IteratorAge:
-    return IteratorAge(metric, "handler", now=lambda: NOON, retrying=aws.retrying(attempts_max=1))
+    return IteratorAge(metric, "handler", now=lambda: NOON, retrying=retries.retrying(attempts_max=1))
 
 
 def brake_of(metric: Metric, max_lag: float = 60) -> tuple[Brake, Rate, Clock]:

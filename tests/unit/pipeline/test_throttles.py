@@ -10,7 +10,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.pipeline.requests import Read
 from tests.support.builders import key, shop
@@ -81,7 +81,7 @@ def test_throttles_are_counted_by_what_dynamodb_says(case):
     answer, counted = SAID[case]
     found: Counter[str] = Counter()
     client = answering(answer, FINE)
-    retrying = aws.retrying(sleep=lambda _: None, on_throttle=lambda kind: found.update([kind]))
+    retrying = retries.retrying(sleep=lambda _: None, on_throttle=lambda kind: found.update([kind]))
     retrying(client.get_item, TableName="shop", Key={"PK": {"S": "1"}})
     assert found == counted
 
@@ -89,7 +89,7 @@ def test_throttles_are_counted_by_what_dynamodb_says(case):
 def test_throttles_are_counted_at_each_try_and_never_for_a_guard():
     """A call that is refused to the end counts as often as it was tried; a guard that did not hold is no throttle."""
     found: list[str] = []
-    retrying = aws.retrying(attempts_max=3, sleep=lambda _: None, on_throttle=found.append)
+    retrying = retries.retrying(attempts_max=3, sleep=lambda _: None, on_throttle=found.append)
     client = answering(*[refusal("ThrottlingException", throttlingReasons=reasons(HOT)) for _ in range(3)])
     with pytest.raises(ClientError):
         retrying(client.get_item, TableName="shop", Key={"PK": {"S": "1"}})
@@ -113,7 +113,7 @@ def test_throttles_of_a_store_are_counted():
 
 def test_throttles_have_the_sixteen_kinds():
     """Two places, two ways and four limits; each kind knows its limit."""
-    assert len(aws.THROTTLES) == 16
-    assert {kind.removesuffix(limit) for kind, limit in aws.THROTTLES.items()} == {
+    assert len(aws_errors.THROTTLES) == 16
+    assert {kind.removesuffix(limit) for kind, limit in aws_errors.THROTTLES.items()} == {
         "TableRead", "TableWrite", "IndexRead", "IndexWrite",
     }  # fmt: skip

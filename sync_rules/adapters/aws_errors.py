@@ -1,0 +1,132 @@
+"""The meaning of AWS's errors: transient or not, a throttle and of which kind, and a short reason for records.
+
+Invariant: a service's message may quote values of items, so no reason has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
+from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.parsers import ResponseParserError
+
+from sync_rules.adapters import aws
+from sync_rules.adapters.access_cures import CURES
+from sync_rules.model.errors import StoreError
+
+OTHER_THROTTLE: Final = "Other"  # DynamoDB gave no reason, or one that is not known here
+NO_CREDENTIALS: Final = "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+
+
+class UnprocessedError(Exception):
+    """A batch was answered in part; `throttles` are the kinds of those it met, which are most often the reason."""
+
+    def __init__(self, throttles: Sequence[str] = (OTHER_THROTTLE,)) -> None:
+        self.throttles = tuple(throttles)
+
+
+ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # everything that a call raises
+UNANSWERED: Final = (HTTPClientError, BotoConnectionError, ResponseParserError)
+CONNECTION_ERRORS: Final = (*UNANSWERED, UnprocessedError)
+TRANSIENT: Final = frozenset({
+    "InternalServerError", "KmsThrottled", "ProvisionedThroughputExceededException", "ReplicatedWriteConflictException",
+    "RequestLimitExceeded", "RequestThrottled", "RequestTimeout", "ServiceUnavailable", "Throttling",
+    "ThrottlingException", "TransactionConflictException", "TransactionInProgressException",
+    "ConditionalRequestConflict", "OperationAborted",
+})  # fmt: skip
+DECIDED: Final = frozenset({"ConditionalCheckFailed", "ItemCollectionSizeLimitExceeded", "ValidationError"})
+REASONS: Final = {
+    "ResourceNotFoundException": "TableNotFound",
+    "UnprocessedError": "ThrottlingException",
+    "AWS.SimpleQueueService.NonExistentQueue": "QueueNotFound",
+    "QueueDoesNotExist": "QueueNotFound",
+    "NoSuchBucket": "BucketNotFound",
+}
+LIMITS: Final = (
+    "ProvisionedThroughputExceeded", "AccountLimitExceeded", "KeyRangeThroughputExceeded",
+    "MaxOnDemandThroughputExceeded",
+)  # fmt: skip
+THROTTLES: Final = {
+    f"{of}{way}{limit}": limit for of in ("Table", "Index") for way in ("Read", "Write") for limit in LIMITS
+}
+THROTTLED: Final = frozenset({
+    "KmsThrottled", "ProvisionedThroughputExceeded", "ProvisionedThroughputExceededException", "RequestLimitExceeded",
+    "RequestThrottled", "SlowDown", "Throttling", "ThrottlingError", "ThrottlingException",
+})  # fmt: skip
+
+
+class CredentialsError(StoreError):
+    """No AWS credentials were found. Failure records and counters keep the code; the command line prints the cure."""
+
+    sentence = NO_CREDENTIALS
+
+
+def store_error(error: BaseException, where: str, cures: Mapping[str, str] | None = None) -> StoreError:
+    """The StoreError of a failed call: its reason, `where` it failed, and the cure if there is one for the reason."""
+    if isinstance(error, NoCredentialsError):
+        return CredentialsError(NoCredentialsError.__name__, where)
+    cause = reason(error)
+    cure = (cures or {}).get(cause) or CURES.get(cause)
+    return StoreError(cause, where if cure is None else f"{where}: {cure}")
+
+
+def no_answer(error: BaseException, client: Any) -> str:
+    """Name the address that did not answer, and the cure; "" when the service answered."""
+    if not isinstance(error, UNANSWERED):
+        return ""
+    found = "something else answers at" if isinstance(error, ResponseParserError) else "no answer from"
+    service = client.meta.service_model.service_id
+    return f"{found} {aws.place(client)}: is {service} running there? Correct --endpoint-url or --region"
+
+
+def code(error: BaseException) -> str:
+    """The service's error code, or the name of the error when no service answered."""
+    return str(error.response["Error"].get("Code", "")) if isinstance(error, ClientError) else type(error).__name__
+
+
+def message(error: BaseException) -> str:
+    """The service's message. It may quote values of items, so it is never shown."""
+    return str(error.response["Error"].get("Message", "")) if isinstance(error, ClientError) else ""
+
+
+def reason(error: BaseException) -> str:
+    """The error as a short reason for results and failure records."""
+    causes = [entry["Code"] for entry in cancellations(error) if entry.get("Code", "None") != "None"]
+    return causes[0] if causes else REASONS.get(code(error), code(error))
+
+
+def cancellations(error: BaseException) -> list[dict[str, Any]]:
+    """The reason of each action of a cancelled transaction, by position; code "None" for those that did not fail."""
+    if not isinstance(error, ClientError):
+        return []
+    return [dict(entry) for entry in error.response.get("CancellationReasons") or []]
+
+
+def transient(error: BaseException) -> bool:
+    """True if the same call may succeed a moment later: not if a guard or a value was refused."""
+    if isinstance(error, CONNECTION_ERRORS):
+        return True
+    if not isinstance(error, ClientError):
+        return False
+    if code(error) == "TransactionCanceledException":
+        return DECIDED.isdisjoint(entry.get("Code", "None") for entry in cancellations(error))
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return code(error) in TRANSIENT or status >= 500  # noqa: PLR2004 -- server errors begin at 500
+
+
+def throttles(error: BaseException) -> tuple[str, ...]:
+    """The kinds of a throttle: DynamoDB's reasons, each once, and "Other" for an unknown or missing one; of a batch, a
+    kind for each statement; () for any other error.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
+    """
+    if isinstance(error, UnprocessedError):
+        return error.throttles
+    if not THROTTLED.intersection([code(error), *(entry.get("Code") for entry in cancellations(error))]):
+        return ()
+    answer: dict[str, Any] = dict(error.response) if isinstance(error, ClientError) else {}
+    given = answer.get("ThrottlingReasons") or answer.get("throttlingReasons") or [{}]  # one exception has it so
+    known = (entry.get("reason", "") for entry in given)
+    return tuple(dict.fromkeys(reason if reason in THROTTLES else OTHER_THROTTLE for reason in known))
