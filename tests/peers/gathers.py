@@ -32,7 +32,7 @@ WORDS: Final = {"table", "attr", "agg", "path", "of", "where", "fields", "empty"
 
 @dataclass(frozen=True)
 class Gathered:
-    """What is made of the items at the end of a way."""
+    """A value made of the items at the end of a way."""
 
     kind: str
     of: Path | None = None
