@@ -69,7 +69,7 @@ def gather(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
 
 
 def read(said: Mapping[str, Any]) -> Gathered:
-    """What a rule asks for. Raises UnsupportedError."""
+    """Say what a rule asks for. Raises UnsupportedError."""
     kind = said["agg"]
     if kind not in EMPTY:
         raise UnsupportedError(f"agg: {kind}")
