@@ -16,7 +16,7 @@ from typing import Any
 from sync_rules.language.problems import Location, Problem, Problems, errors
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
-from sync_rules.model.entities import Entity
+from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps, show_path
@@ -77,7 +77,9 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
             continue
         inside = "" if left == right or not right else f" as {attribute(target, left)}"
         message = f"{what} is written by rule {one.title} in line {line} already{inside}"
-        yield Problem("SR301", message, location, _own_ids(one, two, right) or _own_ids(two, one, left))
+        cure = _own_ids(one, two, right) or _own_ids(two, one, left)
+        cure = cure or _elsewhere(one, two, rules) or _elsewhere(two, one, rules)
+        yield Problem("SR301", message, location, cure)
 
 
 def _own_ids(rule: Rule, other: Rule, path: Path) -> str | None:
@@ -85,6 +87,20 @@ def _own_ids(rule: Rule, other: Rule, path: Path) -> str | None:
     if not isinstance(rule, TreeRule) or rule.crumb is None or not overlaps(rule.path, path):
         return None
     return f"rule {rule.title} keeps its ids itself: give its `ids` another name, or remove rule {other.title}"
+
+
+def _elsewhere(hop: Rule, other: Rule, rules: Rules) -> str | None:
+    """The cure where another rule writes what a link over several items keeps."""
+    if not isinstance(hop, HopRule):
+        return None
+    kept = {kept for _, kept in hop.mapping}
+    onward = [rule for rule in rules.rules.values() if rule.title == hop.title and rule is not hop]
+    pairs: list[tuple[Rule, tuple[str, Ref]]] = [(rule, pair) for rule in onward for pair in getattr(rule, "link", ())]
+    rule, (field, ref) = next((rule, pair) for rule, pair in pairs if pair[1].path in kept)
+    cure = f"let rule {hop.title} keep it in another attribute: through: {{{field}: ANOTHER}}"
+    if isinstance(rule, HopRule) or hop.title == other.title:
+        return cure
+    return f"{cure}; or link by what rule {other.title} keeps: link: {{{field}: {show_path(ref.path)}}}"
 
 
 def _overlapping(rules: Rules) -> Iterator[tuple[Writer, Writer]]:

@@ -187,6 +187,9 @@ class _Validator:
 
     def _meant(self, expected: str, value: Any, path: KeyPath) -> str | None:
         """The form that was most likely meant by a value of another type."""
+        several = self._over_several(value, path)
+        if several is not None:
+            return several
         if expected == EXPECTED["string_type"] and isinstance(value, dict):
             return "quote text that starts with a brace, such as " + _as_template(value)
         kind, name = self._kind(path), str(path[-1])
@@ -197,6 +200,13 @@ class _Validator:
         above = ".".join(str(part) for part in path[2:-1])
         cure = {**MEANT, **kind.meant}.get(name if len(path) == RULE_OPTION else f"{above}.*")
         return cure and cure.format(value, key=name)
+
+    def _over_several(self, value: Any, path: KeyPath) -> str | None:
+        """The cure for a link over several items in a rule of a kind that has none."""
+        kind = self._kind(path)
+        if kind is None or path[2:3] != ("link",) or not (isinstance(value, dict) or "." in str(value)):
+            return None
+        return kind.meant.get("link over several")
 
     def _out_of_range(self, detail: ErrorDetails, path: KeyPath) -> str:
         context, value = detail.get("ctx", {}), detail["input"]

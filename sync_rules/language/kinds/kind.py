@@ -30,4 +30,4 @@ class Kind:
     missing: Mapping[str, str] = field(default_factory=dict)  # by option: the cure when it is missing
     meant: Mapping[str, str] = field(
         default_factory=dict
-    )  # by option: the cure when a single value, put in for {}, stands for a map
+    )  # by option: the cure when a single value, put in for {}, stands for a map; "link over several": there is none
