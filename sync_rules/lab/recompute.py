@@ -8,7 +8,7 @@ rule leaves as they were (a snapshot, a copy of a deleted source, a stuck part) 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Literal
 
@@ -25,6 +25,7 @@ from sync_rules.model.items import NOT_IN_INDEX, Change, Failure, ItemKey
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
 from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.families import TargetRule
+from sync_rules.rules.kinds.history import HistoryRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Blocked, Rule
@@ -65,6 +66,10 @@ class Derived:
     def mirrors(self, entity: Entity) -> tuple[MirrorRule, ...]:
         """The mirror rules that put items of an entity."""
         return tuple(r for r in self._rules.rules.values() if isinstance(r, MirrorRule) and r.target is entity)
+
+    def versions(self, entity: Entity) -> tuple[HistoryRule, ...]:
+        """The history rules that put items of an entity."""
+        return tuple(rule for rule in self.mirrors(entity) if isinstance(rule, HistoryRule))
 
     def mirrored_by(self, key: ItemKey, item: Item) -> MirrorRule | None:
         """The rule that keeps an item as a mirror without attributes of the application."""
@@ -158,6 +163,7 @@ def wrongs(ending: Ending) -> Iterator[Wrong]:
     """All differences, in a fixed order. Raises StoreError when the backfill does not finish."""
     found = tuple(differences(ending.store, ending.rules, ending.names))
     yield from _by_rules(ending, found)
+    yield from _by_versions(ending)
     yield from _by_application(ending)
     yield from _by_recompute(ending, found)
 
@@ -196,6 +202,17 @@ def _impossible(ending: Ending, one: Difference) -> bool:
     member = one.part.source if one.part else one.source
     told = {(failure.rule, failure.key): failure.reason for failure in ending.parked}
     return told.get((one.rule, one.target)) in REJECTED or told.get((one.rule, member)) == NOT_IN_INDEX
+
+
+def _by_versions(ending: Ending) -> Iterator[Wrong]:
+    """Versions that are missing, of all states that an item had: verify knows only of the last."""
+    told = {(failure.rule, failure.key) for failure in ending.parked}
+    for rule in (one for one in ending.rules.rules.values() if isinstance(one, HistoryRule)):
+        mine = (change for change in ending.changes if ending.rules.entity_of(change.key) is rule.source)
+        states = (part for change in mine for part in rule.parts(change, rule.source))
+        for part in dict.fromkeys(replace(part, seen=None) for part in states if part.target != part.source):
+            if ending.store.item(part.target) is None and (rule.name, part.target) not in told:
+                yield Wrong(rule.name, Drift.MISSING, part.target, (), part.source)
 
 
 def _should_be_gone(ending: Ending, one: Difference) -> bool:
@@ -288,7 +305,7 @@ def _apart(
 
 
 def _history(ending: Ending, found: Sequence[Difference]) -> _History:
-    history = _History()
+    history, derived = _History(), Derived(ending.rules)
     for one in found:
         rule = one.part.rule if one.part else ending.rules.rules[one.rule]
         if isinstance(rule, MirrorRule):
@@ -298,6 +315,7 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
     for key in _keys(ending.rules, ending.store):
         item, entity = ending.store.item(key), ending.rules.entity_of(key)
         assert item is not None, "the key of an item in the store"
+        history.items |= {key} if entity is not None and derived.versions(entity) else set()
         for rule in ending.rules.into_target(entity) if entity is not None else ():
             history.paths.setdefault(key, set()).update(_left(ending.store, rule, item))
     return history

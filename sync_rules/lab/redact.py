@@ -126,7 +126,8 @@ class Redactor:
         if template is None or bound is None:
             return self.text(text)
         first, *others = template.literals
-        fields = (self.text(str(bound[field]["S"])) for field in template.fields)
+        pads = dict(template.pads)  # the digits of a padded field stay as many as they are
+        fields = (self.text(str(bound[field]["S"])).zfill(pads.get(field, 0)) for field in template.fields)
         return first + "".join(field + after for field, after in zip(fields, others, strict=True))
 
     def _piece(self, piece: str) -> str:

@@ -22,6 +22,7 @@ from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.model.where_check import CONSTANT, quoted_names
 from sync_rules.rules.kinds.copy import HopRule
+from sync_rules.rules.kinds.history import HistoryRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.rule import Node, Rule, causes_of
@@ -46,9 +47,9 @@ def attribute(entity: Entity, path: Path) -> str:
     return f"{entity.name}.{show_path(path)}" if path else entity.name
 
 
-def written_at(rule: Rule, document: Document) -> Location:
-    """The location of the option that says what a rule writes."""
-    key_path = ("rules", rule.title, "link" if isinstance(rule, HopRule) else "into")
+def written_at(rule: Rule, document: Document, option: str = "into") -> Location:
+    """The location of the option that says what a rule writes, or of another one; of the rule where it is not given."""
+    key_path = ("rules", rule.title, "link" if isinstance(rule, HopRule) else option)
     return document.value(*(key_path if key_path in document.locations else (*key_path[:2], rule.kind)))
 
 
@@ -195,6 +196,20 @@ def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
             if any(overlaps(path, read) for read in rule.where_paths):
                 by = f"index {rule.find.index!r}" if path in rule.sparse_paths and rule.find else "`where`"
                 yield Problem("SR304", f"{what} is what {by} decides by", location)
+
+
+def histories(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report a history of attributes that another rule writes: no version comes with such a write."""
+    for history in (rule for rule in rules.rules.values() if isinstance(rule, HistoryRule)):
+        own = [(rule, node.writes) for rule in rules.rules.values() if rule is not history for node in rule.nodes()]
+        for rule, (entity, path) in own:
+            what = f"{attribute(entity, path)} is written by rule {rule.title}"
+            if entity is history.source and history.numbered_by(path):
+                cure = "tell versions apart by an attribute that only the application writes"
+                yield Problem("SR318", f"{what}, and names a version", written_at(history, document, "link"), cure)
+            elif entity is history.source and history.holds(path):
+                location = written_at(history, document, "attributes")
+                yield Problem("SR318", f"{what}, and is part of each version", location)
 
 
 def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
@@ -406,6 +421,7 @@ LINTS: tuple[Lint, ...] = (
     key_writers,
     key_types,
     own_reads,
+    histories,
     deletes,
     slips,
     bare_words,

@@ -257,8 +257,9 @@ def _entities(
 
 
 def _least_bytes(template: Template) -> int:
-    """The size of the shortest key of a template: each field has a letter at least."""
-    return len("".join(template.literals).encode()) + len(template.fields)
+    """The size of the shortest key of a template: each field has a letter at least, or the digits it is padded to."""
+    pads = dict(template.pads)
+    return len("".join(template.literals).encode()) + sum(pads.get(field, 1) for field in template.fields)
 
 
 def _entity(name: str, form: EntityForm, table: Table, document: Document, problems: Problems) -> Entity | None:
@@ -275,9 +276,9 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, probl
             sound = False
             continue
         try:
-            template = parse_template(text)
+            template = parse_template(text, pads=True)
         except UserError as error:
-            problems.add("SR109", location, str(error))
+            problems.add("SR109", location, error.found, error.cure or None)
             sound = False
             continue
         if types[attribute] != "S" and template.whole is None:

@@ -210,7 +210,7 @@ class Entity:
         fields = [field for _, template in templates for field in template.fields]
         if self.first or len(set(fields)) < len(fields):
             return None
-        if any(template.whole or template.literals[1:] not in ((), ("",)) for _, template in templates):
+        if any(one.whole or one.pads or one.literals[1:] not in ((), ("",)) for _, one in templates):
             return None
         return tuple((name, template.literals[0], bool(template.fields)) for name, template in templates)
 

@@ -12,30 +12,35 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import parsed
+from sync_rules.model.numbers import parsed, respelt
 from sync_rules.model.values import AttributeValue
 
 T = TypeVar("T")
 Fields = Mapping[str, AttributeValue]
 PIECE = r"\{([^{}]*)\}|([^{}]+)"
 NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
+PADDED = re.compile(r"([^{}:]*):pad\((\d+)\)")
+PAD_MAX_DIGITS = 38  # as many as a number has
+WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]*")
 CANONICAL_NUMBER = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
     """A parsed key template of one attribute: literals with a field between each two; only end literals may be
-    empty.
+    empty. `pads` has the digits to which a field is padded with zeros, so that its numbers sort: the field is the
+    number without them.
     """
 
     text: str
     literals: tuple[str, ...]
     fields: tuple[str, ...]
+    pads: tuple[tuple[str, int], ...] = ()
 
     @property
     def whole(self) -> str | None:
         """The field's name when the attribute simply is the field, as in `{author_id}`; then any key type will do."""
-        return self.fields[0] if self.literals == ("", "") else None
+        return self.fields[0] if self.literals == ("", "") and not self.pads else None
 
     def parse(self, value: AttributeValue | None) -> dict[str, AttributeValue] | None:
         """The fields that the value of a key attribute binds; None if it does not match."""
@@ -53,7 +58,10 @@ class Template:
             end = len(text) if last else text.find(after, position)
             if end <= position:
                 return None
-            found = {"S": text[position:end]}
+            inner = self._unpadded(field, text[position:end]) if self.pads else text[position:end]
+            if inner is None:
+                return None
+            found = {"S": inner}
             if bound.setdefault(field, found) != found:
                 return None
             position = end + len(after)
@@ -66,30 +74,48 @@ class Template:
             return None if value is None else as_key(value, kind)
         text = self.literals[0]
         for field, after in zip(self.fields, self.literals[1:], strict=True):
-            inner = as_text(fields.get(field))
+            inner = self._inner(field, fields)
             if not inner or (after and after in inner + after[:-1]):
                 return None
             text += inner + after
         return {kind: text} if kind == "S" else None
 
+    def _inner(self, field: str, fields: Fields) -> str | None:
+        """The text of a field in a key. A padded field is a whole number of no more digits than that."""
+        value = fields.get(field)
+        digits = dict(self.pads).get(field) if self.pads else None
+        if digits is None:
+            return as_text(value)
+        text = respelt(value["N"]) if value is not None and "N" in value else as_text(value)
+        whole = text is not None and WHOLE_NUMBER.fullmatch(text) and len(text) <= digits
+        return text.zfill(digits) if text is not None and whole else None
+
+    def _unpadded(self, field: str, text: str) -> str | None:
+        """The field in the text of a key: a padded one without its zeros, None for one that is not so padded."""
+        digits = dict(self.pads).get(field)
+        if digits is None:
+            return text
+        return (text.lstrip("0") or "0") if len(text) == digits and text.isascii() and text.isdecimal() else None
+
     def prefix(self, fields: Fields) -> str:
         """The text that every key with these fields starts with: up to the first field that is not given."""
         text = self.literals[0]
         for field, after in zip(self.fields, self.literals[1:], strict=True):
-            inner = as_text(fields.get(field))
+            inner = self._inner(field, fields)
             if not inner:
                 break
             text += inner + after
         return text
 
 
-def parse_template(text: str) -> Template:
-    """Parse a template such as ``ORDER#{order_id}``.
+def parse_template(text: str, *, pads: bool = False) -> Template:
+    """Parse a template such as ``ORDER#{order_id}``. With `pads`, a field may be padded, as in ``V#{version:pad(6)}``.
 
     Raises:
         UserError: for an unbalanced brace, a field without a name, or two fields with nothing between them.
     """
     literals, fields, position = [""], list[str](), 0
+    padded: dict[str, int] = {}
     for piece in re.finditer(PIECE, text):
         if piece.start() != position:
             break
@@ -98,6 +124,11 @@ def parse_template(text: str) -> Template:
             literals[-1] += piece[2]
             continue
         name = piece[1]
+        if pads and (given := PADDED.fullmatch(name)) is not None:
+            name, digits = given[1], int(given[2])
+            if not 1 <= digits <= PAD_MAX_DIGITS or padded.setdefault(name, digits) != digits:
+                message = f"{{{piece[1]}}} pads to {digits} digits: expected 1 to {PAD_MAX_DIGITS}, and one number"
+                raise UserError(message, f"write {{{name}:pad(6)}}")
         if not re.fullmatch(NAME, name):
             raise UserError(f"{{{name}}} is not a field: expected a name in braces, such as {{user_id}}")
         if fields and not literals[-1]:
@@ -108,7 +139,7 @@ def parse_template(text: str) -> Template:
         raise UserError(
             f"{text!r} is not a key template: expected text with fields in braces, such as USER#{{user_id}}"
         )
-    return Template(text, tuple(literals), tuple(fields))
+    return Template(text, tuple(literals), tuple(fields), tuple(padded.items()))
 
 
 def as_text(value: AttributeValue | None) -> str | None:

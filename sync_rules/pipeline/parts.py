@@ -93,11 +93,12 @@ def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
 
 
 def read_parts(parts: Iterable[Part]) -> Work[list[tuple[Part, Found, Found]]]:
-    """Read, for each part, the item that it is written on, then the item that it is made from."""
+    """Read, for each part, the item that it is written on, then the item that it is made from, unless it was seen."""
     parts = list(parts)
     targets = yield from read_all(part.target for part in parts)
-    sources = yield from read_all(part.source for part in parts if part.source is not None)
-    return [(part, targets[part.target], None if part.source is None else sources[part.source]) for part in parts]
+    read = {part: part.source for part in parts if part.source is not None and part.seen is None}
+    sources = yield from read_all(read.values())
+    return [(part, targets[part.target], sources[read[part]] if part in read else None) for part in parts]
 
 
 def _decide(

@@ -47,4 +47,4 @@ def entity_on(name: str, table: Table, templates: Templates | None) -> Entity:
     missing = [attribute.name for attribute in table.key if attribute.name not in texts]
     if missing:
         raise UserError(f"{name} of table {table.physical_name}: no template for {', '.join(missing)}")
-    return Entity(name, table, {attribute: parse_template(text) for attribute, text in texts.items()})
+    return Entity(name, table, {attribute: parse_template(text, pads=True) for attribute, text in texts.items()})

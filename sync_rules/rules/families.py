@@ -230,16 +230,26 @@ class TargetRule(Rule):
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """A state of an item that a record or a scan showed, for a rule whose truth is what was. `text` says all of it."""
+
+    text: str
+    item: Item = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A thing that a `PartRule` keeps true for itself: an element of a set, an entry of a ledger, a mirrored item.
 
-    `target` is the item it is written on, `source` the one it is made from, None when there cannot be one.
+    `target` is the item it is written on, `source` the one it is made from, None when there cannot be one. `seen` is
+    the state that it is made from, where that is not the source as it is; no message, record or report has it.
     """
 
     rule: PartRule
     target: ItemKey
     source: ItemKey | None
     element: str = ""
+    seen: Seen | None = field(default=None, repr=False)
 
 
 class PartRule(Rule):

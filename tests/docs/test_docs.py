@@ -187,6 +187,7 @@ KINDS_BY_TABLE = {
     "derive": ("derive",),
     "path": ("path",),
     "mirror": ("mirror",),
+    "history": ("history",),
     "count, sum, min and max": ("count", "sum", "min", "max"),
     "archive": ("archive",),
     "call": ("call",),

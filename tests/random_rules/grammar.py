@@ -20,6 +20,7 @@ from sync_rules.language.load import check_rules
 from sync_rules.language.problems import Problem, errors
 from sync_rules.rules import compiled_file
 from sync_rules.rules.ruleset import Rules
+from tests.random_rules.kept_versions import history
 from tests.random_rules.spec import Spec
 
 TRIES_MAX: Final = 20
@@ -702,6 +703,8 @@ def written(number: int, attempt: int = 0) -> File:
             form["renamed_from"] = f"former{len(file.rules)}"
         if form is not None:
             file.rules[f"rule{len(file.rules)}"] = form
+    file.before = dict.fromkeys(file.readable, ())
+    history(file, number, attempt, condition)
     return file
 
 

@@ -29,6 +29,7 @@ from tests.random_rules.commands import DivergenceError, Kept, backfill, backfil
 from tests.random_rules.damage import damage_of_books
 from tests.random_rules.deletes import left_over
 from tests.random_rules.grammar import Made
+from tests.random_rules.kept_versions import lost
 from tests.random_rules.oracle import Oracle, Verdict
 from tests.random_rules.plots import disturb, fits, shrunk
 from tests.random_rules.spec import Place
@@ -298,7 +299,11 @@ class History:
     def judged(self) -> Verdict:
         """All items against the truth. Raises DivergenceError."""
         verdict = self.oracle.look(self.world.items)
-        wrong = verdict.wrong or ([] if self.prompt else list(left_over(self.made.spec, self.world, verdict)))
+        wrong = (
+            verdict.wrong
+            or list(lost(self.made.spec, self.world))
+            or ([] if self.prompt else list(left_over(self.made.spec, self.world, verdict)))
+        )
         if wrong:
             raise DivergenceError("\n  ".join(wrong))
         return verdict

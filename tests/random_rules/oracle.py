@@ -884,6 +884,12 @@ def _mirror(view: View, rule: Body) -> None:
             view.require(rule, place, item, wanted)
 
 
+def _history(view: View, rule: Body) -> None:
+    from tests.random_rules.kept_versions import look  # noqa: PLC0415 - it is made of what stands here
+
+    look(view, rule)
+
+
 # ---------------------------------------------------------------- count, sum, min, max
 def _numbers(view: View, rule: Body) -> None:
     members, into = members_of(view.spec, rule), view.spec.ref(rule["into"])[1]
@@ -980,6 +986,7 @@ CHECKS: Final[Mapping[str, Callable[[View, Body], None]]] = {
     "derive": _derive,
     "path": _path,
     "mirror": _mirror,
+    "history": _history,
     **dict.fromkeys(("count", "sum", "min", "max"), _numbers),
 }
 

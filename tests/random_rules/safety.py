@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tests.random_rules.kept_versions import is_version
 from tests.random_rules.oracle import (
     Copy,
     copy_holds,
@@ -88,7 +89,8 @@ class Safety:
                 raise UnsafeError(f"the pipeline deletes {place}, and no rule says so")
             return
         if old is None:
-            if not any(self._is_mirror(rule, place, new) for rule in mirrors):
+            of_past = is_version(self._spec, place, new, self._past)
+            if not of_past and not any(self._is_mirror(rule, place, new) for rule in mirrors):
                 raise UnsafeError(f"the pipeline creates {place}")
             return
         changed = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,7 @@ Body = Mapping[str, Any]  # a rule as the file has it
 CANONICAL = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
 SEGMENT = re.compile(r'"([^"]+)"|([^."]+)')
 WHOLE = re.compile(r"\{([^{}]+)\}")
+PADDED = re.compile(r"\{([^{}:]+):pad\((\d+)\)\}")
 PARTITION_MAX_BYTES, SORT_MAX_BYTES = 2048, 1024
 
 
@@ -60,15 +62,23 @@ class Pattern:
 
     texts: tuple[str, ...]
     fields: tuple[str, ...]
+    pads: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @cached_property
     def whole(self) -> str | None:
-        return self.fields[0] if self.texts == ("", "") else None
+        return self.fields[0] if self.texts == ("", "") and not self.pads else None
 
     @classmethod
     def of(cls, text: str) -> Pattern:
         pieces = WHOLE.split(text)
         return cls(tuple(pieces[::2]), tuple(pieces[1::2]))
+
+    @classmethod
+    def of_key(cls, text: str) -> Pattern:
+        """The template of a key, in which a field may be padded."""
+        pads = {name: int(digits) for name, digits in PADDED.findall(text)}
+        plain = cls.of(PADDED.sub(r"{\1}", text))
+        return cls(plain.texts, plain.fields, pads)
 
     @cached_property
     def _regex(self) -> re.Pattern[str]:
@@ -86,7 +96,12 @@ class Pattern:
         if found is None:
             return None
         bound: dict[str, Value] = {}
-        for name, text in zip(self.fields, found.groups(), strict=True):
+        for name, inner in zip(self.fields, found.groups(), strict=True):
+            text = inner
+            if name in self.pads:
+                if not re.fullmatch(f"[0-9]{{{self.pads[name]}}}", inner):
+                    return None
+                text = str(int(inner))
             if bound.setdefault(name, {"S": text}) != {"S": text}:
                 return None
         return bound
@@ -102,10 +117,20 @@ class Pattern:
         text = self.texts[0]
         for name, after in zip(self.fields, self.texts[1:], strict=True):
             inner = text_of(fields.get(name))
+            if inner and name in self.pads:
+                inner = _padded(fields[name], self.pads[name])
             if not inner or (after and after in inner + after[:-1]):
                 return None
             text += inner + after
         return {"S": text} if kind == "S" else None
+
+
+def _padded(value: Value, digits: int) -> str | None:
+    """A whole number with zeros before it; None for anything else, or a longer one."""
+    text = text_of(value) or ""
+    if "N" in value and Decimal(text) == int(Decimal(text)):
+        text = str(int(Decimal(text)))
+    return text.zfill(digits) if re.fullmatch("0|[1-9][0-9]*", text) and len(text) <= digits else None
 
 
 @dataclass(frozen=True)
@@ -347,7 +372,7 @@ def _table(name: str, form: Mapping[str, Any]) -> Table:
 
 def _entity(name: str, form: Mapping[str, Any], tables: Mapping[str, Table]) -> Entity:
     table = tables[form["table"]]
-    given = {attribute: Pattern.of(text) for attribute, text in form.get("key", {}).items()}
+    given = {attribute: Pattern.of_key(text) for attribute, text in form.get("key", {}).items()}
     own = {attribute: given.pop(attribute, Pattern(("", ""), (attribute,))) for attribute in table.key}
     return Entity(name, table, {**own, **given})
 

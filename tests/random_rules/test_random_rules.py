@@ -34,7 +34,21 @@ HISTORIES = int(os.environ.get("RANDOM_HISTORIES", "500"))
 SHARES = 4  # so that several processes play them
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
 GUARDS = ("copy", "link or where", "existence", "absence", "books", "check: source is gone", "check: source changed or came back")  # fmt: skip
-KINDS = ("copy", "embed", "collect", "derive", "path", "mirror", "count", "sum", "min", "max", "archive", "call")
+KINDS = (
+    "copy",
+    "embed",
+    "collect",
+    "derive",
+    "path",
+    "mirror",
+    "history",
+    "count",
+    "sum",
+    "min",
+    "max",
+    "archive",
+    "call",
+)
 # Mutants of each sort, with the number of the first history that caught it. That one is tried first; if it catches the
 # mutant no more, all histories are searched. All: `python -m tests.random_rules --mutants`.
 QUICK = {

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tests.random_rules.kept_versions import history_of
 from tests.random_rules.oracle import (
     children_of,
     copy_of,
@@ -74,7 +75,10 @@ class Playground:
         self.ties = ties_of(self.spec)
         found = _attributes(self.spec, self.pools)
         mirrors = {rule["into"] for rule in self.spec.rules.values() if rule["kind"] == "mirror"}
+        versions = {rule["into"] for rule in self.spec.rules.values() if rule["kind"] == "history"}
         for name, entity in self.spec.entities.items():
+            if name in versions:
+                continue  # nobody writes into the past
             owned = tuple(path for paths in owned_paths(self.spec, entity).values() for path in paths)
             values, links = found[name]
             plain = {path: some for path, some in values.items() if path not in owned}
@@ -210,6 +214,14 @@ def _attributes(
                 chosen = rule.get("attributes")
                 for text in chosen if chosen not in (None, "all") else ():
                     add(mirror.source, path_of(text))
+            case "history":
+                one = history_of(spec, rule)
+                version = one.fields["ver"].path
+                numbers = version[-1] in ("amount", "rank")
+                add(one.source, version, *({"N": str(number)} for number in range(1, 8 * numbers)))
+                of_condition(rule.get("where"), one.source)
+                for text in rule.get("attributes", ()):
+                    add(one.source, path_of(text))
             case "archive" | "call":
                 entity = spec.entities[rule.get("on") or rule["archive"]]
                 of_condition(rule.get("where"), entity)
@@ -249,7 +261,7 @@ class Application:
 
     def kind_of(self, place: Place) -> Kind | None:
         entity = self.playground.spec.entity_of(place)
-        return None if entity is None else self._kinds[entity.name]
+        return None if entity is None else self._kinds.get(entity.name)
 
     def put(self, item: Item, path: Path, value: Value | None) -> Item:
         return _put(item, path, value)

@@ -12,6 +12,7 @@ from tests.simulation import (
     worlds_collected,
     worlds_default,
     worlds_gathered,
+    worlds_history,
     worlds_mirrored,
     worlds_mixed,
     worlds_own,
@@ -61,6 +62,7 @@ CONFIGURATIONS = {
         *worlds_mirrored.WORLDS,
         *worlds_booked.WORLDS,
         *worlds_ranked.WORLDS,
+        *worlds_history.WORLDS,
     )
 }
 

@@ -17,6 +17,7 @@ from tests.simulation import (
     mutants_default,
     mutants_errands,
     mutants_gathered,
+    mutants_history,
     mutants_own,
     mutants_parts,
     mutants_reads,
@@ -119,6 +120,7 @@ LAWS: Mapping[str, Mutation] = {
     # what stands for itself
     **mutants_parts.MUTANTS,
     **mutants_booked.MUTANTS,
+    **mutants_history.MUTANTS,
     # what goes on in chunks
     **mutants_chunks.MUTANTS,
     # what people do beside the pipeline

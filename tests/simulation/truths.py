@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from tests.simulation.facts import Place
+
+if TYPE_CHECKING:
+    from tests.simulation.watch import Watch
 
 Value = AttributeValue | None
 Items = Mapping[Place, Item]
@@ -29,6 +33,10 @@ class Truth:
     applies: Callable[[Place], bool] = lambda _place: True
     exact: bool = False
     plain: bool = False
+
+    def watching(self, watch: Watch) -> Truth:
+        """This truth, where it must know how things came to be so."""
+        return self
 
     # ---------------------------------------------------------------- when all is quiet
     def wanted(self, items: Items) -> Wanted:

@@ -35,16 +35,18 @@ class Watch:
     """The picture of all items, their past, and the checks of every write."""
 
     def __init__(self, configuration: Configuration, *, unique: bool = False) -> None:
-        self.facts, self.truths = configuration.facts, configuration.truths
+        self.facts = configuration.facts
         self.exact_cost, self.cost_each = configuration.exact_cost, configuration.cost_each
         self.unique = unique
         self.clock = 0
         self.items: dict[Place, Item] = {}
         self.past: dict[Place, list[tuple[int, Item | None]]] = {}
         self.removed: dict[Place, int] = {}
+        self.heard: dict[Place, list[Item]] = {}  # the states of an item that some record showed
         self.unheard: set[Place] = set()  # whose last change left no record
         self.untouched = True  # nobody put his hand into what is the pipeline's own, or it was mended since
         self.attached: dict[tuple[Place, str], int] = {}
+        self.truths = tuple(truth.watching(self) for truth in configuration.truths)
 
     def load(self, place: Place, item: Item) -> None:
         """An item that was there before the history began."""

@@ -225,6 +225,8 @@ class World:
     def record(self, change: Change) -> None:
         if self.hears(change):
             self.streams.add(change)
+            shown = self.watch.heard.setdefault(place_of(change.key), [])
+            shown += (image for image in (change.old, change.new) if image is not None)
             self.watch.unheard.discard(place_of(change.key))
         else:
             self.watch.unheard.add(place_of(change.key))

@@ -5,6 +5,7 @@ The fields of the mirror's key come from the source's fields of the same names, 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, Tag
@@ -67,7 +68,7 @@ def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]
         message = f"{target.name!r} has one fixed key: all items of {source.name!r} would be mirrored into one"
         compiler.add("SR209", "into", message)
     each = _each(compiler, form, target)
-    fields = _fields(compiler, form, source, target)
+    fields = key_fields(compiler, source, target, form.link, form.each or {})
     where = compiler.own_where(form.where, source)
     if not compiler.sound or fields is None:
         return ()
@@ -80,11 +81,11 @@ def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]
         each=each,
         where=where,
     )
-    _check_attributes(compiler, rule)
+    check_attributes(compiler, rule)
     return (rule,) if compiler.sound else ()
 
 
-def _check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
+def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
     """Report attributes that would overwrite the fields that name the source, or an index key."""
     owner = {ref.path: field for field, ref in rule.names}
     for path, to in rule.attributes or ():
@@ -112,12 +113,16 @@ def _each(compiler: RuleCompiler, form: MirrorForm, target: Entity) -> tuple[str
     return None
 
 
-def _fields(compiler: RuleCompiler, form: MirrorForm, source: Entity, target: Entity) -> Link | None:
-    """Every field of the mirror's key templates, index keys included, and those `link` adds, with their sources."""
+def key_fields(
+    compiler: RuleCompiler, source: Entity, target: Entity, given: Mapping[str, str], each: Collection[str] = ()
+) -> Link | None:
+    """Every field of the mirror's key templates but that of `each`, index keys included, and those `link` adds
+    (`given`), with their sources.
+    """
     bound = dict.fromkeys(field for template in target.templates.values() for field in template.fields)
-    named = [field for field in (*target.identity, *bound) if field not in (form.each or {})]
+    named = [field for field in (*target.identity, *bound) if field not in each]
     sound = True
-    for field, text in form.link.items():
+    for field, text in given.items():
         if compiler.path(text, compiler.at("link", field)) is None:
             sound = False
         elif field not in bound and text not in source.identity:
@@ -126,9 +131,7 @@ def _fields(compiler: RuleCompiler, form: MirrorForm, source: Entity, target: En
             sound = False
     if not sound:
         return None
-    fields = tuple(
-        (name, links.ref_to(source, form.link.get(name, ""), name)) for name in dict.fromkeys([*named, *form.link])
-    )
+    fields = tuple((name, links.ref_to(source, given.get(name, ""), name)) for name in dict.fromkeys([*named, *given]))
     identity = tuple(pair for pair in fields if pair[0] in target.identity)
     return fields if compiler.link_matches(target, source, identity) else None
 

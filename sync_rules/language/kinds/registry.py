@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sync_rules.language.kinds import archive, call, collect, copy, count, derive, embed, mirror, path
+from sync_rules.language.kinds import archive, call, collect, copy, count, derive, embed, history, mirror, path
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model
 
@@ -22,6 +22,7 @@ KINDS: dict[str, Kind] = {
         derive.KIND,
         path.KIND,
         mirror.KIND,
+        history.KIND,
         *count.KINDS,
         archive.KIND,
         call.KIND,

@@ -250,7 +250,7 @@ class MirrorRule(PartRule):
         desired = self._desired(part.target, named[part.target], source)
         if target is None:
             absent = unchanged(self.target.table.partition.name, None, ())
-            put = Put(part.target, _item(part.target, desired), absent)
+            put = put_of(part.target, desired, absent)
             return self._with_check(part.source, source, put)
         changes = differences(target, {**dict.fromkeys(self._kept(target)), **desired})
         if not changes:
@@ -282,7 +282,7 @@ class MirrorRule(PartRule):
         """
         still = self._still_of(key, mirror)
         if self.attributes is None and len(changes) > CHECK_MAX_ATTRIBUTES:
-            return Put(key, _item(key, desired), still)
+            return put_of(key, desired, still)
         return update_of(key, mirror, changes, still)
 
     def _still_of(self, key: ItemKey, mirror: Item) -> tuple[Condition, ...]:
@@ -301,6 +301,11 @@ class MirrorRule(PartRule):
         """
         paths = self.paths_of(source)
         return paths if len(paths) <= CHECK_MAX_ATTRIBUTES else self.source_paths
+
+
+def put_of(key: ItemKey, held: Values, guard: tuple[Condition, ...]) -> Put:
+    """The put of the item of this key that holds these values."""
+    return Put(key, _item(key, held), guard)
 
 
 def _item(key: ItemKey, held: Values) -> Item:

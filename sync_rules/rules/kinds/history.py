@@ -1,0 +1,125 @@
+"""history: an item for each version of an item, as the application numbers them.
+
+Invariant: what a version holds follows from one state of its source, which a record, a scan or a consistent read
+showed: so it is put once, where there is none, and never changed. Unlike any other rule this one writes what records
+show, and not what is read now: the states between are nowhere else. A second state under one version is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from sync_rules.model.entities import Entity, Table
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.json_bytes import canonical
+from sync_rules.model.sizes import index_key_limits
+from sync_rules.model.templates import Fields
+from sync_rules.model.values import Item, Path, changed, overlaps
+from sync_rules.model.writes import Write, differences, unchanged
+from sync_rules.rules.families import Part, Seen
+from sync_rules.rules.kinds.mirror import MirrorRule, Values, put_of
+from sync_rules.rules.rule import Blocked, let_in
+from sync_rules.rules.uses import Moment, Operation, Use, name_of
+
+STATE: Final = "state"  # the element of a part that stood for a state of its source, and was parked
+TAKEN: Final = "VersionTaken"  # another state of the source has this version
+UNNUMBERED: Final = "NoVersion"  # the source has nothing of which the key of a version could be made
+LOST: Final = "VersionLost"  # the state was to be tried again, and is shown by nothing any more
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HistoryRule(MirrorRule):
+    """A version is made like a mirror: `fields` and `attributes` are those of its key and of what it holds."""
+
+    kind = "history"
+    rounds_max = 1
+    snapshot = True
+
+    @property
+    def swept(self) -> tuple[Entity, ...]:
+        return (self.source,)
+
+    @property
+    def streamed(self) -> tuple[Table, ...]:
+        return (self.source.table,)
+
+    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
+        if self.attributes is None:
+            return None
+        return (*(self._reads if entity is self.source else ()), *(self.copies if entity is self.target else ()))
+
+    def known_by_key(self, entity: Entity) -> bool:
+        return entity is not self.source  # its states come and go
+
+    def writing_uses(self) -> Iterator[Use]:
+        yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, f"{name_of(self.target)}, once for each version")
+
+    def numbered_by(self, path: Path) -> bool:
+        """True if what its source has at a path names a version."""
+        return any(overlaps(path, one) for one in self.source.changing(ref.path for _, ref in self.fields))
+
+    def holds(self, path: Path) -> bool:
+        """True if a version shows what its source has at a path."""
+        read = (self.source.stored(one) for one, _ in self.attributes or ())
+        return self.attributes is None or any(overlaps(path, one) for one in self.source.changing(read))
+
+    # ---------------------------------------------------------------- parts
+    def label(self, part: Part) -> str:
+        return STATE if part.seen is not None else part.element
+
+    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
+        """For a source, its versions before and after: what was there before the first change is kept with that. For
+        a version that came or changed, itself.
+        """
+        old, new = change.old, change.new
+        found: list[Part] = []
+        if entity is self.source and (old is None or new is None or changed(old, new, self.paths_of(old, new))):
+            states = (self._state(change.key, image) for image in (old, new) if image is not None)
+            found += (state for state in states if state is not None)
+        if entity is self.target and new is not None and (old is None or changed(old, new, self._kept(old, new))):
+            source = self.pointer(new)
+            found += () if source is None else (Part(self, change.key, source),)
+        return dict.fromkeys(found)
+
+    def _state(self, key: ItemKey, image: Item) -> Part | None:
+        """The part of a state, which stands nowhere if it has no version; None for one that is not let in."""
+        if let_in(self.where, image, self.source) is False:
+            return None
+        names = {*(path[0] for path in self.paths_of(image)), *key.attributes()}
+        held = {name: value for name, value in image.items() if name in names}
+        return Part(self, next(iter(self.mirrors(held)), key), key, seen=Seen(canonical(held), held))
+
+    def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
+        """Put a version where there is none. A part that has no state with it speaks of the source as it is."""
+        state = source if part.seen is None else part.seen.item
+        lets_in = state is not None and let_in(self.where, state, self.source)
+        if isinstance(lets_in, Blocked):
+            return replace(lets_in, member=part.source)
+        named = self.mirrors(state) if lets_in else {}
+        if part.target == part.source:
+            return Blocked(UNNUMBERED, member=part.source) if lets_in and not named else None
+        if state is None or part.target not in named:
+            lost = target is None and part.element == STATE
+            return Blocked(LOST, member=part.source) if lost else None
+        desired = self._desired(part.target, named[part.target], state)
+        if target is not None:
+            differs = differences(target, {**dict.fromkeys(self._kept(target)), **desired})
+            return Blocked(TAKEN, member=part.source) if differs else None
+        if part.seen is None and part.element != STATE:
+            return None  # somebody removed it
+        absent = unchanged(self.target.table.partition.name, None, ())
+        return put_of(part.target, desired, absent)
+
+    def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
+        """The values beside a version's key; of `all`, not what would put it into an index among current items."""
+        held = super()._desired(key, fields, source)
+        if self.attributes is not None:
+            return held
+        return {path: v for path, v in held.items() if path[0] in self.index_keys or path[0] not in self._indexed}
+
+    @cached_property
+    def _indexed(self) -> frozenset[str]:
+        return frozenset(index_key_limits(self.target.table))

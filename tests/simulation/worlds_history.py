@@ -1,0 +1,122 @@
+"""Small worlds of history: an item for each version that an item ever was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from sync_rules.model.values import Item, same
+from tests.simulation.facts import Configuration, Kind, Place, keys, text
+from tests.simulation.truths import Items, Truth
+from tests.simulation.worlds_collected import on
+
+if TYPE_CHECKING:
+    from tests.simulation.watch import Watch
+
+States = Mapping[Place, Iterable[Item]]
+
+
+@dataclass(frozen=True)
+class Versions(Truth):
+    """The versions of sources, which are named by their `name` and hold their `bio`. `heard` has, by source, the states
+    that some record showed, and `ever` all that there were.
+    """
+
+    table: str = "versions"
+    lets_in: Callable[[Item], bool] = lambda _item: True
+    heard: States = field(default_factory=dict)
+    ever: Callable[[Place], Iterator[Item]] = lambda _place: iter(())
+
+    def watching(self, watch: Watch) -> Versions:
+        def ever(place: Place) -> Iterator[Item]:
+            return (item for _, item in watch.past.get(place, ()) if item is not None)
+
+        return replace(self, heard=watch.heard, ever=ever)
+
+    def owns(self, place: Place) -> bool:
+        return place[0] == self.table
+
+    def version(self, place: Place, state: Item) -> tuple[Place, Item] | None:
+        """The version that a state of a source is; None for one that is not let in, or has no name."""
+        name = text(state, "name")
+        if place[0] != "sources" or not self.lets_in(state) or name is None:
+            return None
+        held = {at: state[at] for at in ("source", "name", "bio") if at in state}
+        return (self.table, (*place[1], name)), held
+
+    def _states(self, place: Place) -> list[Item]:
+        """All that a version may hold."""
+        source = ("sources", place[1][:1])
+        found = (self.version(source, state) for state in self.ever(source))
+        return [held for at, held in filter(None, found) if at == place]
+
+    def _was(self, place: Place, item: Item) -> bool:
+        """True if a version holds what its source was."""
+        return any(same({"M": item}, {"M": held}) for held in self._states(place))
+
+    def owned(self, items: Items) -> Mapping[Place, Item]:
+        right: dict[Place, Item] = {}
+        shown = [(source, state) for source, states in self.heard.items() for state in states]
+        for source, state in [*items.items(), *shown]:
+            version = self.version(source, state)
+            if version is not None:
+                right.setdefault(*version)
+        kept = {place: item for place, item in items.items() if self.owns(place) and self._was(place, item)}
+        return right | kept  # of two states of one version, the one that was first
+
+    def unfit(self, items: Items) -> Iterable[Place]:
+        """Sources without a name, and versions of which their source now is another state."""
+        for source, item in items.items():
+            if source[0] == "sources" and self.lets_in(item) and text(item, "name") is None:
+                yield source
+            version = self.version(source, item)
+            if version is not None and version[0] in items and items[version[0]] != version[1]:
+                yield version[0]
+
+    reported = unfit
+
+    def mended(self, items: Items, place: Place) -> tuple[Place, Item | None]:
+        """Give the source a name that it never had."""
+        source = ("sources", place[1][:1])
+        names = (f"cured {number}" for number in range(len(items) + 1))
+        name = next(name for name in names if (self.table, (*source[1], name)) not in items)
+        return source, {**items[source], "name": {"S": name}}
+
+    def came_or_went(self, place: Place, old: Item | None, new: Item | None, items: Items) -> str:
+        if not self.owns(place):
+            return ""
+        if new is None:
+            return "a version was deleted"
+        return "" if self._was(place, new) else f"put as {new}, which its source never was"
+
+    def judge(self, place: Place, old: Item, new: Item, items: Items) -> str:
+        return f"a version became {new}" if self.owns(place) else ""
+
+
+def history(name: str, options: str = "", **truth: Callable[[Item], bool]) -> Configuration:
+    """Sources whose name says which version they are; a biography may change under one name."""
+    rules = f"""
+tables:
+  sources: {{key: {{source: S}}}}
+  versions: {{key: {{source: S, name: S}}}}
+entities:
+  source: {{table: sources}}
+  version: {{table: versions}}
+rules:
+  versions: {{history: source, into: version, attributes: [bio]{options}}}
+"""
+    return Configuration(
+        name,
+        rules,
+        (Kind("sources", keys(("s0", "s1", "s2"), "source"), truths=("name", "bio"), flag="noise"),),
+        truths=(Versions(**truth),),  # type: ignore[arg-type]
+        exact_cost=False,
+        cost_each=2,
+    )
+
+
+WORLDS: tuple[Configuration, ...] = (
+    history("history"),
+    history("history-where", ", where: \"noise == 'on'\"", lets_in=on),
+)

@@ -1,0 +1,292 @@
+"""The history kind: an item for each version that an item ever was, once, whatever the records do."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from sync_rules.audit.compare import Drift
+from sync_rules.audit.explain import consequences, standings
+from sync_rules.audit.prune import Past, prune_page
+from sync_rules.audit.verifier import Verifier
+from sync_rules.jobs.dryrun.planner import Planner
+from sync_rules.language.load import parse_rules
+from sync_rules.model.items import Change
+from sync_rules.model.sizes import TOO_LARGE
+from sync_rules.model.writes import Put
+from sync_rules.pipeline.messages import PartMessage
+from sync_rules.rules.families import Part
+from sync_rules.rules.kinds.history import LOST, STATE, TAKEN, UNNUMBERED
+from tests.support.builders import m, n, s
+from tests.support.worlds import Scene
+
+FILE = """
+tables:
+  shop: {key: {PK: S, SK: S}, indexes: {GSI1: {GSI1PK: S}}}
+entities:
+  product: {table: shop, key: {PK: "PRODUCT#{id}", SK: PRODUCT}}
+  version: {table: shop, key: {PK: "PRODUCT#{id}", SK: "V#{version:pad(3)}"}}
+rules:
+  versions: {history: product, into: version%s}
+"""
+SOME = ", attributes: [name, price]"
+
+
+def scene(options: str = SOME) -> Scene:
+    return Scene(parse_rules(FILE % options))
+
+
+def product(version: object = 1, **values: object):
+    number = {} if version is None else {"version": n(version) if isinstance(version, int) else version}
+    return {"PK": s("PRODUCT#7"), "SK": s("PRODUCT"), **number, **values}
+
+
+def versions(shop: Scene) -> dict[str, dict[str, object]]:
+    """Each version, by its sort key, with all that it holds beside its key."""
+    found = [item for item in shop.memory.items("shop") if item["SK"]["S"].startswith("V#")]
+    return {item["SK"]["S"]: {name: v for name, v in item.items() if name not in ("PK", "SK")} for item in found}
+
+
+def ups(shop: Scene, *prices: int) -> None:
+    for version, price in enumerate(prices, 1):
+        shop.put("shop", product(version, name=s("tea"), price=n(price)))
+
+
+# ---------------------------------------------------------------- once, and never again
+@pytest.mark.parametrize("seed", range(8))
+def test_history_keeps_each_version_once_in_any_order(seed):
+    """Records that come late, twice and shuffled, by themselves or in batches, make the same versions."""
+    shop, random = scene(), Random(seed)
+    ups(shop, 3, 4, 5, 6)
+    shop.memory.delete(shop.at("shop", "PRODUCT#7", "PRODUCT"))
+    records, shop.records = shop.records * 2, []
+    random.shuffle(records)
+    while records:
+        size = random.randint(1, 3)
+        assert shop.deliver(records[:size]) == []
+        records = records[size:]
+    shop.rest()
+    assert versions(shop) == {f"V#00{at}": {"name": s("tea"), "price": n(at + 2)} for at in (1, 2, 3, 4)}
+    assert len([write for write in shop.tap.writes if isinstance(write, Put)]) == 4
+    assert shop.parked.told == []
+
+
+def test_history_keeps_what_was_there_before_the_first_change():
+    """An item that is older than the rule has the version that its first change replaces."""
+    shop = scene()
+    shop.there("shop", product(4, name=s("tea"), price=n(3)))
+    shop.put("shop", product(5, name=s("tea"), price=n(9)))
+    shop.rest()
+    assert versions(shop) == {
+        "V#004": {"name": s("tea"), "price": n(3)},
+        "V#005": {"name": s("tea"), "price": n(9)},
+    }
+
+
+def test_history_of_other_attributes_costs_nothing():
+    """A change of what no version holds asks for nothing, not even a read."""
+    shop = scene()
+    ups(shop, 3)
+    shop.rest()
+    before = len(shop.tap.requests)
+    shop.put("shop", product(1, name=s("tea"), price=n(3), stock=n(9)))
+    shop.rest()
+    assert len(shop.tap.requests) == before
+
+
+def test_history_reads_no_source_for_what_a_record_showed():
+    """A put version needs two reads by key, of itself and of the one before it, and one write."""
+    shop = scene()
+    ups(shop, 3)
+    shop.rest()
+    shop.tap.requests.clear()
+    shop.put("shop", product(2, name=s("tea"), price=n(4)))
+    shop.deliver()
+    ((read,), (write,)) = (shop.tap.requests[:1], shop.tap.writes)
+    assert [key.values[1][2] for key in read.keys] == ["V#001", "V#002"]
+    assert (write.key.values[1][2], len(write.guard)) == ("V#002", 1)
+
+
+def test_history_of_all_leaves_out_what_would_list_a_version_as_current():
+    """`all` is all but the key and the keys of indexes, where a version would stand among the items of now."""
+    shop = scene("")
+    shop.put("shop", product(1, name=s("tea"), GSI1PK=s("CATEGORY#1"), box=m(a=n(1))))
+    shop.rest()
+    assert versions(shop) == {"V#001": {"version": n(1), "name": s("tea"), "box": m(a=n(1))}}
+
+
+def test_history_where_says_which_states_are_kept():
+    shop = scene(SOME + ", where: \"state == 'LIVE'\"")
+    shop.put("shop", product(1, price=n(1)))
+    shop.put("shop", product(2, price=n(2), state=s("LIVE")))
+    shop.put("shop", product(3, price=n(3)))
+    shop.rest()
+    assert versions(shop) == {"V#002": {"price": n(2)}}
+    assert shop.parked.told == []
+
+
+# ---------------------------------------------------------------- what cannot be kept is reported
+def test_history_reports_a_change_without_a_new_number():
+    """The version that was first stays; the failure names rule, version and item; the next number goes on."""
+    shop = scene()
+    ups(shop, 3)
+    shop.rest()
+    shop.put("shop", product(1, name=s("tea"), price=n(4)))
+    shop.rest()
+    assert versions(shop) == {"V#001": {"name": s("tea"), "price": n(3)}}
+    (failure,) = shop.parked.failures
+    assert (failure.rule, failure.reason) == ("versions", TAKEN)
+    assert failure.key == shop.at("shop", "PRODUCT#7", "V#001")
+    assert failure.member == shop.at("shop", "PRODUCT#7", "PRODUCT")
+    shop.put("shop", product(2, name=s("tea"), price=n(4)))
+    shop.rest()
+    shop.receive()  # the retry finds that the item has gone on
+    assert versions(shop)["V#002"] == {"name": s("tea"), "price": n(4)}
+
+
+def test_history_reports_both_states_of_one_batch():
+    """Two states of one version that come together are two, though none of them was there before."""
+    shop = scene()
+    shop.put("shop", product(1, price=n(3)))
+    shop.put("shop", product(1, price=n(4)))
+    shop.rest()
+    assert versions(shop) == {"V#001": {"price": n(3)}}
+    assert set(shop.parked.told) == {("versions", TAKEN)}
+
+
+@pytest.mark.parametrize(
+    "version", [None, s("x"), s("007"), s(""), n("1.5"), n(-1), n(1000), {"NULL": True}, m(a=n(1))]
+)
+def test_history_reports_an_item_that_has_no_number(version):
+    """What makes no key is reported with the item's key: nothing is lost in silence."""
+    shop = scene()
+    shop.put("shop", product(version, price=n(3)))
+    shop.rest()
+    assert versions(shop) == {}
+    (failure,) = shop.parked.failures
+    assert (failure.reason, failure.key) == (UNNUMBERED, shop.at("shop", "PRODUCT#7", "PRODUCT"))
+
+
+@pytest.mark.parametrize("version", [s("12"), n(12), n("12.0"), n("1.2E1")])
+def test_history_takes_a_number_however_it_is_spelt(version):
+    shop = scene()
+    shop.put("shop", product(version, price=n(3)))
+    shop.rest()
+    assert [*versions(shop)] == ["V#012"]
+
+
+def test_history_reports_a_version_without_room():
+    """A version may be larger than its item, where its names are longer."""
+    shop = scene(f", attributes: {{text: {'long' * 60}}}")
+    room = 400 * 1024 - len("PKPRODUCT#7SKPRODUCTversion2text") - 4
+    shop.put("shop", product(1, text=s("x" * (room - 20))))
+    shop.rest()
+    assert (versions(shop), shop.parked.told) == ({}, [("versions", TOO_LARGE)])
+
+
+def test_history_says_that_a_state_is_lost():
+    """A message asks for a version that no longer is, and that is not there: that is said, not passed over."""
+    shop = scene()
+    ups(shop, 3, 4)
+    shop.records.clear()
+    key, source = shop.at("shop", "PRODUCT#7", "V#001"), shop.at("shop", "PRODUCT#7", "PRODUCT")
+    shop.consumer.handle_message(PartMessage("versions", key, source, STATE))
+    assert shop.parked.told == [("versions", LOST)]
+    now = shop.at("shop", "PRODUCT#7", "V#002")
+    shop.consumer.handle_message(PartMessage("versions", now, source, STATE))
+    assert [*versions(shop)] == ["V#002"]
+
+
+# ---------------------------------------------------------------- versions that others touch
+def test_history_reports_a_changed_newest_version_and_leaves_the_others():
+    shop = scene()
+    ups(shop, 3, 4)
+    shop.rest()
+    for name in ("V#001", "V#002"):
+        shop.put("shop", {"PK": s("PRODUCT#7"), "SK": s(name), "price": n(99)})
+        shop.rest()
+    assert [failure.key.values[1][2] for failure in shop.parked.failures] == ["V#002"]
+    assert versions(shop) == {"V#001": {"price": n(99)}, "V#002": {"price": n(99)}}
+
+
+def test_history_does_not_bring_back_what_somebody_deleted():
+    """A version that Time to Live or a person took away stays away, also when its old record comes once more."""
+    shop = scene()
+    ups(shop, 3, 4, 5)
+    shop.rest()
+    shop.memory.delete(shop.at("shop", "PRODUCT#7", "V#001"))
+    shop.rest()
+    assert [*versions(shop)] == ["V#002", "V#003"]
+
+
+# ---------------------------------------------------------------- what people do
+def test_history_verify_finds_and_repairs_the_newest_version_alone():
+    shop = scene()
+    ups(shop, 3, 4)
+    shop.records.clear()  # nobody listened
+    verifier = Verifier(shop.rules, shop.world, shop.rules.kept, repair=True, grace_seconds=0)
+    (finding,) = verifier.sweep()
+    assert (finding.difference.drift, finding.repaired) == (Drift.MISSING, True)
+    assert versions(shop) == {"V#002": {"name": s("tea"), "price": n(4)}}
+    shop.there("shop", {"PK": s("PRODUCT#7"), "SK": s("V#002"), "price": n(5)})
+    (finding,) = Verifier(shop.rules, shop.world, shop.rules.kept, repair=True, grace_seconds=0).sweep()
+    assert (finding.difference.drift, finding.difference.reason, finding.repaired) == (Drift.STUCK, TAKEN, False)
+
+
+def test_history_plan_says_what_a_backfill_writes():
+    """What is there already has one version, the one that it is now."""
+    shop = scene()
+    ups(shop, 3, 4)
+    planned = []
+    plan = Planner(shop.rules, shop.rules.kept, shop.memory, on_write=planned.append, sleep=lambda _seconds: None)
+    plan.run()
+    assert [str(write.key) for write in planned] == ["shop[PRODUCT#7, V#002]"]
+    assert versions(shop) == {}
+
+
+def test_history_is_not_pruned_unless_it_is_named():
+    shop = scene()
+    ups(shop, 3, 4)
+    shop.rest()
+    none = parse_rules(FILE.replace("rules:\n  versions: {history: product, into: version%s}", "rules: {}"))
+    table = shop.rules.tables["shop"]
+    for only, count in ((frozenset(), 0), (frozenset({"versions"}), 2)):
+        past = Past(shop.rules, none, only)
+        page = shop.drive(prune_page(table, past, None)) if past.tables else None
+        assert len(page.leftovers if page else ()) == count
+
+
+def test_history_explains_itself():
+    """A record says which versions it asks for, and an item whose version it is."""
+    shop = scene()
+    ups(shop, 3, 4)
+    change = shop.records[-1]
+    assert {str(one.subject) for one in consequences(change, shop.rules)} == {
+        "shop[PRODUCT#7, V#001]",
+        "shop[PRODUCT#7, V#002]",
+    }
+    shop.rest()
+    key = shop.at("shop", "PRODUCT#7", "V#002")
+    (standing,) = shop.drive(standings(key, shop.item(key), shop.rules))
+    assert (standing.state, standing.sources) == ("right", (shop.at("shop", "PRODUCT#7", "PRODUCT"),))
+
+
+def test_history_needs_to_put_and_no_more():
+    """The stream's role may put versions, and neither change nor delete one."""
+    rules = parse_rules(FILE % SOME)
+    assert {use.operation.name for use in rules.rules["versions"].uses()} == {"READ", "PUT", "SCAN", "DESCRIBE"}
+
+
+def test_history_parts_of_one_state_are_one():
+    """A state is the same part, whatever else its item holds; its content is in no text of it."""
+    rules = parse_rules(FILE % SOME)
+    rule = rules.rules["versions"]
+    key = Scene(rules).at("shop", "PRODUCT#7", "PRODUCT")
+    first, second = (
+        [*rule.parts(Change(key, None, product(1, name=s("tea"), stock=n(stock))), rule.source)] for stock in (1, 2)
+    )
+    assert first == second
+    assert s("tea")["S"] not in repr(first)
+    assert [rule.label(part) for part in first] == [STATE]
+    assert isinstance(first[0], Part)
