@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from tests.peers import broken
 from tests.peers.builder import UnsupportedError
 from tests.peers.runner import Case
 from tests.peers.scenarios import Scenario, Unread
 from tests.peers.translate import translate
+from tests.support.compiled import deployed
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ def of_scenario(scenario: Scenario | Unread) -> Entry:
         if scenario.config_error:
             return broken.refusal(scenario) or Unsupported(scenario, "text only: no broken rules file follows from it")
         translation = translate(scenario)
-        parse_rules(translation.text, environ=broken.ENVIRON)
+        deployed(translation.text)  # the bench asks for it again
     except UnsupportedError as error:
         return Unsupported(scenario, str(error))
     except UserError as error:
-        return Unsupported(scenario, f"check refuses the rules: {' '.join(str(error).split())}")
+        return Unsupported(scenario, f"check refuses the rules: {' '.join(str(error).split()).split(' why: ')[0]}")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return Unsupported(scenario, f"a rule is not of the scenario format: {type(error).__name__} {error}")
     return Case(scenario, translation)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from sync_rules.model.values import Path, show_path
 from tests.peers import conditions, ways
 from tests.peers.builder import Builder, Target, UnsupportedError, path_of
-from tests.peers.ways import Condition, Hop, Way
+from tests.peers.ways import Hop, Way
 
 Raw = Mapping[str, Any]
 ONE: Final = "only"  # the name under which the one item at the end of a path is embedded
@@ -93,14 +93,9 @@ def _embed_only(builder: Builder, into: Target, way: Way, shown: Path) -> None:
             "by": f"{{{name[0]}}}",
             "fields": {show_path(shown): shown[-1]} | {key: key for key in builder.keys_of(hop.table)},
             "limit": {"items": ENTRIES_MAX},
-            **_where(tests),
+            "where": " && ".join([name[0], *(f"({one.test(conditions.name_of(one.path))})" for one in tests)]),
         },
     )
-
-
-def _where(tests: Sequence[Condition]) -> dict[str, str]:
-    said = " && ".join(f"({one.test(conditions.name_of(one.path))})" for one in tests)
-    return {"where": said} if said else {}
 
 
 def _table(hop: Raw) -> str:

@@ -1,7 +1,8 @@
 """Every scenario of the peers, and of our own, under every delivery variant; on engines as TEST_ENGINE says.
 
-By default all six variants run in memory and variant 1 on ministack; an engine named by TEST_ENGINE runs all six.
-PEER_SCENARIOS names the peers' directory; where there is none, only our own scenarios run.
+By default all six variants run in memory and variant 1 on ministack; an engine named by TEST_ENGINE runs all six. Our
+own scenarios of forms, which say what can be written rather than what may go wrong, run in memory: all six variants
+with DEEP_TESTS=1, in a run of every day each scenario under one of them. PEER_SCENARIOS names the peers' directory; where there is none, only our own scenarios run.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from tests.peers.report import check_variant
 from tests.peers.runner import Case
 from tests.peers.scenarios import load
 from tests.peers.variants import VARIANTS, Variant
+from tests.support.depth import deep
 from tests.support.engines import ROOT, Endpoints
 
 OWN = Path(__file__).parent / "own"
+FORMS = OWN / "forms"
 PEERS = Path(os.environ.get("PEER_SCENARIOS", ROOT.parent / "shared/cases/scenarios"))
 ENGINE = os.environ.get("TEST_ENGINE", "all")
 PLAYED = {"all": {"memory": VARIANTS, "ministack": VARIANTS[:1]}}.get(ENGINE, {ENGINE: VARIANTS})
@@ -34,6 +37,14 @@ def found() -> list[Entry]:
 
 
 FOUND = found()
+OF_FORMS = entries(load(FORMS))
+SHALLOW = deep(len(VARIANTS)) < len(VARIANTS)
+FORM_PLAYS = [
+    pytest.param(case, variant, id=f"{case.scenario.id}-{variant.name}")
+    for number, case in enumerate(OF_FORMS)
+    if isinstance(case, Case)
+    for variant in ([VARIANTS[number % len(VARIANTS)]] if SHALLOW else VARIANTS)
+]
 PLAYS = [
     pytest.param(engine, case, variant, id=f"{engine}-{case.scenario.file}-{case.id}-{variant.name}".replace(" ", "-"))
     for engine, variants in PLAYED.items()
@@ -53,6 +64,12 @@ def test_scenario_holds(engine: str, case: Case, variant: Variant, endpoints: En
     check_variant(case, variant, bench(engine, endpoints))
 
 
+@pytest.mark.parametrize(("case", "variant"), FORM_PLAYS)
+def test_form_holds(case: Case, variant: Variant) -> None:
+    """The same of our own scenarios of forms."""
+    check_variant(case, variant)
+
+
 @pytest.mark.parametrize("refusal", [pytest.param(r, id=r.id) for r in FOUND if isinstance(r, Refusal)])
 def test_broken_rules_are_refused(refusal: Refusal) -> None:
     """Rules that a peer refuses are refused here, for the reason that fits."""
@@ -61,7 +78,7 @@ def test_broken_rules_are_refused(refusal: Refusal) -> None:
 
 def test_every_scenario_can_be_run() -> None:
     """Every scenario's rules are translated."""
-    assert not [f"{entry.id}: {entry.reason}" for entry in FOUND if isinstance(entry, Unsupported)]
+    assert not [f"{entry.id}: {entry.reason}" for entry in [*FOUND, *OF_FORMS] if isinstance(entry, Unsupported)]
 
 
 @pytest.mark.skipif(not PEERS.is_dir(), reason=f"no scenarios at {PEERS}")

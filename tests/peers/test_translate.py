@@ -62,7 +62,7 @@ def test_nested_reference_links_through_a_top_level_helper() -> None:
 
 
 def test_hops_become_a_link_over_several_items() -> None:
-    """What names the item behind the first hop is kept once; a rule that goes the same way links by it."""
+    """The key of the item behind the first hop is kept once; a rule that goes the same way links by it."""
     path = ({"to": "posts", "by": "post"}, {"to": "users", "by": "owner"})
     told = scenario(copying("owner", *path, table="notes"), copying("again", *path, table="notes", of="city"))
     rules = rules_of(told).rules

@@ -102,7 +102,6 @@ def tree(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
     if unknown := said.keys() - {"parent", "name", "sep", "lead", "tail"}:
         raise UnsupportedError(f"tree with {', '.join(sorted(map(str, unknown)))}")
     identity, parent = builder.id_of(table), path_of(said["parent"])
-    named = {} if said.get("name", identity) == identity else {"by": show_path(path_of(said["name"]))}
     if len(parent) > 1:
         parent = builder.lifted(table, parent)
     builder.lists_by(table, parent[0], builder.keys[table][identity])
@@ -114,8 +113,10 @@ def tree(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
         "parent": show_path(parent),
         "separator": said.get("sep", "/"),
         "on_delete": "clear",
-        **named,
     }
+    if said.get("name", identity) != identity:
+        ids = builder.helper(table, ("tree ids", repr(said)), (*into[1], "ids"))
+        rule |= {"by": show_path(path_of(said["name"])), "ids": show_path(ids)}
     builder.rule((table, way), rule)
     if around:
         formula = f"{lead}{{{show_path(way)}}}{tail}"

@@ -228,5 +228,5 @@ def _kept(builder: Builder, table: str, hops: tuple[Hop, ...]) -> tuple[Hop, ...
     """The same without the hops whose end is named here already, because a rule before went over them."""
     for length in range(len(hops), 1, -1):
         if (refs := builder.kept.get((table, hops[:length]))) is not None:
-            return (Hop(hops[length - 1].table, refs), *hops[length:])
+            return _kept(builder, table, (Hop(hops[length - 1].table, refs), *hops[length:]))
     return hops
