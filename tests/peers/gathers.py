@@ -234,7 +234,7 @@ def _brought(builder: Builder, entity: str, hops: Sequence[Hop]) -> tuple[Path, 
 
 
 def _tests(builder: Builder, way: Way, back: int) -> list[str]:
-    """What must hold of an item that points to the parent: the conditions, and that there is something at the end."""
+    """Conditions on an item that points to the parent: those of the way, and that there is something at its end."""
     entity, onward = way.table(back), way.hops[back:]
     found = []
     if onward and not (entity in builder.carried and len(onward) == 1):
