@@ -33,7 +33,9 @@ def test_command_says_what_is_not_translated(tmp_path: Path, capsys: pytest.Capt
     """A rule that cannot be translated, or a scenario that cannot be read, is no failure, and the others are played."""
     odd = "{table: users, attr: posts, agg: median, path: [{from: posts, 'on': user_id}]}"
     (tmp_path / "a.yaml").write_text((HEAD + STORY).replace("  initial:", f"  - {odd}\n  initial:"))
-    (tmp_path / "b.yaml").write_text(HEAD.replace("TOOTH", "GOOD") + STORY + "- {id: GAP, tables: {}, steps: [{put: 7}]}\n")
+    (tmp_path / "b.yaml").write_text(
+        HEAD.replace("TOOTH", "GOOD") + STORY + "- {id: GAP, tables: {}, steps: [{put: 7}]}\n"
+    )
     assert __main__.main([str(tmp_path)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "TOOTH not translated agg: median" in shown
