@@ -205,7 +205,9 @@ def _said(item: Item) -> str:
 
 
 def _spelt(value: Value) -> Any:
-    return repr(wire(value)) if "M" not in value else sorted((name, _spelt(one)) for name, one in value["M"].items())
+    if "M" in value:
+        return sorted((name, _spelt(one)) for name, one in value["M"].items())
+    return [_spelt(one) for one in value["L"]] if "L" in value else repr(wire(value))
 
 
 # ---------------------------------------------------------------- damage is found and repaired
