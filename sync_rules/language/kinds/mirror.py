@@ -81,8 +81,21 @@ def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]
         each=each,
         where=where,
     )
+    _check_names(compiler, rule)
     check_attributes(compiler, rule)
     return (rule,) if compiler.sound else ()
+
+
+def _check_names(compiler: RuleCompiler, rule: MirrorRule) -> None:
+    """Report a field that names the source where the mirror's key holds something else: no mirror would be its own."""
+    filled = dict(rule.fields)
+    for field, ref in rule.names:
+        if ref.field in rule.target.identity and filled.get(ref.field) != rule.source.ref(field):
+            given = rule.each[1] if rule.each and rule.each[0] == ref.field else filled[ref.field].path
+            message = (
+                f"{field!r} names the mirrored {rule.source.name!r}, and is {show_path(given)!r} in the mirror's key"
+            )
+            compiler.add("SR209", "into", message, f"link: {{source_{field}: {field}}}, beside the others")
 
 
 def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
