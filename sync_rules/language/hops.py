@@ -33,15 +33,20 @@ class Linked(Protocol):
     @property
     def through(self) -> Names: ...
     @property
+    def via(self) -> str | Names | None: ...
+    @property
     def settle_seconds(self) -> int: ...
 
 
 @dataclass(frozen=True)
 class Route:
-    """The link by which items of one entity name the item that is meant, and the rules that keep it on them."""
+    """The link by which items of one entity name the item that is meant, and the rules that keep it on them. `via` is
+    the index that the file chooses to list them by.
+    """
 
     link: Link
     rules: tuple[CopyRule, ...] = ()
+    via: str | None = None
 
 
 def route(compiler: RuleCompiler, form: Linked, one: Entity, many: Entity) -> Route | None:
@@ -49,14 +54,15 @@ def route(compiler: RuleCompiler, form: Linked, one: Entity, many: Entity) -> Ro
     path = _entities(compiler, form.link, one, many)
     if path is None:
         return None
+    via = _indexes(compiler, form, path)
     if len(path) >= FEWEST:
-        return _over_several(compiler, form, path)
+        return _over_several(compiler, form, path, via)
     for name in form.through:
         message = f"nothing is kept as {name!r}: this link names its item directly"
         compiler.add("SR120", compiler.at_key("through", name), message, "remove it")
     ((_, names),) = path[1:]
     link = compiler.link(names, one, many)
-    return None if link is None else Route(link)
+    return None if link is None else Route(link, via=via.get(one.name))
 
 
 # ---------------------------------------------------------------- reading
@@ -118,8 +124,24 @@ def _known(compiler: RuleCompiler, named: Mapping[str, Names]) -> Iterator[tuple
             compiler.add("SR102", "link", unknown("entity", name, compiler.known.document.names("entities")))
 
 
+def _indexes(compiler: RuleCompiler, form: Linked, path: Sequence[tuple[Entity, Names]]) -> Names:
+    """The indexes that the file chooses, by the entity on the way whose pointing items they list. One that is given
+    without an entity is for the last.
+    """
+    if form.via is None or isinstance(form.via, str):
+        return {path[-1][0].name: form.via} if form.via else {}
+    known = [entity.name for entity, _ in path[1:]]
+    for name in form.via:
+        if name not in known:
+            message = unknown("entity", name, known, "this link")
+            compiler.add("SR102", compiler.at_key("via", name), message, "name an entity on the way, or remove it")
+    return form.via
+
+
 # ---------------------------------------------------------------- the chain
-def _over_several(compiler: RuleCompiler, form: Linked, path: Sequence[tuple[Entity, Names]]) -> Route | None:
+def _over_several(
+    compiler: RuleCompiler, form: Linked, path: Sequence[tuple[Entity, Names]], via: Names
+) -> Route | None:
     """The rules of each hop but the last, and the link that they keep on the pointing items."""
     many, (first, names) = path[0][0], path[1]
     link = compiler.link(names, first, many)
@@ -143,14 +165,17 @@ def _over_several(compiler: RuleCompiler, form: Linked, path: Sequence[tuple[Ent
             onward.append((field, Ref(kept[0], kept)))
         if not compiler.sound or not compiler.link_matches(far, many, tuple(onward)):
             return None
-        rules += _kept(compiler, form, (near, many), link, tuple(mapping.items()))
+        if near.name in via and not mapping:
+            message = f"nothing is listed for {near.name!r}: its key names the next item, and nothing is kept of it"
+            compiler.add("SR120", compiler.at_key("via", near.name), message, "remove it")
+        rules += _kept(compiler, form, (near, many), link, tuple(mapping.items()), via=via.get(near.name))
         link = tuple(onward)
     for name in sorted(unused):
         message = f"the items of {many.name!r} keep nothing for {name!r}"
         compiler.add(
             "SR202", compiler.at_key("through", name), message, "name a field of an entity behind the first hop"
         )
-    return None if link is None or not compiler.sound else Route(link, tuple(rules))
+    return None if link is None or not compiler.sound else Route(link, tuple(rules), via.get(path[-1][0].name))
 
 
 def _attribute(compiler: RuleCompiler, many: Entity, name: str, location: Location | str) -> Path:
@@ -165,7 +190,13 @@ def _attribute(compiler: RuleCompiler, many: Entity, name: str, location: Locati
 
 
 def _kept(
-    compiler: RuleCompiler, form: Linked, hop: tuple[Entity, Entity], link: Link, mapping: tuple[tuple[Path, Path], ...]
+    compiler: RuleCompiler,
+    form: Linked,
+    hop: tuple[Entity, Entity],
+    link: Link,
+    mapping: tuple[tuple[Path, Path], ...],
+    *,
+    via: str | None,
 ) -> Iterator[CopyRule]:
     """The rule that keeps on the pointing items what names the item behind this hop; none if its key names that."""
     near, many = hop
@@ -180,7 +211,7 @@ def _kept(
             )
     if not compiler.sound:
         return
-    find = compiler.find(link, near, many, None, "link", choose=links.choose, whole=True)
+    find = compiler.find(link, near, many, via, "link", choose=links.choose, whole=True)
     if find is None:
         return
     yield HopRule(

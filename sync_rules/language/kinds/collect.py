@@ -9,6 +9,7 @@ from sync_rules.language.hops import route
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import (
     HopsOption,
+    HopsVia,
     Model,
     OnDelete,
     OwnWhere,
@@ -16,7 +17,6 @@ from sync_rules.language.kinds.options import (
     Settle,
     Sparse,
     Through,
-    Via,
     braced,
     parent_rule,
     require_text,
@@ -49,7 +49,7 @@ class CollectForm(Model):
     )
     link: HopsOption = {}
     through: Through = {}
-    via: Via = None
+    via: HopsVia = None
     sparse: Sparse = False
     on_delete: OnDelete = "keep"
     settle_seconds: Settle = 60
@@ -74,7 +74,11 @@ def _compile(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, ...]:
     link = None if way is None else way.link
     if link is not None and element is not None:
         _require_edge(compiler, element, edge, into.entity, link)
-    find = None if link is None else compiler.find(link, into.entity, edge, form.via, "into", sparse=form.sparse)
+    find = (
+        None
+        if way is None or link is None
+        else compiler.find(link, into.entity, edge, way.via, "into", sparse=form.sparse)
+    )
     if not compiler.sound or way is None or link is None or find is None or element is None:
         return ()
     rule = CollectRule(

@@ -8,10 +8,11 @@ from pydantic import Field, Tag
 
 from sync_rules.language import defaults, links
 from sync_rules.language.compiler import RuleCompiler, key_types
-from sync_rules.language.hops import route
+from sync_rules.language.hops import Route, route
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import (
     HopsOption,
+    HopsVia,
     Model,
     Names,
     RenamedFrom,
@@ -23,7 +24,6 @@ from sync_rules.language.kinds.options import (
 )
 from sync_rules.language.problems import Location
 from sync_rules.model.entities import Entity
-from sync_rules.model.lookups import Link
 from sync_rules.model.values import AttributeValue, Path, show_path
 from sync_rules.model.where import Where, compile_where
 from sync_rules.rules.kinds.copy import CopyRule
@@ -59,7 +59,7 @@ class CopyForm(Model):
     )
     link: HopsOption = {}
     through: Through = {}
-    via: str | None = Field(default=None, description="The index of the target's table by which targets are found.")
+    via: HopsVia = None
     sparse: Sparse = False
     on_delete: Literal["keep", "clear", "delete", "restrict"] = Field(
         default="keep",
@@ -104,9 +104,9 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
     if way is None:
         return ()
     find = None
-    pull_only = _check_pull_only(compiler, form, way.link, source, target)
+    pull_only = _check_pull_only(compiler, form, way, source, target)
     if not pull_only:
-        find = compiler.find(way.link, source, target, form.via, "into", sparse=form.sparse, choose=links.choose)
+        find = compiler.find(way.link, source, target, way.via, "into", sparse=form.sparse, choose=links.choose)
     if (find is None and not pull_only) or not compiler.sound:
         return ()
     rule = CopyRule(
@@ -126,17 +126,17 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
     return rule, *way.rules
 
 
-def _check_pull_only(compiler: RuleCompiler, form: CopyForm, link: Link, source: Entity, target: Entity) -> bool:
+def _check_pull_only(compiler: RuleCompiler, form: CopyForm, way: Route, source: Entity, target: Entity) -> bool:
     """True for a snapshot whose targets nothing lists: their own records fill them. Says so, and what then does not."""
-    if form.mode != "snapshot" or form.via is not None or form.sparse:
+    if form.mode != "snapshot" or way.via is not None or form.sparse:
         return False
-    if links.choose(links.ways(source, target, link, compiler.known.said(target)), None) is not None:
+    if links.choose(links.ways(source, target, way.link, compiler.known.said(target)), None) is not None:
         return False
     nothing = f"nothing lists the items of {target.name!r} by their {source.name!r}"
     if "settle_seconds" in form.model_fields_set:
         message = f"{nothing}: there is no second look"
         compiler.add("SR120", compiler.at_key("settle_seconds"), message, "remove it, or add an index")
-    cure = f"if that can be, {links.missing_index(source, target, link)}"
+    cure = f"if that can be, {links.missing_index(source, target, way.link)}"
     compiler.add("SR419", "mode", f"{nothing}: one that comes before it stays empty", cure)
     return True
 

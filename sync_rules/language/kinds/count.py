@@ -18,6 +18,7 @@ from sync_rules.language.hops import route
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import (
     HopsOption,
+    HopsVia,
     Model,
     OnDelete,
     OwnWhere,
@@ -26,7 +27,6 @@ from sync_rules.language.kinds.options import (
     Shards,
     Sparse,
     Through,
-    Via,
     parent_rule,
 )
 from sync_rules.language.kinds.weights import WeightsOption, compiled_weights
@@ -43,6 +43,7 @@ from sync_rules.rules.ledger import AMOUNT, RESERVED, Ledger, ledger_of, suitabl
 from sync_rules.rules.rule import Rule
 
 DEFAULT_LEDGER = "ledger"
+UNLISTED = "nothing is listed here: each child's record says what it counts for"
 
 
 class GroupForm(Model):
@@ -65,7 +66,7 @@ class GroupForm(Model):
     )
     link: HopsOption = {}
     through: Through = {}
-    via: Via = None
+    via: HopsVia = None
     sparse: Sparse = False
     on_delete: OnDelete = "keep"
     settle_seconds: Settle = 60
@@ -151,10 +152,14 @@ def _compile(
     link = way.link
     group = Group(function, child, into, link, of, weights, per, where, shards)
     name = form.renamed_from or compiler.name  # the books keep the name that they began with
-    rules = _recounted(compiler, form, group) if form.mode == "recount" else _booked(compiler, name, group, table)
+    _check_via(compiler, form, way.via)
+    if form.mode == "recount":
+        rules = _recounted(compiler, form, group) if way.via is None else ()
+    else:
+        rules = _booked(compiler, name, group, table)
     find = None
     if form.on_delete != "keep":
-        find = compiler.find(link, into.entity, child, form.via, "on_delete", sparse=form.sparse)
+        find = compiler.find(link, into.entity, child, way.via, "on_delete", sparse=form.sparse)
     if not compiler.sound or not rules:
         return ()
     if find is None:
@@ -170,18 +175,25 @@ def _check_options(compiler: RuleCompiler, form: GroupForm, function: Function, 
         compiler.add("SR120", compiler.at_key("ledger"), "a recount keeps no ledger", drop)
     if recount and shards > 1:
         compiler.add("SR120", compiler.at_key("shards"), "a recount keeps no totals to shard", drop)
-    for option in ("via", "sparse") if form.on_delete == "keep" else ():
-        if getattr(form, option) and not (recount and option == "via"):
-            message = "nothing is listed here: each child's record says what it counts for"
-            compiler.add("SR120", compiler.at_key(option), message, "remove it, or say on_delete")
+    if form.sparse and form.on_delete == "keep":
+        compiler.add("SR120", compiler.at_key("sparse"), UNLISTED, "remove it, or say on_delete")
     if not recount and form.per is not None and function in ("min", "max"):
         message = f"a ledger keeps the {function} of all children of a parent, not one per group"
         compiler.add("SR120", compiler.at_key("per"), message, "remove it, or use mode: recount")
 
 
+def _check_via(compiler: RuleCompiler, form: GroupForm, via: str | None) -> None:
+    """Report an index for the items of one parent, where nothing lists them through one."""
+    if via is not None and form.mode == "recount":
+        message = f"index {via!r} would be listed: it lags behind the records that ask for a recount"
+        compiler.add("SR206", "via", message)
+    elif via is not None and form.on_delete == "keep":
+        compiler.add("SR120", compiler.at_key("via"), UNLISTED, "remove it, or say on_delete")
+
+
 # ---------------------------------------------------------------- by recount
 def _recounted(compiler: RuleCompiler, form: GroupForm, group: Group) -> tuple[Rule, ...]:
-    find = _base_listing(compiler, form, group)
+    find = _base_listing(compiler, group)
     if find is None:
         return ()
     rule = RecountRule(
@@ -201,14 +213,10 @@ def _recounted(compiler: RuleCompiler, form: GroupForm, group: Group) -> tuple[R
     return (rule,)
 
 
-def _base_listing(compiler: RuleCompiler, form: GroupForm, group: Group) -> Find | None:
+def _base_listing(compiler: RuleCompiler, group: Group) -> Find | None:
     """The Query of the base table for the children of a parent."""
     child, parent = group.child, group.into.entity
     found = [way for way in links.ways(parent, child, group.link) if way.find.index is None]
-    if form.via is not None:
-        message = f"index {form.via!r} would be listed: it lags behind the records that ask for a recount"
-        compiler.add("SR206", "via", message)
-        return None
     if not found:
         known = ", ".join(f"{{{ref.field}}}" for _, ref in group.link) or "nothing"
         message = f"the key of table {child.table.name!r} does not list the items of {child.name!r} by {known}"

@@ -79,6 +79,18 @@ OwnWhere = Annotated[
     Field(description="JMESPath over the source item's own fields: which items count.", examples=["status == 'OPEN'"]),
 ]
 Via = Annotated[str | None, Field(description="The index of their table by which the items of one parent are listed.")]
+HopsVia = Annotated[
+    Annotated[
+        Annotated[str, Tag("form:index")] | Annotated[dict[str, str], Tag("form:by_hop")],
+        by_type({str: "form:index", dict: "form:by_hop"}, "an index, or a map from an entity on the way to an index"),
+    ]
+    | None,
+    Field(
+        description="The index by which the items that point to one are listed. For a link over several items: a map "
+        "from an entity on the way to the index by which those that point to it are listed.",
+        examples=["by_customer", {"customer": "by_customer", "region": "by_region"}],
+    ),
+]
 Sparse = Annotated[
     bool,
     Field(description="Only the items in the index are meant; without it, an index must list all items."),

@@ -129,6 +129,36 @@ def test_hops_of_two_rules_are_not_shared_unsaid():
     assert check_rules(TABLES + SEVERAL + direct)[0] is not None
 
 
+def test_hops_are_listed_by_the_indexes_that_the_file_chooses():
+    """`via` names an index for each hop; one without an entity is for the last, as it is for a link without hops."""
+    tables = """
+tables:
+  shop:
+    key: {PK: S, SK: S}
+    indexes:
+      of_shop: {partition: {PK: S, customer_id: S}}
+      of_tenant: {partition: {tenant: S, customer_region_id: S}}
+      of_region: {partition: {PK: S, customer_region_id: S}}
+entities:
+  region: {table: shop, key: {PK: "T#{tenant}", SK: "REGION#{region_id}"}}
+  customer: {table: shop, key: {PK: "T#{tenant}", SK: "CUSTOMER#{customer_id}"}}
+  order: {table: shop, key: {PK: "T#{tenant}", SK: "ORDER#{order_id}"}}
+rules:
+  names: {copy: region.name, into: order.region_name, link: order.customer.region%s}
+"""
+
+    def indexes(via: str) -> list[str | None]:
+        rules = parse_rules(tables % via).rules
+        found = (rules["names.through_customer"].find, rules["names"].find)
+        return [find and find.index for find in found]
+
+    assert indexes("") == [None, None]  # each lists all orders of the tenant
+    assert indexes(", via: {customer: of_shop, region: of_region}") == ["of_shop", "of_region"]
+    assert indexes(", via: of_region") == indexes(", via: {region: of_region}") == [None, "of_region"]
+    direct = tables.replace("link: order.customer.region%s", "link: {region_id: x}, via: {region: of_region}")
+    assert "'of_region'" in check_rules(direct)[1][0].message  # it is asked for, and the link does not fill it
+
+
 def test_hops_are_read_from_where_they_are_kept():
     """An index key that is made of what is kept is filled by a derive rule; the link reads the attribute itself."""
     tables = """

@@ -1,0 +1,90 @@
+"""Find attributes that two rules write, or one rule twice: each would undo the other's write.
+
+How the rules file spells an attribute, and where a rule says what it writes, other lints ask here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sync_rules.language.problems import Location, Problem
+from sync_rules.language.yaml_source import Document
+from sync_rules.model.entities import Entity, Ref
+from sync_rules.model.prefixes import Prefixes
+from sync_rules.model.values import Path, overlaps, show_path
+from sync_rules.rules.kinds.copy import HopRule
+from sync_rules.rules.kinds.path import TreeRule
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.ruleset import Rules
+
+Writer = tuple[Rule, Entity, Path]
+
+
+def attribute(entity: Entity, path: Path) -> str:
+    """A path with its entity, as the rules file spells it; the empty path is the whole item."""
+    return f"{entity.name}.{show_path(path)}" if path else entity.name
+
+
+def written_at(rule: Rule, document: Document, option: str = "into") -> Location:
+    """The location of the option that says what a rule writes, or of another one; of the rule where it is not given."""
+    key_path = ("rules", rule.title, "link" if isinstance(rule, HopRule) else option)
+    return document.value(*(key_path if key_path in document.locations else (*key_path[:2], rule.kind)))
+
+
+def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report attributes that two rules write, or one rule twice. A mirror writes what it keeps, and its key."""
+    mirrors = set[tuple[str, str]]()
+    for (one, target, left), (two, entity, right) in _overlapping(rules):
+        what, location = attribute(entity, right or left), written_at(two, document)
+        if one is two:
+            carried = document.locations.get(("rules", one.title, "carry"))
+            cure = "remove it from carry" if carried else None
+            yield Problem("SR301", f"{what} is written twice by this rule", carried or location, cure)
+            continue
+        line = written_at(one, document).line
+        if entity in one.owned and entity in two.owned:
+            if (one.name, two.name) not in mirrors:
+                message = f"the items of {entity.name!r} are the mirrors of rule {one.title} in line {line} already"
+                yield Problem("SR301", message, location)
+            mirrors.add((one.name, two.name))
+            continue
+        inside = "" if left == right or not right else f" as {attribute(target, left)}"
+        message = f"{what} is written by rule {one.title} in line {line} already{inside}"
+        cure = _own_ids(one, two, right) or _own_ids(two, one, left)
+        cure = cure or _elsewhere(one, two, rules) or _elsewhere(two, one, rules)
+        yield Problem("SR301", message, location, cure)
+
+
+def _own_ids(rule: Rule, other: Rule, path: Path) -> str | None:
+    """The cure where another rule writes the ids that a rule keeps beside its breadcrumb."""
+    if not isinstance(rule, TreeRule) or rule.crumb is None or not overlaps(rule.path, path):
+        return None
+    return f"rule {rule.title} keeps its ids itself: give its `ids` another name, or remove rule {other.title}"
+
+
+def _elsewhere(hop: Rule, other: Rule, rules: Rules) -> str | None:
+    """The cure where another rule writes what a link over several items keeps."""
+    if not isinstance(hop, HopRule):
+        return None
+    kept = {kept for _, kept in hop.mapping}
+    onward = [rule for rule in rules.rules.values() if rule.title == hop.title and rule is not hop]
+    pairs: list[tuple[Rule, tuple[str, Ref]]] = [(rule, pair) for rule in onward for pair in getattr(rule, "link", ())]
+    rule, (field, ref) = next((rule, pair) for rule, pair in pairs if pair[1].path in kept)
+    cure = f"let rule {hop.title} keep it in another attribute: through: {{{field}: ANOTHER}}"
+    if isinstance(rule, HopRule) or hop.title == other.title:
+        return cure
+    return f"{cure}; or link by what rule {other.title} keeps: link: {{{field}: {show_path(ref.path)}}}"
+
+
+def _overlapping(rules: Rules) -> Iterator[tuple[Writer, Writer]]:
+    """Each attribute that is written before: with an earlier write of the same rule, and the first of another."""
+    writers: dict[Entity, Prefixes[Writer]] = {}
+    for rule in rules.rules.values():
+        own: list[Writer] = [(rule, *node.writes) for node in rule.nodes()]
+        for number, two in enumerate(own):
+            _, entity, path = two
+            mine = (one for one in own[:number] if one[1] is entity and overlaps(one[2], path))
+            others = writers[entity].touching(path) if entity in writers else iter(())
+            yield from ((one, two) for one in (next(mine, None), next(others, None)) if one is not None)
+        for writer in own:
+            writers.setdefault(writer[1], Prefixes()).add(writer[2], writer)
