@@ -42,6 +42,8 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR301", f"{what} is written twice by this rule", carried or location, cure)
             continue
         line = written_at(one, document).line
+        if entity in one.owned and entity in two.owned and one.title == two.title:
+            continue  # each has items of its own
         if entity in one.owned and entity in two.owned:
             if (one.name, two.name) not in mirrors:
                 message = f"the items of {entity.name!r} are the mirrors of rule {one.title} in line {line} already"

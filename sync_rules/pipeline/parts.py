@@ -263,7 +263,7 @@ def _apply(joints: Sequence[JointWrite], bounds: Bounds, report: Report) -> Work
         allowed: list[JointWrite] = []
         late = bounds.out_of_time()  # nothing more is written: every write fails, and none counts as written too often
         for joint in turn:
-            if late or bounds.may_write(joint.looks[0].part.target, joint.write):
+            if late or _may_write(joint.looks[0], joint.write, bounds):
                 allowed.append(joint)
             else:
                 for look in joint.looks:
@@ -273,6 +273,13 @@ def _apply(joints: Sequence[JointWrite], bounds: Bounds, report: Report) -> Work
             wrote |= result.status is Status.WRITTEN
             again += yield from _take(joint, result, bounds, report)
     return again, wrote
+
+
+def _may_write(look: PartLook, write: Write, bounds: Bounds) -> bool:
+    """True if a part is not written too often. One that is made of what a record showed is put once, and set aside it
+    would be lost.
+    """
+    return look.part.seen is not None or bounds.may_write(look.part.target, write)
 
 
 def _turns(joints: Sequence[JointWrite], max_writes: int) -> Iterator[list[JointWrite]]:

@@ -10,8 +10,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.random_rules.oracle import Mirror, View, lets_in, mirror_values, once, shown
-from tests.random_rules.plain import RaisingError, same
-from tests.random_rules.spec import Body, Entity, Item, Place, Spec, fits, nested
+from tests.random_rules.plain import RaisingError, same, word_of
+from tests.random_rules.spec import Body, Entity, Item, Path, Place, Spec, Value, fits, nested
 
 if TYPE_CHECKING:
     from tests.random_rules.grammar import File
@@ -54,6 +54,8 @@ def _rule(file: File, source: str, condition: Callable[[File, str], str]) -> Non
             form["attributes"] = {text: f"k{at}" for at, text in enumerate(chosen)}
     if file.chance(0.3):
         form["where"] = condition(file, source)
+    if file.chance(0.5):
+        form["newest"] = True
     file.rules[f"rule{len(file.rules)}"] = form
 
 
@@ -72,15 +74,67 @@ def version_of(spec: Spec, rule: Body, state: Item) -> tuple[Place, Item] | None
     """The version of a state of a source, and what it holds; None where it has none."""
     one = history_of(spec, rule)
     for place, fields in one.named(rule, state):
-        if place is not None:
-            wanted = mirror_values(spec, {"attributes": "all", **rule}, one, state, fields)
-            if "attributes" not in rule:
-                limits = one.target.table.limits
-                made = {n for n in limits if n in one.target.patterns or n in fields}
-                wanted = {path: value for path, value in wanted.items() if path[0] not in limits or path[0] in made}
-            held = [(path, value) for path, value in wanted.items() if value is not None]
-            return place, {**one.target.table.attributes(place), **nested(held)}
+        if place is not None and not (rule.get("newest") and zero_rule(spec, place)):
+            wanted = _values(spec, rule, state, fields)
+            return place, {**one.target.table.attributes(place), **nested(wanted.items())}
     return None
+
+
+def _values(spec: Spec, rule: Body, state: Item, fields: Mapping[str, Value]) -> dict[Path, Value]:
+    one = history_of(spec, rule)
+    wanted = mirror_values(spec, {"attributes": "all", **rule}, one, state, fields)
+    if "attributes" not in rule:
+        limits = one.target.table.limits
+        made = {n for n in limits if n in one.target.patterns or n in fields}
+        wanted = {path: value for path, value in wanted.items() if path[0] not in limits or path[0] in made}
+    return {path: value for path, value in wanted.items() if value is not None}
+
+
+def newest_of(spec: Spec, rule: Body, state: Item) -> tuple[Place, Item] | None:
+    """The place under version 0 where the newest state of a source stands, and what it holds there."""
+    one = history_of(spec, rule)
+    read = {name: value for name, spot in one.fields.items() if (value := spot.read(state)) is not None}
+    fields = {**read, "ver": {"N": "0"}}
+    place = one.target.place(fields)
+    if place is None or one.target.fields(place) is None:
+        return None
+    wanted = _values(spec, rule, state, fields)
+    number = one.fields["ver"].read(state)
+    if "attributes" in rule and number is not None:
+        wanted[("ver",)] = number
+    return place, {**one.target.table.attributes(place), **nested(wanted.items())}
+
+
+def zero_rule(spec: Spec, place: Place) -> Body | None:
+    """The rule whose newest states stand at such a place; None for any other place."""
+    entity = spec.entity_of(place)
+    for rule in spec.rules.values():
+        if rule["kind"] == "history" and rule.get("newest") and spec.entities[rule["into"]] is entity:
+            fields = entity.fields(place) or {}
+            return rule if word_of(fields.get("ver")) == "0" else None
+    return None
+
+
+def unsafe(
+    spec: Spec, rule: Body, items: Mapping[Place, Item], place: Place, write: tuple[Item | None, Item | None]
+) -> str:
+    """The fault of a write of the newest state, at the moment when it is made; "" if it has none."""
+    old, new = write
+    one = history_of(spec, rule)
+    named = spec.named(one.source, one.owner, new or old or {})
+    source = None if named is None else items.get(named)
+    try:
+        meant = source is not None and lets_in(rule, one.source, source)
+    except RaisingError:
+        return "nobody can tell if it is there"
+    wanted = newest_of(spec, rule, source) if meant and source is not None else None
+    if new is None:
+        return "" if wanted is None else "it is deleted, and its source is there"
+    if wanted is None:
+        return "it is written, and its source has none"
+    lately = () if "attributes" in rule else [name for name in wanted[1] if name not in new]
+    held = {name: value for name, value in wanted[1].items() if name not in lately}
+    return "" if same({"M": new}, {"M": held}) else f"it becomes {new}, and its source is {source}"
 
 
 def fit(spec: Spec, item: Item, place: Place) -> bool:
@@ -94,6 +148,8 @@ def fit(spec: Spec, item: Item, place: Place) -> bool:
 def look(view: View, rule: Body) -> None:
     """Each source has the version that it is now, or it is said why not."""
     one = history_of(view.spec, rule)
+    if rule.get("newest"):
+        _newest(view, rule)
     for at, source in view.of(one.source):
         try:
             if not lets_in(rule, one.source, source):
@@ -113,6 +169,31 @@ def look(view: View, rule: Body) -> None:
             view.wrong(rule, place, f"no version of {shown(at)}")
         elif not same({"M": item}, {"M": wanted}):
             view.leave(rule, place, "VersionTaken")
+
+
+def _newest(view: View, rule: Body) -> None:
+    one, right, unsure = history_of(view.spec, rule), set[Place](), set[Place | None]()
+    for at, source in view.of(one.source):
+        try:
+            version = newest_of(view.spec, rule, source) if lets_in(rule, one.source, source) else None
+        except RaisingError:
+            unsure.add(at)
+            continue
+        if version is None:
+            continue
+        place, wanted = version
+        right.add(place)
+        if not fit(view.spec, wanted, place):
+            view.leave(rule, place, "rejected")
+        elif (item := view.items.get(place)) is None:
+            view.wrong(rule, place, f"no newest state of {shown(at)}")
+        else:
+            names = (name for name in {**item, **wanted} if name not in one.target.table.key)
+            view.require(rule, place, item, {(name,): wanted.get(name) for name in names})
+    for place, item in view.of(one.target):
+        owner = view.spec.named(one.source, one.owner, item)
+        if zero_rule(view.spec, place) is rule and place not in right and owner not in unsure:
+            view.wrong(rule, place, "the newest of an item that has none")
 
 
 # ---------------------------------------------------------------- what the past does

@@ -5,21 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 from sync_rules.model.items import Change
-from sync_rules.model.writes import Put
-from sync_rules.rules.kinds.history import TAKEN, UNNUMBERED, HistoryRule
+from sync_rules.model.writes import Put, Transaction
+from sync_rules.pipeline import parts
+from sync_rules.rules.kinds.history import TAKEN, UNNUMBERED, HistoryRule, NewestRule
 from sync_rules.rules.rule import Blocked
 from tests.simulation.breaking import Mutant, Mutation, among, replacing
-from tests.simulation.mutants_parts import ALWAYS, judged, parts_from
+from tests.simulation.mutants_parts import ALWAYS, judged, kept, parts_from, without_check
 
 HISTORY = among("O1", "history", "history-where")
+NEWEST = among("O1", "history-newest", "history-newest-where")
 WHERE = among("O1", "history-where")
 
 
 def over_another(write: Any) -> Any:
     """A version is put whatever stands there by now."""
     return replace(write, guard=ALWAYS) if isinstance(write, Put) else write
+
+
+def kept_or_written(write: Any) -> Any:
+    """Mutant: the newest is not deleted."""
+    return kept(write) if isinstance(write, Transaction) else write
+
+
+def unlucky() -> Any:
+    """Mutant: a version that is written too often is set aside, without its state."""
+    return patch.object(parts, "_may_write", lambda look, write, bounds: bounds.may_write(look.part.target, write))
 
 
 def without_states(rule: Any, change: Change, entity: Any, original: Any) -> Any:
@@ -62,5 +75,8 @@ MUTANTS: Mapping[str, Mutation] = {
     "the state after a change is not kept": Mutation(parts_from(HistoryRule, only_last), HISTORY),
     "a version of what where leaves out": Mutation(parts_from(HistoryRule, let_all_in), WHERE),
     "two states of one version unreported": Mutation(silent(TAKEN), HISTORY),
+    "newest: no check of the source": Mutation(judged(NewestRule, without_check), NEWEST),
+    "newest: kept when its source goes": Mutation(judged(NewestRule, kept_or_written), NEWEST),
+    "a state set aside that is nowhere else": Mutation(unlucky, HISTORY),
     "a state without a version unreported": Mutation(silent(UNNUMBERED), HISTORY),
 }

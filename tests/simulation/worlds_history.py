@@ -10,10 +10,12 @@ from sync_rules.model.values import Item, same
 from tests.simulation.facts import Configuration, Kind, Place, keys, text
 from tests.simulation.truths import Items, Truth
 from tests.simulation.worlds_collected import on
+from tests.simulation.worlds_mirrored import Mirrored, some
 
 if TYPE_CHECKING:
     from tests.simulation.watch import Watch
 
+ZERO = "0"  # the name of the newest
 States = Mapping[Place, Iterable[Item]]
 
 
@@ -35,7 +37,7 @@ class Versions(Truth):
         return replace(self, heard=watch.heard, ever=ever)
 
     def owns(self, place: Place) -> bool:
-        return place[0] == self.table
+        return place[0] == self.table and place[1][1] != ZERO
 
     def version(self, place: Place, state: Item) -> tuple[Place, Item] | None:
         """The version that a state of a source is; None for one that is not let in, or has no name."""
@@ -94,7 +96,31 @@ class Versions(Truth):
         return f"a version became {new}" if self.owns(place) else ""
 
 
-def history(name: str, options: str = "", **truth: Callable[[Item], bool]) -> Configuration:
+@dataclass(frozen=True)
+class Newest(Mirrored):
+    """The newest state of each source, under a name that none has."""
+
+    table: str = "versions"
+
+    def owns(self, place: Place) -> bool:
+        return place[0] == self.table and place[1][1] == ZERO
+
+
+def newest(lets_in: Callable[[Item], bool] = lambda _item: True) -> Newest:
+    def asked(place: Place, item: Item) -> Mapping[Place, Item]:
+        if place[0] != "sources" or not lets_in(item):
+            return {}
+        at = ("versions", (*place[1], ZERO))
+        return {at: some(source=item["source"], name={"S": ZERO}, bio=item.get("bio"))}
+
+    return Newest(
+        asked=asked,
+        holder=lambda place, _item: ("sources", place[1][:1]),
+        written=("source", "name", "bio"),
+    )
+
+
+def history(name: str, options: str = "", *more: Truth, **truth: Callable[[Item], bool]) -> Configuration:
     """Sources whose name says which version they are; a biography may change under one name."""
     rules = f"""
 tables:
@@ -110,7 +136,7 @@ rules:
         name,
         rules,
         (Kind("sources", keys(("s0", "s1", "s2"), "source"), truths=("name", "bio"), flag="noise"),),
-        truths=(Versions(**truth),),  # type: ignore[arg-type]
+        truths=(Versions(**truth), *more),  # type: ignore[arg-type]
         exact_cost=False,
         cost_each=2,
     )
@@ -119,4 +145,6 @@ rules:
 WORLDS: tuple[Configuration, ...] = (
     history("history"),
     history("history-where", ", where: \"noise == 'on'\"", lets_in=on),
+    history("history-newest", ", newest: true", newest()),
+    history("history-newest-where", ", newest: true, where: \"noise == 'on'\"", newest(on), lets_in=on),
 )

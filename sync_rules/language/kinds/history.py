@@ -14,7 +14,7 @@ from sync_rules.language.kinds.mirror import Mirrored, check_attributes, key_fie
 from sync_rules.language.kinds.options import Model, OwnWhere, RenamedFrom, braced
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
-from sync_rules.rules.kinds.history import HistoryRule
+from sync_rules.rules.kinds.history import HistoryRule, NewestRule, VersionRule
 
 
 class HistoryForm(Model):
@@ -32,11 +32,15 @@ class HistoryForm(Model):
         default="all",
         description="What a version holds beside its key: a list of attributes, a map to new names, or all.",
     )
+    newest: bool = Field(
+        default=False,
+        description="Keep the newest state under version 0 too, such as SK: V#000000, with its number beside.",
+    )
     where: OwnWhere = None
     renamed_from: RenamedFrom = None
 
 
-def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[HistoryRule, ...]:
+def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[VersionRule, ...]:
     source, target = compiler.entity(form.history, "history"), compiler.entity(form.into, "into")
     chosen = form.attributes
     attributes = compiler.renamed(chosen, "attributes") if isinstance(chosen, list | dict) else None
@@ -48,6 +52,7 @@ def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[HistoryRule, ..
     fields = key_fields(compiler, source, target, form.link)
     if not compiler.sound or fields is None or not _names_versions(compiler, source, target, fields):
         return ()
+    version = _version(compiler, source, target, fields) if form.newest else ""
     rule = HistoryRule(
         name=compiler.name,
         source=source,
@@ -56,9 +61,42 @@ def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[HistoryRule, ..
         attributes=attributes,
         each=None,
         where=where,
+        version=version,
     )
     check_attributes(compiler, rule)
-    return (rule,) if compiler.sound else ()
+    if not compiler.sound:
+        return ()
+    return (rule, _newest(rule)) if version else (rule,)
+
+
+def _version(compiler: RuleCompiler, source: Entity, target: Entity, fields: Link) -> str:
+    """The one field of the key that says which version it is; reports several."""
+    own = {source.ref(field) for field in source.identity}
+    found = [field for field, ref in fields if field in target.identity and ref not in own]
+    if len(found) > 1:
+        message = f"a version of {source.name!r} is told from others by {braced(found)}, and version 0 by one field"
+        compiler.add("SR120", "newest", message, "remove newest; or put one of them into the key")
+        return ""
+    return found[0]
+
+
+def _newest(rule: HistoryRule) -> NewestRule:
+    """The rule beside, which shows the number too where nothing else has its name."""
+    attributes, (number,) = rule.attributes, (ref for field, ref in rule.fields if field == rule.version)
+    shown = (rule.version,)
+    taken = {to[0] for _, to in attributes or ()} | {attribute.name for attribute in rule.target.table.key_attributes}
+    if attributes is not None and number.template is None and rule.version not in taken:
+        attributes = (*attributes, (number.path, shown))
+    return NewestRule(
+        name=f"{rule.name}.newest",
+        source=rule.source,
+        target=rule.target,
+        fields=tuple(pair for pair in rule.fields if pair[0] != rule.version),
+        attributes=attributes,
+        each=None,
+        where=rule.where,
+        version=rule.version,
+    )
 
 
 def _names_versions(compiler: RuleCompiler, source: Entity, target: Entity, fields: Link) -> bool:

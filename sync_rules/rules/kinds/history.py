@@ -2,12 +2,13 @@
 
 Invariant: what a version holds follows from one state of its source, which a record, a scan or a consistent read
 showed: so it is put once, where there is none, and never changed. Unlike any other rule this one writes what records
-show, and not what is read now: the states between are nowhere else. A second state under one version is reported.
+show, and not what is read now: the states between are nowhere else. A second state under one version is reported. The
+newest state under version 0 is a mirror: made of what is read now, and checked, so that it never goes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -15,13 +16,14 @@ from typing import Final
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.json_bytes import canonical
+from sync_rules.model.numbers import text_of
 from sync_rules.model.sizes import index_key_limits
 from sync_rules.model.templates import Fields
-from sync_rules.model.values import Item, Path, changed, overlaps
+from sync_rules.model.values import AttributeValue, Item, Path, changed, overlaps
 from sync_rules.model.writes import Write, differences, unchanged
 from sync_rules.rules.families import Part, Seen
 from sync_rules.rules.kinds.mirror import MirrorRule, Values, put_of
-from sync_rules.rules.rule import Blocked, let_in
+from sync_rules.rules.rule import Blocked, Drawing, let_in
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 STATE: Final = "state"  # the element of a part that stood for a state of its source, and was parked
@@ -30,11 +32,59 @@ UNNUMBERED: Final = "NoVersion"  # the source has nothing of which the key of a 
 LOST: Final = "VersionLost"  # the state was to be tried again, and is shown by nothing any more
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class HistoryRule(MirrorRule):
-    """A version is made like a mirror: `fields` and `attributes` are those of its key and of what it holds."""
+ZERO: Final[AttributeValue] = {"N": "0"}  # the version under which the newest state stands
 
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VersionRule(MirrorRule):
+    """A version is made like a mirror: `fields` and `attributes` are those of its key and of what it holds. `version`
+    is the field of the key that tells the newest from the others; "" where the newest stands nowhere else.
+    """
+
+    version: str = ""
     kind = "history"
+
+    def is_newest(self, key: ItemKey) -> bool:
+        """True for the key under which the newest state stands."""
+        fields = self.target.fields(key)
+        return fields is not None and text_of(fields.get(self.version)) == ZERO["N"]
+
+    def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
+        """The values beside a version's key; of `all`, not what would put it into an index among current items."""
+        held = super()._desired(key, fields, source)
+        if self.attributes is not None:
+            return held
+        return {path: v for path, v in held.items() if path[0] in self.index_keys or path[0] not in self._indexed}
+
+    @cached_property
+    def _indexed(self) -> frozenset[str]:
+        return frozenset(index_key_limits(self.target.table))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NewestRule(VersionRule):
+    """The newest state of an item, under version 0. `fields` are without the version."""
+
+    def drawn(self) -> Drawing:
+        return replace(super().drawn(), notes=("the newest",))
+
+    def owns(self, item: Item) -> bool:
+        key = self.target.table.key_of(item)
+        return key is not None and self.is_newest(key) and super().owns(item)
+
+    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
+        if entity is self.target and not self.is_newest(change.key):
+            return ()
+        return super().parts(change, entity)
+
+    def _each(self, source: Item) -> Iterator[Fields]:  # noqa: ARG002
+        yield {self.version: ZERO}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HistoryRule(VersionRule):
+    """Every version of an item, once."""
+
     rounds_max = 1
     snapshot = True
 
@@ -50,6 +100,18 @@ class HistoryRule(MirrorRule):
         if self.attributes is None:
             return None
         return (*(self._reads if entity is self.source else ()), *(self.copies if entity is self.target else ()))
+
+    def body(self) -> Mapping[str, object]:
+        return {**super().body(), "newest": self.version} if self.version else super().body()
+
+    def owns(self, item: Item) -> bool:
+        key = self.target.table.key_of(item)
+        return super().owns(item) and not (self.version and key is not None and self.is_newest(key))
+
+    def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
+        """The version that a state has. Version 0 is none, if that is the newest."""
+        named = super().mirrors(source)
+        return {key: fields for key, fields in named.items() if not (self.version and self.is_newest(key))}
 
     def known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source  # its states come and go
@@ -79,7 +141,8 @@ class HistoryRule(MirrorRule):
         if entity is self.source and (old is None or new is None or changed(old, new, self.paths_of(old, new))):
             states = (self._state(change.key, image) for image in (old, new) if image is not None)
             found += (state for state in states if state is not None)
-        if entity is self.target and new is not None and (old is None or changed(old, new, self._kept(old, new))):
+        kept = entity is self.target and not (self.version and self.is_newest(change.key))
+        if kept and new is not None and (old is None or changed(old, new, self._kept(old, new))):
             source = self.pointer(new)
             found += () if source is None else (Part(self, change.key, source),)
         return dict.fromkeys(found)
@@ -112,14 +175,3 @@ class HistoryRule(MirrorRule):
             return None  # somebody removed it
         absent = unchanged(self.target.table.partition.name, None, ())
         return put_of(part.target, desired, absent)
-
-    def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
-        """The values beside a version's key; of `all`, not what would put it into an index among current items."""
-        held = super()._desired(key, fields, source)
-        if self.attributes is not None:
-            return held
-        return {path: v for path, v in held.items() if path[0] in self.index_keys or path[0] not in self._indexed}
-
-    @cached_property
-    def _indexed(self) -> frozenset[str]:
-        return frozenset(index_key_limits(self.target.table))
