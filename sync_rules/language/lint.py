@@ -22,7 +22,7 @@ from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps
 from sync_rules.model.where_check import CONSTANT, quoted_names
-from sync_rules.rules.kinds.history import HistoryRule
+from sync_rules.rules.kinds.history import HistoryRule, NewestRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.rule import Node, Rule, causes_of
 from sync_rules.rules.ruleset import Rules
@@ -138,6 +138,15 @@ def histories(rules: Rules, document: Document) -> Iterator[Problem]:
             elif entity is history.source and history.holds(path):
                 location = written_at(history, document, "attributes")
                 yield Problem("SR318", f"{what}, and is part of each version", location)
+
+
+def expiring_newest(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report a newest state under the key of a version whose Time to Live a rule sets: it does not go with its age."""
+    for newest in (rule for rule in rules.rules.values() if isinstance(rule, NewestRule)):
+        for rule in rules.rules.values():
+            if rule.times_to_live and rule.target is newest.target and rule.title != newest.title:
+                message = f"the items of {newest.target.name!r} expire by rule {rule.title}, the newest among them"
+                yield Problem("SR319", message, written_at(newest, document, "newest"))
 
 
 def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
@@ -350,6 +359,7 @@ LINTS: tuple[Lint, ...] = (
     key_types,
     own_reads,
     histories,
+    expiring_newest,
     deletes,
     slips,
     bare_words,

@@ -105,8 +105,10 @@ class HistoryRule(VersionRule):
         return {**super().body(), "newest": self.version} if self.version else super().body()
 
     def owns(self, item: Item) -> bool:
-        key = self.target.table.key_of(item)
-        return super().owns(item) and not (self.version and key is not None and self.is_newest(key))
+        """True for a version. Version 0 may be the newest of a rule that had one: then that is left over."""
+        key, telling = self.target.table.key_of(item), {*self.target.identity} - {ref.field for _, ref in self.names}
+        fields = (self.target.fields(key) if key is not None else None) or {}
+        return super().owns(item) and any(text_of(fields.get(field)) != ZERO["N"] for field in telling)
 
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
         """The version that a state has. Version 0 is none, if that is the newest."""

@@ -220,6 +220,71 @@ def test_history_does_not_bring_back_what_somebody_deleted():
     assert [*versions(shop)] == ["V#002", "V#003"]
 
 
+# ---------------------------------------------------------------- the newest under version 0
+NEWEST = SOME + ", newest: true"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_history_newest_never_goes_back(seed):
+    """Version 0 is what its item is, with its number, however old the record is that is processed."""
+    shop, random = scene(NEWEST), Random(seed)
+    ups(shop, 3, 4, 5)
+    records, shop.records = shop.records * 2, []
+    random.shuffle(records)
+    for record in records:
+        assert shop.deliver([record]) == []
+        assert versions(shop)["V#000"] == {"name": s("tea"), "price": n(5), "version": n(3)}
+    shop.rest()
+    assert sorted(versions(shop)) == ["V#000", "V#001", "V#002", "V#003"]
+
+
+def test_history_newest_goes_with_its_item_and_is_restored():
+    shop = scene(NEWEST)
+    ups(shop, 3)
+    shop.rest()
+    zero = shop.at("shop", "PRODUCT#7", "V#000")
+    shop.put("shop", {"PK": s("PRODUCT#7"), "SK": s("V#000"), "price": n(99)})
+    shop.rest()
+    assert shop.item(zero)["price"] == n(3)
+    shop.memory.delete(shop.at("shop", "PRODUCT#7", "PRODUCT"))
+    shop.rest()
+    assert [*versions(shop)] == ["V#001"]
+
+
+def test_history_newest_leaves_no_version_0_to_the_application():
+    """Without newest 0 is a number like any other; with it, an item of this version has none."""
+    plain, newest = scene(), scene(NEWEST)
+    for shop in (plain, newest):
+        shop.put("shop", product(0, price=n(3)))
+        shop.rest()
+    assert (versions(plain), plain.parked.told) == ({"V#000": {"price": n(3)}}, [])
+    assert versions(newest) == {"V#000": {"price": n(3), "version": n(0)}}
+    assert newest.parked.told == [("versions", UNNUMBERED)]
+
+
+def test_history_newest_is_verified_and_pruned_apart():
+    """Verify repairs it; without the option, prune removes it and leaves the versions."""
+    shop = scene(NEWEST)
+    ups(shop, 3)
+    shop.rest()
+    shop.there("shop", {"PK": s("PRODUCT#7"), "SK": s("V#000"), "price": n(99)})
+    (finding,) = Verifier(shop.rules, shop.world, shop.rules.kept, repair=True, grace_seconds=0).sweep()
+    assert (finding.difference.rule, finding.repaired) == ("versions.newest", True)
+    assert versions(shop)["V#000"]["price"] == n(3)
+    page = shop.drive(prune_page(shop.rules.tables["shop"], Past(shop.rules, parse_rules(FILE % SOME)), None))
+    assert [str(one.key) for one in page.leftovers] == ["shop[PRODUCT#7, V#000]"]
+
+
+def test_history_versions_expire_by_a_rule_of_their_own():
+    """A derive rule makes the time at which a version goes, and verify finds nothing to complain of."""
+    lines = FILE % ", attributes: [price, at]" + "  go: {derive: version.gone, as: 'ttl(at, 1d)'}\n"
+    shop = Scene(parse_rules(lines))
+    shop.put("shop", product(1, price=n(3), at=n(1_000)))
+    shop.rest()
+    assert versions(shop) == {"V#001": {"price": n(3), "at": n(1_000), "gone": n(87_400)}}
+    assert [*Verifier(shop.rules, shop.world, shop.rules.kept, grace_seconds=0).sweep()] == []
+
+
 # ---------------------------------------------------------------- what people do
 def test_history_verify_finds_and_repairs_the_newest_version_alone():
     shop = scene()
