@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 
 import pytest
 
-from sync_rules.audit.compare import Drift
+from sync_rules.audit.compare import Drift, look_again
+from sync_rules.audit.drift_report import finding_of, row
 from sync_rules.audit.explain import consequences, standings
 from sync_rules.audit.prune import Past, prune_page
 from sync_rules.audit.verifier import Verifier
@@ -297,6 +299,20 @@ def test_history_verify_finds_and_repairs_the_newest_version_alone():
     shop.there("shop", {"PK": s("PRODUCT#7"), "SK": s("V#002"), "price": n(5)})
     (finding,) = Verifier(shop.rules, shop.world, shop.rules.kept, repair=True, grace_seconds=0).sweep()
     assert (finding.difference.drift, finding.difference.reason, finding.repaired) == (Drift.STUCK, TAKEN, False)
+
+
+@pytest.mark.parametrize(("version", "drift"), [(2, Drift.MISSING), (3, Drift.STUCK)])
+def test_history_of_a_report_is_looked_at_again(version, drift):
+    """A report has no state with it: the version is made of the item as it is, or it is said that it is lost."""
+    shop = scene()
+    ups(shop, 3, 4)
+    shop.records.clear()
+    (finding,) = Verifier(shop.rules, shop.world, shop.rules.kept, grace_seconds=0).sweep()
+    listed = finding_of(json.loads(json.dumps(row(finding))), "report.jsonl:2", shop.rules).difference
+    if version == 3:
+        shop.there("shop", product(3, name=s("tea"), price=n(5)))
+    (found,) = shop.drive(look_again([listed], shop.rules)).different
+    assert (found.drift, found.target) == (drift, shop.at("shop", "PRODUCT#7", "V#002"))
 
 
 def test_history_plan_says_what_a_backfill_writes():
