@@ -47,7 +47,8 @@ def _rule(file: File, source: str, condition: Callable[[File, str], str]) -> Non
     form: dict[str, Any] = {"history": source, "into": name, "link": {"ver": read}}
     plain = [text for text in dict.fromkeys(file.readable[source]) if text in PLAIN]
     chosen = file.random.sample(plain, min(len(plain), file.one(1, 2, 3)))
-    match file.one("list", "list", "map", "all"):
+    untouched = {*file.readable[source]} <= {*PLAIN, *(part for part, _ in file.ids[source])}  # by other rules
+    match file.one("list", "map", "all" if untouched else "list"):
         case "list":
             form["attributes"] = [text for text in chosen if "." not in text] or ["name"]
         case "map":
