@@ -1,4 +1,4 @@
-"""The ledger: the pipeline's own table, in which count, sum, min and max keep what each child contributes.
+"""The ledger: the pipeline's own table, in which count, sum, min, max and collect keep what each child contributes.
 
 Invariant: a child's contribution stands in one entry, and the totals move in the transaction that writes the entry, so
 each total is the sum of the entries that name it at every instant. An entry names its total by the whole key, so that a
@@ -19,7 +19,7 @@ from sync_rules.model.templates import Fields, Template, parse_template
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.rules.books import MARK
 
-AMOUNT: Final = "n"  # the number of an entry, a total or a rank item
+AMOUNT: Final = "n"  # the number of an entry or a total; what a rank item holds
 INTO: Final = "into"  # an entry's total: partition key and sort key
 AT: Final = "at"  # the attribute of the total that it is part of: AMOUNT, or one per group
 VERSION: Final = "v"  # of a total: how often it was added to, so that the same number twice is two states
@@ -30,6 +30,7 @@ RESERVED: Final = (*ENTRY, VERSION, *MARK)
 BETWEEN: Final = "\x1f"  # parts two keys in one: no text has it, and it sorts before every digit
 TOTAL: Final = "T"  # what the key of a total has after the rule's name; the shard comes then
 RANK: Final = "rank"
+RANKED_MAX_CHARACTERS: Final = 64  # of a text: a rank shares the 1,024 bytes of a sort key with the key of its child
 SHARD: Final = "shard"
 ALONE: Final = "-"  # the sort key of what is alone in its partition
 Role = Literal["child", "parent"]
@@ -48,6 +49,11 @@ def rank_text(number: Decimal) -> str:
         return f"1{exponent:03d}{digits}"
     backwards = "".join(str(9 - int(digit)) for digit in digits)
     return f"-{999 - exponent:03d}{backwards}~"
+
+
+def rank_of_text(text: str) -> str:
+    """The beginning of a text, which sorts among others as the text does, up to control characters."""
+    return "".join(max(one, " ") for one in text[:RANKED_MAX_CHARACTERS])
 
 
 # ---------------------------------------------------------------- entries
@@ -168,7 +174,7 @@ def keeps_books(rule: str) -> bool:
 
 
 def without_amount(key: ItemKey) -> ItemKey:
-    """The key as it may be shown: in that of a rank item, the amount is a value of its child."""
+    """The key as it may be shown: in that of a rank item, the rank is a value of its child."""
     if len(key.values) != 2:  # noqa: PLR2004 - partition and sort
         return key
     partition, (name, kind, sort) = key.values

@@ -659,6 +659,43 @@ def ranked(file: File) -> Form | str | None:
     return _number(file, file.one("min", "max"))
 
 
+def values(file: File) -> Form | str | None:
+    found = [one for one in file.relations if one.many != one.one and _texty(file, one.one) and _texty(file, one.many)]
+    if not found:
+        return None
+    relation = file.one(*found)
+    one, many = relation.one, relation.many
+    form: Form = {"collect": f"{many}.{file.one('state', 'state', 'title', 'amount', 'info.city')}"}
+    form["into"] = f"{one}.{_spot(file, one)}"
+    if not relation.given and file.chance(0.2):
+        file.tables.setdefault("ledger", {"key": {"PK": "S", "SK": "S"}})
+        return f"collect {form['collect']} into {form['into']}"
+    shape = file.one("set", "list", "text")
+    if shape == "list":
+        form["as"] = "list"
+    elif shape == "text":
+        form["join"] = file.one(", ", "")
+    elif file.chance(0.3):
+        form["numbers"] = True
+    limited = file.chance(0.4)
+    if limited:
+        form["limit"] = file.one(1, 1, 2, 30)
+    if (limited or shape != "set") and file.chance(0.6):
+        form["order"] = file.one("", "-", "-") + file.one("amount", "rank", "title", "state")
+    if shape != "set" and file.chance(0.3):
+        form["distinct"] = True
+    file.tables.setdefault("ledger", {"key": {"PK": "S", "SK": "S"}})
+    if file.chance(0.4):
+        form["where"] = condition(file, many)
+    if relation.given:
+        form["link"] = dict(relation.given)
+    if (relation.base or relation.index) and file.chance(0.2):
+        form["on_delete"] = file.one("delete", "restrict")
+        if relation.sparse:
+            form["sparse"] = True
+    return form
+
+
 def archive(file: File) -> Form:
     name = file.one(*file.entities)
     form: Form = {
@@ -688,7 +725,7 @@ def call(file: File) -> Form:
 
 KINDS: Final = (
     *((copy,) * 5), late, within, chain, chain, given, embed, embed, collect, collect, derive, derive, path, mirror, mirror,
-    *((count,) * 3), ranked, ranked, archive, call,
+    *((count,) * 3), ranked, ranked, values, values, archive, call,
 )  # fmt: skip
 
 

@@ -83,7 +83,7 @@ class Oracle:
         view = View(self.spec, items, verdict)
         for rule, check in self._checks:
             check(view, rule)
-            if rule["kind"] in ("embed", "collect", "count", "sum", "min", "max"):
+            if rule["kind"] in ("embed", "collect", "count", "sum", "min", "max", "values"):
                 _parents(view, rule)
         return verdict
 
@@ -271,7 +271,7 @@ class Members:
 
 def children_of(spec: Spec, rule: Body) -> Entity:
     what = rule[rule["kind"]]
-    return spec.ref(what)[0] if rule["kind"] in ("sum", "min", "max") else spec.entities[what]
+    return spec.ref(what)[0] if rule["kind"] in ("sum", "min", "max", "values") else spec.entities[what]
 
 
 @once
@@ -979,6 +979,59 @@ def _amount(rule: Body, spec: Spec, child: Entity, item: Item) -> Decimal | str 
     return "NotANumber" if number is None else number
 
 
+# ---------------------------------------------------------------- values of children
+def _values(view: View, rule: Body) -> None:
+    members, into = members_of(view.spec, rule), view.spec.ref(rule["into"])[1]
+    groups = _grouped(view, members)
+    of = view.spec.ref(rule["values"])[1]
+    order = path_of(rule["order"].removeprefix("-")) if "order" in rule else of
+    for place, parent in view.of(members.parent):
+        found: list[tuple[Any, list[str], Value]] = []
+        for at, child in groups.pop(place, ()):
+            if _valued(view, rule, members.child, at, child):
+                key = [word_of({kind: content}) or "" for kind, content in at[1]]
+                found.append((_rank(members.child.read(child, order)) or ("",), key, members.child.read(child, of)))
+        found.sort(key=lambda one: one[:2], reverse=rule.get("order", "").startswith("-"))
+        view.require(rule, place, parent, {into: _gathered(rule, [value for _, _, value in found])})
+    for children in groups.values():
+        for at, child in children:
+            _valued(view, rule, members.child, at, child)
+
+
+def _valued(view: View, rule: Body, entity: Entity, at: Place, child: Item) -> bool:
+    """True if an item has a value that is shown; what cannot be shown is left out, and reported."""
+    value = entity.read(child, view.spec.ref(rule["values"])[1])
+    by = entity.read(child, path_of(rule["order"].removeprefix("-"))) if "order" in rule else None
+    if value is None or value == {"S": ""}:
+        return False
+    try:
+        if not lets_in(rule, entity, child):
+            return False
+    except RaisingError:
+        view.leave(rule, at, "raises")
+        return False
+    usable = kind_of(value) in (("N",) if rule.get("numbers") else ("N", "S"))
+    if not usable or (by is not None and kind_of(by) not in ("N", "S")):
+        view.leave(rule, at, "NotAValue")
+        return False
+    return True
+
+
+def _gathered(rule: Body, values: list[Value]) -> Value | None:
+    """The values as the rule shows them."""
+    listed, words = rule.get("as") == "list", [word_of(value) or "" for value in values]
+    if rule.get("distinct") or not (listed or "join" in rule):
+        kinds = [kind_of(value) if listed else "" for value in values]
+        seen = {one: number for number, one in reversed([*enumerate(zip(words, kinds, strict=True))])}
+        values, words = ([some[number] for number in sorted(seen.values())] for some in (values, words))
+    values, words = values[: rule.get("limit")], words[: rule.get("limit")]
+    if listed:
+        return {"L": values}
+    if not words:
+        return None
+    return {"S": rule["join"].join(words)} if "join" in rule else {"NS" if rule.get("numbers") else "SS": words}
+
+
 CHECKS: Final[Mapping[str, Callable[[View, Body], None]]] = {
     "copy": _copy,
     "embed": _embed,
@@ -988,6 +1041,7 @@ CHECKS: Final[Mapping[str, Callable[[View, Body], None]]] = {
     "mirror": _mirror,
     "history": _history,
     **dict.fromkeys(("count", "sum", "min", "max"), _numbers),
+    "values": _values,
 }
 
 
@@ -1016,7 +1070,7 @@ def owned_paths(spec: Spec, entity: Entity) -> dict[str, list[Path]]:
                     *(path_of(rule[name]) for name in ("graph", "depth") if name in rule),
                 ]
                 paths = [*made, *map(path_of, rule.get("carry", ()))] if of is entity else []
-            case "embed" | "collect" | "count" | "sum" | "min" | "max":
+            case "embed" | "collect" | "count" | "sum" | "min" | "max" | "values":
                 of, path = spec.ref(rule["into"])
                 paths = [path] if of is entity else []
         if paths:

@@ -62,7 +62,7 @@ class Safety:
             case "path" if policy == "delete":
                 entity, link = path_link(spec, rule)
                 self._deleting.setdefault(entity.name, []).append((rule, entity, link))
-            case "embed" | "collect" | "count" | "sum" | "min" | "max" if policy == "delete":
+            case "embed" | "collect" | "count" | "sum" | "min" | "max" | "values" if policy == "delete":
                 members = members_of(spec, rule)
                 self._deleting.setdefault(members.child.name, []).append((rule, members.parent, members.link))
 

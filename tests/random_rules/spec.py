@@ -268,11 +268,11 @@ class Spec:
     def __post_init__(self) -> None:
         self.tables = {name: _table(name, form) for name, form in self.body["tables"].items()}
         self.entities = {name: _entity(name, form, self.tables) for name, form in self.body["entities"].items()}
-        self.rules = {name: {"name": name, **_long(form)} for name, form in self.body["rules"].items()}
+        self.rules = {name: {"name": name, **_kinds(_long(form))} for name, form in self.body["rules"].items()}
         self.ledgers = {
             rule.get("ledger", "ledger")
             for rule in self.rules.values()
-            if rule["kind"] in ("count", "sum", "min", "max") and rule.get("mode") != "recount"
+            if rule["kind"] in ("count", "sum", "min", "max", "values") and rule.get("mode") != "recount"
         }
         self.said = {name: set(form.get("required", ())) for name, form in self.body["entities"].items()}
         for rule in self.rules.values():
@@ -357,6 +357,12 @@ def _long(form: str | Body) -> dict[str, Any]:
         parts = [part.strip() for part in what.split(",")]
         return {"kind": kind, kind: parts[0] if len(parts) == 1 else parts, "into": into}
     return {"kind": next(iter(form)), **form}
+
+
+def _kinds(rule: dict[str, Any]) -> dict[str, Any]:
+    """The same, with a kind of its own for the form of collect that names an attribute."""
+    values = rule["kind"] == "collect" and "." in rule["collect"]
+    return {**rule, "kind": "values", "values": rule["collect"]} if values else rule
 
 
 def _table(name: str, form: Mapping[str, Any]) -> Table:

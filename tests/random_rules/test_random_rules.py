@@ -46,6 +46,7 @@ KINDS = (
     "sum",
     "min",
     "max",
+    "values",
     "archive",
     "call",
 )

@@ -18,7 +18,7 @@ from tests.random_rules.plain import same
 from tests.random_rules.safety import Safety, UnsafeError
 from tests.random_rules.spec import Body, Entity, Item, Path, Place, Spec, get
 
-COUNTERS = ("count", "sum", "min", "max")
+COUNTERS = ("count", "sum", "min", "max", "values")
 TRIES_MAX = 6
 
 
@@ -75,7 +75,7 @@ def _versions(made: Made) -> Iterator[Made]:
         file = File(Random(f"version {attempt} {made.text}"), body["tables"], body["entities"], body["rules"])
         for name, rule in made.spec.rules.items():
             if rule["kind"] in COUNTERS and rule.get("mode") != "recount":
-                form = {key: value for key, value in rule.items() if key not in ("name", "kind")}
+                form = {key: value for key, value in rule.items() if key not in ("name", "kind", "values")}
                 file.rules[name] = _changed(file, children_of(made.spec, rule).name, rule["kind"], form)
         found, _ = made_of(file.text())
         if found is not None:
@@ -84,6 +84,8 @@ def _versions(made: Made) -> Iterator[Made]:
 
 def _changed(file: File, child: str, kind: str, form: dict[str, Any]) -> Form:
     """A counter that counts otherwise: under another condition, by other weights or attributes, in groups or not."""
+    if kind == "values":
+        return _other_values(file, child, form)
     how = file.one("where", "where", "weights" if kind == "count" else "amount", "per", "shards")
     if how == "weights":
         return {
@@ -100,4 +102,14 @@ def _changed(file: File, child: str, kind: str, form: dict[str, Any]) -> Form:
         return {**form, "shards": 5 if form.get("shards") != 5 else 2}
     if "where" in form:
         return {key: value for key, value in form.items() if key != "where"}
+    return {**form, "where": condition(file, child)}
+
+
+def _other_values(file: File, child: str, form: dict[str, Any]) -> Form:
+    """Values of another attribute, of other items, or in another order."""
+    match file.one("where", "of", "order"):
+        case "of":
+            return {**form, "collect": f"{child}.{'title' if form['collect'].endswith('.state') else 'state'}"}
+        case "order" if "as" in form or "join" in form:
+            return {**form, "order": "rank" if form.get("order") == "-amount" else "-amount"}
     return {**form, "where": condition(file, child)}

@@ -153,7 +153,7 @@ def _attributes(
                 for name, spot in copy.link.items():
                     link(copy.target, spot.path, pools[name])
                 of_condition(rule.get("where"), copy.target, copy.source)
-            case "embed" | "collect" | "count" | "sum" | "min" | "max":
+            case "embed" | "collect" | "count" | "sum" | "min" | "max" | "values":
                 members = members_of(spec, rule)
                 child = children_of(spec, rule)
                 for name, spot in members.link.items():
@@ -169,6 +169,9 @@ def _attributes(
                 if "weights" in rule:
                     name, weights, _ = weights_of(rule)
                     add(child, path_of(name), *({"S": word} for word in weights), *(BOOLS if name == "flag" else ()))
+                if rule["kind"] == "values":
+                    extra = [*({"N": one} for one in AMOUNTS), {"S": "a-b"}, {"S": ""}, {"BOOL": True}]
+                    add(child, spec.ref(rule["values"])[1], {"S": "OPEN"}, {"S": "SENT"}, *extra)
                 if rule["kind"] in ("sum", "min", "max"):
                     add(child, spec.ref(rule[rule["kind"]])[1], *({"N": one} for one in AMOUNTS))
                 if rule["kind"] == "collect":

@@ -17,6 +17,7 @@ from tests.simulation import (
     worlds_mixed,
     worlds_own,
     worlds_ranked,
+    worlds_valued,
 )
 from tests.simulation.facts import IMPOSSIBLE
 from tests.simulation.worlds_many import cascade, hops, keyed, shared_map, two, writes_link, writes_where
@@ -63,6 +64,7 @@ CONFIGURATIONS = {
         *worlds_booked.WORLDS,
         *worlds_ranked.WORLDS,
         *worlds_history.WORLDS,
+        *worlds_valued.WORLDS,
     )
 }
 

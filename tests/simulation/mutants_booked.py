@@ -1,4 +1,4 @@
-"""Mutants of count, sum, min and max with a ledger."""
+"""Mutants of count, sum, min, max and values with a ledger."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from unittest.mock import patch
 
 from sync_rules.model.writes import Delete, Increment, Put, Transaction
 from sync_rules.pipeline import parts
-from sync_rules.rules.kinds import counted, tally
+from sync_rules.rules.kinds import counted, tally, values
 from sync_rules.rules.kinds.counted import Weights
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
+from sync_rules.rules.kinds.values import ValueRule, ValuesRule
 from sync_rules.rules.rule import Blocked
 from tests.simulation.breaking import Mutant, Mutation, among, replacing
 from tests.simulation.mutants_parts import ALWAYS, judged, kept, no_parts_of_target, only_new, parts_from, without_check
@@ -25,6 +26,7 @@ GROUPS = among("O1", "booked-groups")
 WEIGHTS = among("O1", "booked-weights")
 MIXED = among("O1", "booked-mixed")
 RANKED = among("O1", "ranked")
+VALUED = among("O1", "valued")
 
 
 def entry_unguarded(write: Any) -> Any:
@@ -96,6 +98,29 @@ def nothing_for_nothing() -> Any:
     return patch.object(Weights, "of", lambda one, value: Decimal(0) if value is None else original(one, value))
 
 
+def first_end_only() -> Any:
+    """Mutant: the first few items are listed from the beginning, whichever end is asked for."""
+    original = ValuesRule.members
+
+    def members(rule: Any, key: Any, target: Any) -> Any:
+        found = original(rule, key, target)
+        return found and replace(found, backward=False)
+
+    return patch.object(ValuesRule, "members", members)
+
+
+def present_kept() -> Any:
+    """Mutant: a child that has an item keeps what the item holds."""
+    original = ValueRule.write_for
+
+    def write_for(rule: Any, part: Any, target: Any, source: Any) -> Any:
+        wanted = original(rule, part, target, source)
+        puts = isinstance(wanted, Transaction) and isinstance(wanted.actions[-1], Put)
+        return None if puts and target is not None else wanted
+
+    return patch.object(ValueRule, "write_for", write_for)
+
+
 MUTANTS: Mapping[str, Mutation] = {
     # count and sum
     "count: entry unguarded": Mutation(judged(TallyRule, entry_unguarded), BOOKED),
@@ -125,4 +150,19 @@ MUTANTS: Mapping[str, Mutation] = {
     ),
     "rank: parents not looked at again": Mutation(replacing(RecountRule, "pulls", never), RANKED),
     "rank: places name no parent": Mutation(replacing(RecountRule, "hints", none), RANKED),
+    # values of children
+    "values: old place kept": Mutation(judged(ValueRule, kept), VALUED),
+    "values: old value kept": Mutation(present_kept, VALUED),
+    "values: only the new place": Mutation(parts_from(ValueRule, only_new), VALUED),
+    "values: no check of the child": Mutation(judged(ValueRule, without_check), VALUED),
+    "values: items not looked at again": Mutation(
+        parts_from(ValueRule, no_parts_of_target), among("O1", "valued-meddled")
+    ),
+    "values: what is of no use keeps its place": Mutation(
+        troubled_kept(ValueRule, lambda rule, part, child: rule._place(part.source, child)), VALUED
+    ),
+    "values: parents not looked at again": Mutation(replacing(ValuesRule, "pulls", never), VALUED),
+    "values: items name no parent": Mutation(replacing(ValuesRule, "hints", none), VALUED),
+    "values: listed from the other end": Mutation(first_end_only, VALUED),
+    "values: all of one order": Mutation(replacing(values, "_order_of", lambda _value: ("", "")), VALUED),
 }

@@ -15,6 +15,7 @@ from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.kinds.values import ValueRule
 from sync_rules.rules.rule import Rule
 from tests.simulation.breaking import Mutant, Mutation, among
 from tests.simulation.configurations import rules_of
@@ -49,6 +50,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "parent not watched": Mutation(unwatched(GatheredRule), among("O1", "embed", "recount")),
     "counted child not watched": Mutation(unwatched(TallyRule, source=True), among("O1", "booked", "booked-groups")),
     "ranked child not watched": Mutation(unwatched(RankRule, source=True), among("O1", "ranked")),
+    "child with a value not watched": Mutation(unwatched(ValueRule, source=True), among("O1", "valued")),
     "edge not watched": Mutation(unwatched(CollectRule, source=True), among("O1", "collect")),
     "node not watched": Mutation(unwatched(CollectRule), among("O1", "collect")),
     "mirrored item not watched": Mutation(unwatched(MirrorRule, source=True), among("O1", "mirror")),

@@ -32,6 +32,7 @@ RULES = {
     "counted": "count order into user.counted",
     "spent": "sum order.total into user.spent",
     "least": "min order.total into user.least",
+    "totals": "{collect: order.total, into: user.totals, as: list, order: -total, limit: 2}",
     "recounted": "{max: order.total, into: user.most, mode: recount}",
     "told": "{copy: user.counted, into: order.counted}",
 }

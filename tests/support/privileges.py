@@ -157,6 +157,7 @@ STORIES = {
         gone=ORDER_GONE,
     ),
     "collect-index-strict": Story("{collect: post, into: user.posts, as: '{post_id}', strict: true}", POSTED),
+    "collect-values": Story("{collect: order.total, into: user.totals, numbers: true}", BASE, gone=ORDER_GONE),
     "path": Story("{path: part.path, parent: parent_id, on_delete: delete}", {"parts": PARTS}, gone={"parts": PARTS[2:3]}),
     "mirror": Story(
         "{mirror: user, into: by_email, attributes: [name]}",

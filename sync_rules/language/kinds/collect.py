@@ -1,4 +1,4 @@
-"""Rules of kind `collect`: a set on a node, with an element for each of its edges."""
+"""Rules of kind `collect`: a set on a node with an element for each of its edges; or values, which are in `values`."""
 
 from __future__ import annotations
 
@@ -7,20 +7,8 @@ from pydantic import Field
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.hops import route
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import (
-    HopsOption,
-    HopsVia,
-    Model,
-    OnDelete,
-    OwnWhere,
-    RenamedFrom,
-    Settle,
-    Sparse,
-    Through,
-    braced,
-    parent_rule,
-    require_text,
-)
+from sync_rules.language.kinds.options import braced, parent_rule, require_text
+from sync_rules.language.kinds.values import VALUES_ONLY, ValuesForm, compile_values, is_of_values, refuse
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import show_path
@@ -29,39 +17,31 @@ from sync_rules.rules.kinds.collect import CollectRule, Element, parse_element
 from sync_rules.rules.rule import Rule
 
 
-class CollectForm(Model):
-    """collect: a set on a node, with an element for each of its edges."""
+class CollectForm(ValuesForm):
+    """collect: the values of children, or an element for each edge."""
 
-    collect: str = Field(description="The edge entity.", examples=["membership"])
-    into: str = Field(description="The set: node entity, then a top-level attribute.", examples=["goal.edges"])
-    element: str = Field(
-        alias="as",
-        description="An edge's element, made of its fields. Together with the node's key it must name the edge.",
-        examples=["{target}-{memberRole}"],
-    )
-    numbers: bool = Field(default=False, description="A set of numbers instead of texts; then `as` is one field.")
-    where: OwnWhere = None
     omit: str | None = Field(
         default=None, description="JMESPath over the edge: those left out.", examples=["kind == 'COMMENT'"]
     )
     strict: bool = Field(
         default=False, description="Write in a transaction that checks the edge, at four times the cost."
     )
-    link: HopsOption = {}
-    through: Through = {}
-    via: HopsVia = None
-    sparse: Sparse = False
-    on_delete: OnDelete = "keep"
-    settle_seconds: Settle = 60
-    renamed_from: RenamedFrom = None
 
 
 def _compile(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, ...]:
+    return compile_values(compiler, form) if is_of_values(form) else _compile_elements(compiler, form)
+
+
+def _compile_elements(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, ...]:
     edge, into = compiler.entity(form.collect, "collect"), compiler.into(form.into)
     if into is not None and len(into.path) > 1:
         message = f"{show_path(into.path)!r} is inside a map: expected a top-level attribute of {into.entity.name!r}"
         compiler.add("SR309", "into", message, f"into: {into.entity.name}.{show_path(into.path[-1:])}")
-    element = compiler.parse("SR109", "as", parse_element, form.element)
+    refuse(compiler, form, VALUES_ONLY, "this is for values", f"remove it, or collect: {form.collect}.ATTRIBUTE")
+    if form.element is None:
+        cure = "say what an element is made of: as: '{target}'; or whose values: collect: ENTITY.ATTRIBUTE"
+        compiler.add("SR103", compiler.at_key(), "'as' is missing", cure)
+    element = None if form.element is None else compiler.parse("SR109", "as", parse_element, form.element)
     if element is not None and form.numbers and element.template.whole is None:
         message = f"{form.element!r} is no number: expected one field and no text"
         compiler.add("SR120", "as", message, "as: '{field}', or drop numbers")
@@ -114,4 +94,4 @@ def _require_edge(compiler: RuleCompiler, element: Element, edge: Entity, node: 
         compiler.add("SR207", "as", message, cure)
 
 
-KIND = Kind("collect", CollectForm, _compile, missing={"as": 'say what an element is made of: as: "{target}"'})
+KIND = Kind("collect", CollectForm, _compile, sentence="collect ENTITY.ATTRIBUTE into ENTITY.ATTRIBUTE")

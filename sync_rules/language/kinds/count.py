@@ -15,6 +15,7 @@ from pydantic import Field
 from sync_rules.language import links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.hops import route
+from sync_rules.language.kinds.books import LedgerOption, ledger_named, ledger_table
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import (
     HopsOption,
@@ -32,17 +33,15 @@ from sync_rules.language.kinds.options import (
 from sync_rules.language.kinds.weights import WeightsOption, compiled_weights
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.lookups import Find, Link
-from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Path
 from sync_rules.model.where import Where
 from sync_rules.rules.kinds.counted import Function, Weights
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
-from sync_rules.rules.ledger import AMOUNT, RESERVED, Ledger, ledger_of, suitable, supported
+from sync_rules.rules.ledger import AMOUNT, Ledger
 from sync_rules.rules.rule import Rule
 
-DEFAULT_LEDGER = "ledger"
 UNLISTED = "nothing is listed here: each child's record says what it counts for"
 
 
@@ -61,9 +60,7 @@ class GroupForm(Model):
         description="ledger: exact books in a table of their own, for any number of items. recount: the items are "
         "listed each time, for small groups that the base table lists.",
     )
-    ledger: str | None = Field(
-        default=None, description="The table for the books, with a key of two strings; default the one named ledger."
-    )
+    ledger: LedgerOption = None
     link: HopsOption = {}
     through: Through = {}
     via: HopsVia = None
@@ -143,7 +140,8 @@ def _compile(
     into, per = compiler.into(form.into), compiler.option_path(form.per, "per")
     shards = form.shards if isinstance(form, ShardedForm) else 1
     _check_options(compiler, form, function, shards)
-    table = _ledger_table(compiler, form, function) if form.mode == "ledger" else None
+    instead = "or use mode: recount for small groups"
+    table = ledger_table(compiler, form.ledger, function, instead) if form.mode == "ledger" else None
     if child is None or into is None:
         return ()
     where, way = compiler.own_where(form.where, child), route(compiler, form, into.entity, child)
@@ -226,41 +224,9 @@ def _base_listing(compiler: RuleCompiler, group: Group) -> Find | None:
 
 
 # ---------------------------------------------------------------- by ledger
-def _ledger_table(compiler: RuleCompiler, form: GroupForm, function: Function) -> Table | None:
-    """The ledger table: it holds nothing else, and has a key of two strings."""
-    name, tables = form.ledger or DEFAULT_LEDGER, compiler.known.tables
-    location = compiler.at("ledger") if form.ledger else compiler.at_key(function)
-    if name in compiler.known.broken_tables:
-        compiler.sound = False
-        return None
-    if name not in tables:
-        message = unknown("table", name, compiler.known.document.names("tables"))
-        others = [other for other in tables if other not in compiler.known.held and suitable(tables[other])]
-        cure = f"add under tables: {name}: {{key: {{PK: S, SK: S}}}}; or use mode: recount for small groups"
-        cure = f"say which: ledger: {others[0]}" if others and not form.ledger else cure
-        compiler.add("SR210", location, message, cure)
-        return None
-    table = tables[name]
-    if not suitable(table):
-        key = ", ".join(f"{attribute.name}: {attribute.type}" for attribute in table.key)
-        needed = f"the ledger needs a string partition key and a string sort key, not named {', '.join(RESERVED)}"
-        compiler.add("SR211", location, f"the key of table {name!r} is {{{key}}}: {needed}", "{key: {PK: S, SK: S}}")
-        return None
-    held = compiler.known.held.get(name)
-    if held is not None:
-        compiler.add("SR212", location, f"table {name!r} holds the items of {held!r}")
-        return None
-    return table
-
-
 def _booked(compiler: RuleCompiler, name: str, group: Group, table: Table | None) -> tuple[Rule, ...]:
     """The rule that keeps the books of this name, and the rule that copies its result to the parent."""
-    for entity in dict.fromkeys((group.child, group.into.entity)):
-        if not supported(entity):
-            compiler.add("SR213", "into", f"the key of {entity.name!r} has a binary attribute")
-    if table is None or not compiler.sound:
-        return ()
-    books = compiler.parse("SR213", "into", ledger_of, name, group.child, group.into.entity, table, group.shards)
+    books = ledger_named(compiler, name, (group.child, group.into.entity), table, group.shards)
     if books is None:
         return ()
     return _ranked(compiler, group, books) if group.function in ("min", "max") else _tallied(compiler, group, books)

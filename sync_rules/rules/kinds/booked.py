@@ -1,4 +1,4 @@
-"""Rules that keep an item in the ledger for each child: what tally and rank have in common."""
+"""Rules that keep an item in the ledger for each child: what tally, rank and values have in common."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from sync_rules.model.where import Where
 from sync_rules.rules import fingerprints, ledger
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import Part, PartRule
-from sync_rules.rules.kinds.counted import CountedRule
 from sync_rules.rules.rule import Blocked, Drawing, let_in
 from sync_rules.rules.uses import Moment, Operation, Use
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BookedRule(CountedRule, PartRule):
+class BookedRule(PartRule):
     """`source` is the child, `target` its item in the ledger, `marks` the entity of the mark of these books. `link`
     pairs each identity field of the parent with the place on the child where it is read.
     """
@@ -30,6 +29,11 @@ class BookedRule(CountedRule, PartRule):
     marks: Entity
     link: Link
     where: Where | None = None
+
+    @property
+    @abstractmethod
+    def reads(self) -> tuple[Path, ...]:
+        """The fields of a child that its item in the ledger is made of."""
 
     @cached_property
     def pointer(self) -> Pointer:

@@ -1,47 +1,61 @@
-"""min and max: an item for each child in the ledger, under its parent, in the order of the amounts.
+"""min and max: an item for each child in the ledger, under its parent, in the order of the amounts. Values of collect
+are kept in the same way, in another order.
 
-Invariant: a rank item stands where its child's amount puts it, and nowhere else. Each write of one checks the child in
+Invariant: a rank item stands where its child's rank puts it, and nowhere else. Each write of one checks the child in
 the same transaction, and every record of a rank item triggers a check against its child.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Self
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import spelt
-from sync_rules.model.values import Item, same
+from sync_rules.model.values import AttributeValue, Item, same
 from sync_rules.model.writes import Check, Delete, Put, Transaction, unchanged
 from sync_rules.rules import ledger
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.booked import BookedRule
+from sync_rules.rules.kinds.counted import CountedRule
 from sync_rules.rules.ledger import AMOUNT, RANK
 from sync_rules.rules.rule import Blocked, Node
 from sync_rules.rules.uses import Use
 
 
 @dataclass(frozen=True, slots=True)
+class Rank:
+    """A text that sorts among others as its child does, and the value that its item holds."""
+
+    text: str
+    held: AttributeValue
+
+
+@dataclass(frozen=True, slots=True)
 class RankPlace:
-    """The key of a child's rank item, and the child's amount."""
+    """The key of a child's rank item, and the value that the item holds."""
 
     key: ItemKey
-    amount: Decimal
+    held: AttributeValue
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RankRule(BookedRule):
+class RankedRule(BookedRule):
     """`target` is the rank item of a child."""
+
+    @abstractmethod
+    def rank_of(self, child: Item) -> Rank | Blocked | None:
+        """The rank of a child; None for a child that has none."""
 
     def nodes(self) -> tuple[Node, ...]:
         return (Node(self, (self.target, (AMOUNT,)), tuple((self.source, path) for path in self.source_paths)),)
 
     def body(self) -> Mapping[str, object]:
         return {
-            "function": self.function,
-            "of": self.of,
             "link": sorted((field, ref.path) for field, ref in self.link),
             "where": self.where and self.where.text,
             "ledger": self.target.table.name,
@@ -55,7 +69,7 @@ class RankRule(BookedRule):
             if place is not None:
                 yield self._nowhere(change.key) if isinstance(place, Blocked) else place.key
 
-    def unconditional(self) -> RankRule:
+    def unconditional(self) -> Self:
         return replace(self, where=None)
 
     def known_by_key(self, entity: Entity) -> bool:
@@ -78,25 +92,24 @@ class RankRule(BookedRule):
         seen = unchanged(self.target.table.partition.name, target, ((AMOUNT,),))
         if place is None or place.key != part.target:
             return None if target is None else self._checked(part, source, Delete(part.target, seen))
-        amount = {"N": spelt(place.amount)}
-        if target is not None and same(target.get(AMOUNT), amount):
+        if target is not None and same(target.get(AMOUNT), place.held):
             return None
-        return self._checked(part, source, Put(part.target, {**part.target.attributes(), AMOUNT: amount}, seen))
+        return self._checked(part, source, Put(part.target, {**part.target.attributes(), AMOUNT: place.held}, seen))
 
     def _place(self, key: ItemKey, child: Item | None) -> RankPlace | Blocked | None:
         """The place of a child; None when it belongs nowhere."""
         if child is None:
             return None
-        parent, amount, speaks = self.pointer(child), self.amount_of(child), self._speaks_of(child)
-        if parent is None or amount is None or not speaks:
+        parent, rank, speaks = self.pointer(child), self.rank_of(child), self._speaks_of(child)
+        if parent is None or rank is None or not speaks:
             return None
         if isinstance(speaks, Blocked):
             return speaks
-        if isinstance(amount, Blocked):
-            return amount
+        if isinstance(rank, Blocked):
+            return rank
         fields = ledger.naming("parent", self.parent, parent) | ledger.naming("child", self.source, key)
-        place = self.target.key_of({**fields, RANK: {"S": ledger.rank_text(amount)}})
-        return Blocked("KeyTooLong") if place is None else RankPlace(place, amount)
+        place = self.target.key_of({**fields, RANK: {"S": rank.text}})
+        return Blocked("KeyTooLong") if place is None else RankPlace(place, rank.held)
 
     def _checked(self, part: Part, source: Item | None, action: Put | Delete) -> Transaction:
         """The action, if the child still is as it was read."""
@@ -104,3 +117,15 @@ class RankRule(BookedRule):
             return Transaction((action,))
         as_read = unchanged(self.source.table.partition.name, source, self.source_paths)
         return Transaction((Check(part.source, as_read), action))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RankRule(CountedRule, RankedRule):
+    """Ranks children by their amounts."""
+
+    def body(self) -> Mapping[str, object]:
+        return {**super().body(), "function": self.function, "of": self.of}
+
+    def rank_of(self, child: Item) -> Rank | Blocked | None:
+        amount = self.amount_of(child)
+        return Rank(ledger.rank_text(amount), {"N": spelt(amount)}) if isinstance(amount, Decimal) else amount

@@ -22,13 +22,14 @@ from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import Desired, Hint, Part, TargetRule
 from sync_rules.rules.kinds.booked import BookedRule
+from sync_rules.rules.kinds.counted import CountedRule
 from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
 from sync_rules.rules.rule import Blocked, Node, TypeOf
 from sync_rules.rules.uses import Moment, Operation, Use
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TallyRule(BookedRule):
+class TallyRule(CountedRule, BookedRule):
     """`target` is the entry of a child, `totals` the entity of the totals, of which a parent has `shards`."""
 
     totals: Entity

@@ -83,7 +83,7 @@ def test_unknown_by_key_is_an_element_of_an_attribute():
     ("table", "values", "unknown"),
     [
         ("shop", ("USER#1", "PROFILE"), ["mails"]),  # under which email
-        ("shop", ("USER#1", "ORDER#a"), ["least.ledger"]),  # in which place
+        ("shop", ("USER#1", "ORDER#a"), ["least.ledger", "totals.ledger"]),  # in which place
         ("shop", ("EMAIL#x", "EMAIL"), ["mails"]),  # of which user
         ("posts", ("p",), ["posts"]),  # in which user
         ("parts", ("p",), []),

@@ -133,8 +133,8 @@ def test_plan_measures_lag_from_the_oldest_change():
     assert tasks_of(changes, SHOP).since_ms == {NAMES.name: 20}
 
 
-TOTALS = {"counted", "spent", "least", "recounted", "posts", "heads"}
-LEDGERS = {"counted.ledger", "spent.ledger", "least.ledger", "recounted", "tags"}
+TOTALS = {"counted", "spent", "least", "totals", "recounted", "posts", "heads"}
+LEDGERS = {"counted.ledger", "spent.ledger", "least.ledger", "totals.ledger", "recounted", "tags"}
 
 
 @pytest.mark.parametrize(

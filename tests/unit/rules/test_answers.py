@@ -40,6 +40,8 @@ ANSWERS = {
     "spent.ledger": (("spent.ledger", "spent.books"), 1, True, True),
     "least": ((), 1, True, True),
     "least.ledger": (("least.rank", "least.books"), 1, False, True),
+    "totals": ((), 1, True, True),
+    "totals.ledger": (("totals.rank", "totals.books"), 1, False, True),
     "recounted": ((), 1, True, True),
     "told": ((), 1, True, True),
     "kept": ((), 1, True, True),
@@ -91,7 +93,7 @@ def test_answers_about_deletes_are_those_of_the_rule_that_deletes():
     owners = {
         name for name, rule in RULES.rules.items() if any(use.operation is Operation.DELETE for use in rule.uses())
     }
-    assert owners - allowed == {"mails", "counted.ledger", "spent.ledger", "least.ledger"}
+    assert owners - allowed == {"mails", "counted.ledger", "spent.ledger", "least.ledger", "totals.ledger"}
 
 
 class Silent(TargetRule):

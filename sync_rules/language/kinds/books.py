@@ -1,0 +1,57 @@
+"""The table in which a rule keeps its books, for the kinds that keep some."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from sync_rules.language.compiler import RuleCompiler
+from sync_rules.model.entities import Entity, Table
+from sync_rules.model.suggest import unknown
+from sync_rules.rules.ledger import RESERVED, Ledger, ledger_of, suitable, supported
+
+DEFAULT_LEDGER = "ledger"
+LedgerOption = Annotated[
+    str | None,
+    Field(description="The table for the books, with a key of two strings; default the one named ledger."),
+]
+
+
+def ledger_table(compiler: RuleCompiler, given: str | None, kind: str, instead: str = "") -> Table | None:
+    """The ledger table: it holds nothing else, and has a key of two strings. `instead` is how to do without one."""
+    name, tables = given or DEFAULT_LEDGER, compiler.known.tables
+    location = compiler.at("ledger") if given else compiler.at_key(kind)
+    if name in compiler.known.broken_tables:
+        compiler.sound = False
+        return None
+    if name not in tables:
+        message = unknown("table", name, compiler.known.document.names("tables"))
+        others = [other for other in tables if other not in compiler.known.held and suitable(tables[other])]
+        cure = "; ".join(filter(None, (f"add under tables: {name}: {{key: {{PK: S, SK: S}}}}", instead)))
+        cure = f"say which: ledger: {others[0]}" if others and not given else cure
+        compiler.add("SR210", location, message, cure)
+        return None
+    table = tables[name]
+    if not suitable(table):
+        key = ", ".join(f"{attribute.name}: {attribute.type}" for attribute in table.key)
+        needed = f"the ledger needs a string partition key and a string sort key, not named {', '.join(RESERVED)}"
+        compiler.add("SR211", location, f"the key of table {name!r} is {{{key}}}: {needed}", "{key: {PK: S, SK: S}}")
+        return None
+    held = compiler.known.held.get(name)
+    if held is not None:
+        compiler.add("SR212", location, f"table {name!r} holds the items of {held!r}")
+        return None
+    return table
+
+
+def ledger_named(
+    compiler: RuleCompiler, name: str, sides: tuple[Entity, Entity], table: Table | None, shards: int = 1
+) -> Ledger | None:
+    """The books of this name, for children and parents; None, with the problem reported, where no key can name them."""
+    for entity in dict.fromkeys(sides):
+        if not supported(entity):
+            compiler.add("SR213", "into", f"the key of {entity.name!r} has a binary attribute")
+    if table is None or not compiler.sound:
+        return None
+    return compiler.parse("SR213", "into", ledger_of, name, *sides, table, shards)

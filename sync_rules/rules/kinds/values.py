@@ -1,0 +1,184 @@
+"""collect, of values: an attribute of a parent's children on the parent, as a set, a list or a text.
+
+A child has an item in the ledger, which holds its value and what it is ordered by. The parent's attribute is made anew
+from these items each time one of them changes, so a value that several children have stays until the last of them goes.
+
+Invariant: what is shown is a function of the items in the ledger alone, in whatever order they were found. Only where
+the first few of many are shown do keys of the ledger hold what orders them: else no key holds a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Final, Literal
+
+from sync_rules.model.items import ItemKey
+from sync_rules.model.numbers import number_of, spelt, text_of
+from sync_rules.model.values import AttributeValue, Item, Path, get
+from sync_rules.rules import ledger
+from sync_rules.rules.books import Books
+from sync_rules.rules.families import Desired, Members
+from sync_rules.rules.kinds.gathered import GatheredRule
+from sync_rules.rules.kinds.rank import Rank, RankedRule
+from sync_rules.rules.ledger import AMOUNT
+from sync_rules.rules.rule import Blocked, TypeOf
+
+Shape = Literal["set", "list", "text"]
+UNORDERED: Final = "-"  # sorts before the rank of any number or text
+Order = tuple[str, Decimal | str]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ValueRule(RankedRule):
+    """`of` is the field of a child that is shown, `order` the field that it is ordered by. `ranked`: the keys of the
+    items are in this order. `numbers`: a value that is no number is none.
+    """
+
+    of: Path
+    order: Path
+    ranked: bool
+    numbers: bool
+    kind = "collect"
+
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys((self.of, self.order)))
+
+    def body(self) -> Mapping[str, object]:
+        said = {"of": self.of, "order": self.order, "ranked": self.ranked, "numbers": self.numbers}
+        return {**super().body(), **said}
+
+    def rank_of(self, child: Item) -> Rank | Blocked | None:
+        """The rank of a child; None for one without a value, or with an empty text for it."""
+        value, by = self._read(child, self.of), self._read(child, self.order)
+        if value is None or value == {"S": ""}:
+            return None
+        if self.numbers and number_of(value) is None:
+            return Blocked("NotANumber")
+        shown, ordered = _plain(value), None if by is None else _plain(by)
+        if shown is None or (ordered is None and by is not None):
+            return Blocked("NotAValue")
+        held = [shown] if self.of == self.order else [shown, ordered or {"NULL": True}]
+        return Rank(_rank_text(_order_of(ordered)) if self.ranked else UNORDERED, {"L": held})
+
+    def _read(self, child: Item, path: Path) -> AttributeValue | None:
+        return get(self.source.view(child, (path,)), path)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The value in a ledger item, and what it is ordered by."""
+
+    value: AttributeValue
+    order: Order
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ValuesRule(GatheredRule):
+    """The members are ledger items, `books` the books that they are in. `ranked`: their keys are in order. `join`
+    stands between the parts of a text; `distinct` shows a value once; `max_items` is how many are shown, None for all,
+    and `descending` from which end.
+    """
+
+    shape: Shape
+    ranked: bool = False
+    numbers: bool = False
+    join: str = ""
+    distinct: bool = False
+    max_items: int | None = None
+    descending: bool = False
+    books: Books | None = field(default=None)
+    kind = "collect"
+
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        return ((AMOUNT,),)
+
+    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+        return {"set": "NS" if self.numbers else "SS", "list": "L", "text": "S"}[self.shape]
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            **super().body(),
+            "as": self.shape,
+            "ranked": self.ranked,
+            "numbers": self.numbers,
+            "join": self.join,
+            "distinct": self.distinct,
+            "max_items": self.max_items,
+            "descending": self.descending,
+        }
+
+    def drawn(self) -> None:
+        return None  # the arrow of its ledger items stands for it
+
+    def members(self, key: ItemKey, target: Item) -> Members | None:
+        """All items; where their keys are in order, as many as are shown are enough."""
+        listing = super().members(key, target)
+        if listing is None or self.max_items is None or not self.ranked:
+            return listing
+        return replace(listing, max_items=self.max_items, enough=True, backward=self.descending)
+
+    # ---------------------------------------------------------------- what is true
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:  # noqa: ARG002
+        """The values in order; of equal order, by the keys of the children. Without any, a list is empty, and there is
+        no set and no text.
+        """
+        found: list[Held] = []
+        for key, member in self.in_key_order(sources):
+            held = _held(member.get(AMOUNT))
+            if held is None or (self.numbers and "N" not in held.value):
+                return Blocked("EntryBroken", member=key)
+            found.append(held)
+        found.sort(key=lambda one: one.order)
+        values = list(self._once([one.value for one in (reversed(found) if self.descending else found)]))
+        return {self.into: self._made(values[: self.max_items])}
+
+    def _once(self, values: Sequence[AttributeValue]) -> Iterator[AttributeValue]:
+        """The values; where they are distinct, the first of those that are shown alike."""
+        seen: set[object] = set()
+        for value in values:
+            alike = tuple(value.items()) if self.shape == "list" else text_of(value)
+            if not self.distinct or alike not in seen:
+                seen.add(alike)
+                yield value
+
+    def _made(self, values: Sequence[AttributeValue]) -> AttributeValue | None:
+        if self.shape == "list":
+            return {"L": list(values)}
+        texts = [text_of(value) or "" for value in values]
+        if not texts:
+            return None
+        return {"S": self.join.join(texts)} if self.shape == "text" else {"NS" if self.numbers else "SS": texts}
+
+
+def _plain(value: AttributeValue) -> AttributeValue | None:
+    """A text or a number, in its one spelling; None for anything else."""
+    number = number_of(value)
+    return {"N": spelt(number)} if number is not None else value if "S" in value else None
+
+
+def _order_of(value: AttributeValue | None) -> Order:
+    """A value as it sorts: none first, then numbers, then texts."""
+    if value is None or "NULL" in value:
+        return "", ""
+    return ("N", Decimal(value["N"])) if "N" in value else ("S", value["S"])
+
+
+def _rank_text(order: Order) -> str:
+    """The same as a text that sorts like it."""
+    kind, value = order
+    ranked = ledger.rank_text(value) if isinstance(value, Decimal) else ledger.rank_of_text(value)
+    return kind + ranked if kind else UNORDERED
+
+
+def _held(value: AttributeValue | None) -> Held | None:
+    """The value and its order in what a ledger item holds; None where the pipeline did not write that."""
+    parts: Sequence[AttributeValue] = (value or {}).get("L", ())
+    shown = _plain(parts[0]) if parts else None
+    if not shown or shown == {"S": ""} or len(parts) > 2:  # noqa: PLR2004 - the value, and what orders it
+        return None
+    order = None if "NULL" in parts[-1] else _plain(parts[-1])
+    return None if order is None and "NULL" not in parts[-1] else Held(shown, _order_of(order))

@@ -1,0 +1,205 @@
+"""Values of children: an item for each child in the ledger, and a set, a list or a text made of these items."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.model.items import Change
+from sync_rules.model.where import compile_where
+from sync_rules.pipeline.failure_records import printable
+from sync_rules.pipeline.requests import List
+from sync_rules.rules.kinds.values import ValueRule, ValuesRule
+from sync_rules.rules.ledger import rank_of_text
+from sync_rules.rules.rule import Blocked
+from tests.support.builders import entity, key, n, s
+from tests.support.ledgers import COUNTS, LINK, NUMBERS, ORDER, TABLES, USER, USERS, key_of, ledger, order, play
+
+MADE = ledger()
+TAG, AT, TAGS = ("tag",), ("at",), ("tags",)
+OPEN = compile_where("status == 'OPEN'", "order")
+PROFILE = {"user_id": s("u")}
+
+
+def kept(**options):
+    given = {"of": TAG, "order": options.get("of", TAG), "ranked": False, "numbers": False, "link": LINK}
+    return ValueRule("spent.ledger", ORDER, MADE.ranks, parent=USER, marks=MADE.marks, **{**given, **options})
+
+
+def shown(**options):
+    given = {"find": MADE.find, "into": TAGS, "link": MADE.link, "shape": "list"}
+    return ValuesRule("spent", MADE.ranks, USER, **{**given, **options})
+
+
+def item_of(child, rule=None):
+    """The ledger item of a child; None for a child that has none."""
+    rule = rule or kept()
+    parts = list(rule.parts(Change(key_of(child), None, child), ORDER))
+    writes = [rule.write_for(part, None, child) for part in parts]
+    return writes[0].actions[-1].item if writes else None
+
+
+def blocked(child, rule=None):
+    rule = rule or kept()
+    (part,) = rule.parts(Change(key_of(child), None, child), ORDER)
+    return rule.write_for(part, None, child)
+
+
+# ---------------------------------------------------------------- what is shown
+VALUES = st.one_of(
+    st.sampled_from(["a", "b", "B", "é", "ab", ""]).map(s), st.sampled_from(["1", "2.50", "-3", "10"]).map(n)
+)
+CHILDREN = st.lists(st.fixed_dictionaries({}, optional={"tag": VALUES, "at": VALUES}), max_size=7)
+OPTIONS = st.fixed_dictionaries(
+    {
+        "shape": st.sampled_from(["set", "list", "text"]),
+        "distinct": st.booleans(),
+        "descending": st.booleans(),
+        "max_items": st.sampled_from([None, 1, 2, 5]),
+    }
+)
+
+
+def plainly(children, by, options):
+    """The same by sorting the children."""
+
+    def order(child):
+        value = child.get(by)
+        if value is None:
+            return (0,)
+        return (1, Decimal(value["N"])) if "N" in value else (2, value["S"])
+
+    found = sorted(
+        (order(child), child["order_id"]["S"], child["tag"]) for child in children if child.get("tag", s("")) != s("")
+    )
+    values = [{"N": f"{Decimal(value['N']).normalize():f}"} if "N" in value else value for _, _, value in found]
+    values = values[::-1] if options["descending"] else values
+    texts = [str(*value.values()) for value in values]
+    shown = values if options["shape"] == "list" else texts
+    if options["distinct"] or options["shape"] == "set":
+        shown = [one for place, one in enumerate(shown) if one not in shown[:place]]
+    shown = shown[: options["max_items"]]
+    if options["shape"] == "list":
+        return {"L": shown}
+    return None if not shown else {"SS": shown} if options["shape"] == "set" else s(", ".join(shown))
+
+
+@settings(deadline=None, max_examples=200)
+@given(CHILDREN, st.sampled_from([TAG, AT]), OPTIONS, st.booleans())
+def test_values_are_the_sorted_children(children, by, options, ranked):
+    """A set, a list and a text are what sorting the children makes of them, with duplicates and without, first and last;
+    of a list whose keys are in order no more is listed than is shown.
+    """
+    options = {**options, "distinct": options["distinct"] or options["shape"] == "set"}
+    ranked = ranked and options["max_items"] is not None and not options["distinct"]
+    rule, values = kept(order=by, ranked=ranked), shown(join=", ", ranked=ranked, **options)
+    store = MemoryStore(TABLES)
+    named = [order(f"o{place}", "u", **child) for place, child in enumerate(children)]
+    for item in filter(None, (item_of(child, rule) for child in named)):
+        store.put("counts", item)
+    members = values.members(key(USERS, "u"), PROFILE)
+    limit = members.max_items if members.enough else 1000
+    page = store.list(List("counts", None, members.conditions, limit, None, members.backward))
+    assert members.enough == ranked
+    assert values.desired(page.items[::-1], PROFILE) == {TAGS: plainly(named, by[0], options)}
+
+
+@pytest.mark.parametrize("held", [n(1), {"L": []}, {"L": [s("")]}, {"L": [{"NULL": True}]}, {"L": [s("a"), {"M": {}}]}, {"L": [s("a")] * 3}, None])  # fmt: skip
+def test_values_are_not_made_of_what_nobody_can_read(held):
+    """An item that something else wrote stops the whole, and is named."""
+    item = item_of(order("a", "u", tag=s("x")))
+    broken = {name: value for name, value in {**item, "n": held}.items() if value is not None}
+    assert shown().desired([broken, item], PROFILE) == Blocked("EntryBroken", member=COUNTS.key_of(item))
+
+
+def test_values_of_a_set_of_numbers_are_numbers():
+    """The set has another type; a child with a text is reported, and a text in an item is no number either."""
+    rule, values = kept(numbers=True), shown(shape="set", numbers=True, distinct=True)
+    items = [item_of(order(name, "u", tag=value), rule) for name, value in (("a", n("2.0")), ("b", n(2)), ("c", n(1)))]
+    assert values.desired(items, PROFILE) == {TAGS: {"NS": ["1", "2"]}}
+    assert blocked(order("a", "u", tag=s("2")), rule).reason == "NotANumber"
+    assert values.desired([item_of(order("a", "u", tag=s("2")))], PROFILE).reason == "EntryBroken"
+
+
+def test_values_know_their_type_and_themselves():
+    """The type is that of the shape; each option makes another rule."""
+    assert [shown(shape=shape).type_of(TAGS, None) for shape in ("set", "list", "text")] == ["SS", "L", "S"]
+    assert shown(shape="set", numbers=True).type_of(TAGS, None) == "NS"
+    rules = [
+        shown(),
+        shown(join="-"),
+        shown(distinct=True),
+        shown(max_items=2),
+        shown(descending=True),
+        shown(shape="set"),
+    ]
+    assert len({str(rule.body()) for rule in rules}) == len(rules)
+    books = [kept(), kept(of=AT), kept(order=AT), kept(ranked=True), kept(numbers=True), kept(where=OPEN)]
+    assert len({rule.books.fingerprint for rule in books}) == len(books)
+
+
+# ---------------------------------------------------------------- what stands in the ledger
+@pytest.mark.parametrize("ranked", [False, True])
+@pytest.mark.parametrize("where", [None, OPEN])
+def test_values_histories_come_to_what_the_children_have(ranked, where):
+    """After any history the ledger holds the value of each order, under its user, and nothing else."""
+    rule = kept(of=("total",), where=where, ranked=ranked)
+    for seed in range(100):
+        store = play(rule, seed, totals=(*NUMBERS, s("x"), s(""), {"BOOL": True}))
+        orders = [o for o in store.items("orders") if where is None or o["status"] == s("OPEN")]
+        wanted = [item_of(o, rule) for o in orders if "user_id" in o and "BOOL" not in o["total"]]
+        found = {COUNTS.key_of(item): item for item in store.items("counts")}
+        assert found == {COUNTS.key_of(item): item for item in wanted if item}, f"seed {seed}"
+
+
+def test_values_stand_in_no_key_but_where_the_first_few_are_shown():
+    """Then the key is in order, and is shown to nobody; a long text is in it by its beginning."""
+    child = order("a", "u", tag=s("secret" * 50), at=n(7))
+    keys = [
+        COUNTS.key_of(item_of(child, kept(order=by, ranked=ranked))) for by in (TAG, AT) for ranked in (False, True)
+    ]
+    assert ["secret" in str(one) for one in keys] == [False, True, False, False]
+    assert all("secret" not in printable(one) and "7" not in printable(one) for one in keys)
+    assert item_of({**child, "tag": s("é" * 4_000)}, kept(ranked=True)) is not None
+
+
+@given(st.text(max_size=70), st.text(max_size=70))
+def test_values_rank_texts_as_they_sort(one, other):
+    """Their beginnings sort as they do, behind which stands what sorts before any of their characters."""
+    one, other = (text.replace("\x7f", "").translate(dict.fromkeys(range(32), "!")) for text in (one, other))
+    ranks = [rank_of_text(text) + "\x1f" for text in (one, other)]
+    assert sorted(ranks) == [rank_of_text(text) + "\x1f" for text in sorted((one, other))]
+    assert all(rank_of_text(control) == " " for control in "\x00\x1f")
+
+
+@pytest.mark.parametrize(
+    "value", [{"BOOL": True}, {"NULL": True}, {"M": {}}, {"L": [s("a")]}, {"SS": ["a"]}, {"B": b"a"}]
+)
+def test_values_are_texts_and_numbers(value):
+    """Anything else is reported, as a value and as what orders it, and stands nowhere."""
+    for child in (order("a", "u", tag=value), order("a", "u", tag=s("x"), at=value)):
+        assert blocked(child, kept(order=AT)) == Blocked("NotAValue", member=key_of(child))
+    old, new = order("a", "u", tag=s("x")), order("a", "u", tag=value)
+    (part, report) = kept().parts(Change(key_of(old), old, new), ORDER)
+    assert "Delete" in str(kept().write_for(part, item_of(old), new))
+    assert kept().write_for(report, None, new) == Blocked("NotAValue", member=key_of(new))
+
+
+def test_values_none_is_no_value():
+    """A child without the attribute, or with an empty text, has no item; one without an order comes first."""
+    assert item_of(order("a", "u")) is item_of(order("a", "u", tag=s(""))) is None
+    first, last = (item_of(order(name, "u", tag=s(name), **more), kept(order=AT)) for name, more in (("z", {}), ("a", {"at": n(-9)})))  # fmt: skip
+    assert shown().desired([last, first], PROFILE) == {TAGS: {"L": [s("z"), s("a")]}}
+
+
+def test_values_may_be_parts_of_the_childrens_keys():
+    """Such a value cannot change, and is not watched."""
+    tagged = entity("order", COUNTS, PK="ORDER#{number}", SK="{tag}")
+    given = {"parent": USER, "marks": MADE.marks, "link": LINK, "of": TAG, "order": TAG, "ranked": False}
+    rule = ValueRule("spent.ledger", tagged, MADE.ranks, numbers=False, **given)
+    assert rule.rank_of({"PK": s("ORDER#7"), "SK": s("a")}).held == {"L": [s("a")]}
+    assert rule.source_paths == (("user_id",),)
