@@ -27,6 +27,8 @@ COUNTERS = {
     "per": "{sum: order.total, into: user.number, per: status, shards: 2}",
     "min": "min order.total into user.number",
     "max": "max order.total into user.number",
+    "list": "{collect: order.total, into: user.number, as: list}",
+    "first": "{collect: order.total, into: user.number, join: '+', order: -status, limit: 1}",
 }
 BYSTANDER = {"other": "sum order.total into user.other"}  # shares the ledger, and must not be touched
 CHILD, OTHER = "1", "2"  # the order whose books are damaged, and one of the same user
@@ -56,6 +58,10 @@ def expected(scene: Scene, counter: str) -> dict[str, tuple[AttributeValue | Non
             "per": m(**{group: n(number) for group, number in groups.items()}),
             "min": n(min(totals)) if totals else None,
             "max": n(max(totals)) if totals else None,
+            "list": {"L": [n(total) for total in sorted(totals)]},
+            "first": s(max((item["status"]["S"], item["SK"]["S"], item["total"]["N"]) for item in mine)[-1])
+            if mine
+            else None,
         }[counter]
         found[str(s(f"USER#{user_id}"))] = (value, n(sum(totals)))
     return found
@@ -91,7 +97,7 @@ class Books:
 
     @property
     def ranked(self) -> bool:
-        return self.counter in ("min", "max")
+        return self.counter in ("min", "max", "list", "first")
 
     def entry(self, child: str = CHILD) -> ItemKey:
         start = "mine/R/USER#a" if self.ranked else "mine/L/"
