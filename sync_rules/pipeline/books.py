@@ -200,7 +200,7 @@ def doubts(titles: Iterable[str]) -> tuple[str, ...]:
     """A sentence for each rule whose books are complete by their mark, and nobody knows who kept them until now."""
     return tuple(
         f"the books of rule {title} say that they are complete, and the checkpoint does not say that they were kept "
-        "since: unless a handler had this rule until 24 hours ago or less, what it keeps may be wrong until this is done: "
+        "since: unless a handler had this rule until 24 hours ago or less, it may be wrong until this is done: "
         f"sync-rules verify --repair --rule {title}"
         for title in sorted(frozenset(titles))
     )
