@@ -7,6 +7,7 @@ place is reported. Sets and binary values cannot be written in a rules file.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from sync_rules.model.templates import possible
 from sync_rules.model.values import TYPES, AttributeValue, Path, show_path
 
 OPTION: Final = "default"
+PLAIN: Final = re.compile(r"-?(0|[1-9]\d*)?(\.\d*)?([eE][-+]?\d+)?|[-+]?\.(inf|nan)", re.IGNORECASE)
 NUMBERS: Final = "write a number of at most 38 digits, or text in quotes"
 
 
@@ -80,8 +82,13 @@ def _value(compiler: RuleCompiler, given: Any, at: KeyPath, levels: int) -> Attr
         if len(values) < len(inner):
             return None
         return {"M": values} if isinstance(given, dict) else {"L": [*values.values()]}
+    text = compiler.known.document.numbers.get(("rules", compiler.name, *at), "")
+    if text and not PLAIN.fullmatch(text):
+        read_as = text.replace("_", "") if isinstance(given, float) else str(given)
+        message, cure = f"{text} is the number {read_as}", f'write {read_as}, or "{text}" if text is meant'
+        compiler.add("SR460", location, message, cure)
     if isinstance(given, float):
-        text = compiler.known.document.fractions[("rules", compiler.name, *at)]
+        text = text.replace("_", "")
         number = respelt(text)
         if number is not None:
             return {"N": number}

@@ -45,15 +45,15 @@ def type_name(value: Any) -> str:
 
 @dataclass
 class Document:
-    """The values of a YAML file, and the locations of its keys (`starts`) and of its values (`locations`). `fractions`
-    has numbers with a point or an exponent as they are written: a float has not all of their digits.
+    """The values of a YAML file, and the locations of its keys (`starts`) and of its values (`locations`). `numbers`
+    has the numbers as they are written: a float has not all of their digits, and 1_000 is 1000.
     """
 
     data: Any = None
     starts: dict[KeyPath, Location] = field(default_factory=dict)
     locations: dict[KeyPath, Location] = field(default_factory=dict)
     text_at: dict[KeyPath, int] = field(default_factory=dict)  # columns before the first letter, for one-line text
-    fractions: dict[KeyPath, str] = field(default_factory=dict)
+    numbers: dict[KeyPath, str] = field(default_factory=dict)
 
     def value(self, *path: str | int) -> Location:
         """The location of a value; of the nearest one above it when the file has no such value."""
@@ -75,7 +75,7 @@ class Document:
     def rename(self, section: str, meant: str) -> None:
         """Take a section for another one, whose name was misspelled."""
         self.data = {meant if name == section else name: value for name, value in self.data.items()}
-        for table in (self.starts, self.locations, self.text_at, self.fractions):
+        for table in (self.starts, self.locations, self.text_at, self.numbers):
             _rename(table, section, meant)
 
     def inside(self, offset: int, *path: str | int) -> Location:
@@ -97,7 +97,8 @@ def plain_scalar(tag: str, text: str) -> Any:
         case "bool":
             return CONSTANTS[text.lower()]
         case "int":
-            return int(text.replace("_", ""), 0) if text.strip("+-0_") else 0
+            digits = text.replace("_", "")
+            return int(digits, 10 if digits.lstrip("+-").isdigit() else 0)
         case "float":
             return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
     if tag not in ("", "str", "timestamp", "merge", "value"):
@@ -244,8 +245,8 @@ class _Reader:
             self.document.text_at[location.key_path] = 1 if node.style else 0
         if not self._is_unicode(node.value, location):
             return None
-        if tag == "float":
-            self.document.fractions[location.key_path] = node.value.replace("_", "")
+        if tag in ("int", "float"):
+            self.document.numbers[location.key_path] = node.value
         if node.style in (None, "") and node.value in self.tags.words:
             return self.tags.words[node.value]
         try:

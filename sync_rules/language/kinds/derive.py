@@ -98,7 +98,10 @@ def _formula(compiler: RuleCompiler, form: DeriveForm) -> Formula | Expiry | Non
     if is_expiry(form.formula or ""):
         return compiler.parse("SR125", "as", parse_expiry, form.formula or "")
     tables = {
-        name: {text: str(value) if isinstance(value, str) else plain_number(value) for text, value in rows.items()}
+        name: {
+            text: str(value) if isinstance(value, str) else plain_number(compiler, value, "map", name, text)
+            for text, value in rows.items()
+        }
         for name, rows in form.tables.items()
     }
     formula = compiler.parse("SR117", "as", parse_formula, form.formula or "", tables)

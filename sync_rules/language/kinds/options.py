@@ -13,6 +13,7 @@ from sync_rules.language.compiler import RuleCompiler
 from sync_rules.model.entities import Entity
 from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.model.lookups import Find, Link
+from sync_rules.model.numbers import SPELLING, holdable, spelt
 from sync_rules.model.where import Where
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.rule import Rule
@@ -147,6 +148,13 @@ def braced(fields: Iterable[str]) -> str:
     return ", ".join(f"{{{field}}}" for field in fields)
 
 
-def plain_number(number: float) -> str:
-    """A number of the file without an exponent: 0.1 as written, not as a machine holds it."""
-    return format(Decimal(repr(number)), "f")
+def exact(compiler: RuleCompiler, number: float, *key_path: str) -> Decimal:
+    """A number of the rule with all the digits that the file has: a float holds but 17."""
+    written = compiler.known.document.numbers.get(("rules", compiler.name, *key_path), "").replace("_", "")
+    return Decimal(written) if isinstance(number, float) and SPELLING.fullmatch(written) else Decimal(repr(number))
+
+
+def plain_number(compiler: RuleCompiler, number: float, *key_path: str) -> str:
+    """A number of the rule without an exponent: 0.1 as written, not as a machine holds it."""
+    held, written = Decimal(repr(number)), exact(compiler, number, *key_path)
+    return format(held, "f") if held == written or not holdable(written) else spelt(written)

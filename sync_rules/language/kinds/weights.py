@@ -6,13 +6,12 @@ count, and may name truth values and NULL. In the short form `true` is a text, a
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, WithJsonSchema
 
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.options import Model, by_type, plain_number
+from sync_rules.language.kinds.options import Model, by_type, exact, plain_number
 from sync_rules.model.numbers import holdable, respelt
 from sync_rules.rules.kinds.counted import WORDS, Weights
 
@@ -85,8 +84,9 @@ def compiled_weights(
             compiler.add("SR418", compiler.at_key(*at, attribute, text), message, meant)
     if path is None or not compiler.sound:
         return None
-    texts = {text: plain_number(value) for text, value in values.items()}
-    return Weights(path, texts, {word: texts[word] for word in words}, plain_number(form.default))
+    texts = {text: plain_number(compiler, value, *at, attribute, text) for text, value in values.items()}
+    others = plain_number(compiler, form.default, "weights", "default")
+    return Weights(path, texts, {word: texts[word] for word in words}, others)
 
 
 def _other_value(text: str) -> str:
@@ -99,6 +99,7 @@ def _other_value(text: str) -> str:
 
 
 def _check_number(compiler: RuleCompiler, at: tuple[str, ...], value: float) -> None:
-    number = Decimal(repr(value))
+    number = exact(compiler, value, *at)
     if not number.is_finite() or not holdable(number):
-        compiler.add("SR106", compiler.at(*at), f"expected a number that DynamoDB can hold, found {value}")
+        message = f"expected a number that DynamoDB can hold, found {number}"
+        compiler.add("SR106", compiler.at(*at), message, "write a number of at most 38 digits")

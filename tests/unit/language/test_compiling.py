@@ -266,6 +266,16 @@ def test_count_options_reach_both_rules():
     assert (parent.source, parent.target, parent.where) == (total.target, tally.source, tally.where)
 
 
+def test_weights_have_all_digits_of_the_file():
+    """A weight, and a value of a derive's table, is what the file says; one that a float holds is spelt as before."""
+    long = "1.00000000000000000000001"
+    weights = f"{{values: {{role: {{LEAD: {long}, HALF: 1.0}}}}, default: 0.1}}"
+    tally = compiled(f"{{count: order, into: user.n, weights: {weights}}}")["ledger"]
+    assert tally.weights == Weights(("role",), {"LEAD": long, "HALF": "1.0"}, default="0.1")
+    rule = compiled(f"{{derive: user.n, as: '{{name:t}}', map: {{t: {{a: {long}, b: 1.0}}}}}}")[""]
+    assert rule.formula.tables["t"] == {"a": long, "b": "1.0"}
+
+
 @pytest.mark.parametrize("mode", ["ledger", "recount"])
 def test_weights_have_a_form_with_a_default(mode):
     """true, false and null are values there. What the short form says as well has the short form's fingerprint, and an
