@@ -182,6 +182,16 @@ class ThreeSteps:
         return [node for node, around in pairs if node is not None and around is not None and around.omitted]
 
 
+def _require_form(name: str, given: Any, form: tuple[str, ...]) -> None:
+    """Raise UserError unless a condition on a sort key is a tuple, or a list, of an attribute and its values."""
+    if given is None or (
+        isinstance(given, tuple | list) and len(given) == len(form) and given[0] and isinstance(given[0], str)
+    ):
+        return
+    shown = f"{len(given)} values" if isinstance(given, tuple | list) else type(given).__name__
+    raise UserError(f"{name}: expected ({', '.join(form)}), the sort key's attribute first; found {shown}")
+
+
 class Graph:
     """A graph as adjacency list: nodes, edges, and on each node the set of its edges that a `collect` rule keeps.
 
@@ -284,8 +294,15 @@ class Graph:
         range belong to it.
 
         Raises:
-            UserError: when two of them are given, or a range is none.
+            UserError: when two of them are given, one is not of its form, or a range is none.
         """
+        for name, given, form in (
+            ("begins_with", begins_with, ("ATTRIBUTE", "beginning")),
+            ("between", between, ("ATTRIBUTE", "least", "greatest")),
+            ("gte", gte, ("ATTRIBUTE", "least")),
+            ("lte", lte, ("ATTRIBUTE", "greatest")),
+        ):
+            _require_form(name, given, form)
         if sum(one is not None for one in (begins_with, between, gte, lte)) > 1:
             raise UserError("two conditions on a sort key: give one of begins_with, between, gte and lte")
         conditions = KeyConditions(tuple(self._reader.raw_attributes(equals, equals).items()), begins_with)

@@ -707,6 +707,10 @@ def test_graph_range_takes_numbers():
         ({"between": ("gsi0", "2", "1")}, "ends before it begins"),
         ({"between": ("gsi0", "2", 3)}, "of N and S: expected texts, numbers or binary"),
         ({"gte": ("gsi0", None)}, "of NULL: expected"),
+        ({"gte": "x"}, r"gte: expected \(ATTRIBUTE, least\), the sort key's attribute first; found str"),
+        ({"lte": ("gsi0", "1", "2")}, r"lte: expected \(ATTRIBUTE, greatest\), .* found 3 values"),
+        ({"between": ("gsi0", "1")}, r"between: expected \(ATTRIBUTE, least, greatest\), .* found 2 values"),
+        ({"begins_with": "400-"}, r"begins_with: expected \(ATTRIBUTE, beginning\), .* found str"),
     ],
 )
 def test_graph_refuses_a_range_that_is_none(options, said):
