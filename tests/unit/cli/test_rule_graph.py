@@ -26,6 +26,7 @@ KEEPS = {
     "counted": "order → user.counted",
     "spent": "order.total → user.spent",
     "least": "order.total → user.least",
+    "totals": "order.total → user.totals",
     "recounted": "order.total → user.most",
     "told": "user.counted → order.counted",
     "kept": "order.* → s3://bucket/orders/ (when deleted)",
