@@ -80,6 +80,19 @@ class Builder:
             )
         )
 
+    def holds_numbers(self, table: str, path: Path) -> bool:
+        """True if what stands there is numbers: the scenario's, or those of a rule."""
+        kind = self._type(table, path)
+        return kind == "N" or (
+            kind is None
+            and any(
+                rule["table"] == table
+                and path_of(rule["attr"]) == path
+                and rule.get("agg") in ("count", "sum", "min", "max")
+                for rule in self.scenario.rules
+            )
+        )
+
     def keys_of(self, table: str) -> tuple[str, ...]:
         """The key attributes of a table. Raises UnsupportedError if there is no such table."""
         if table not in self.keys:

@@ -49,7 +49,8 @@ def of_scenario(scenario: Scenario | Unread) -> Entry:
     except UnsupportedError as error:
         return Unsupported(scenario, str(error))
     except UserError as error:
-        return Unsupported(scenario, f"check refuses the rules: {' '.join(str(error).split()).split(' why: ')[0]}")
+        said = " ".join(str(error).split()).split(" why: ")[0].rpartition("rules.yaml:")[2]
+        return Unsupported(scenario, f"check refuses the rules: {said}")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return Unsupported(scenario, f"a rule is not of the scenario format: {type(error).__name__} {error}")
     return Case(scenario, translation)

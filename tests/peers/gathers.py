@@ -1,33 +1,38 @@
-"""Attributes made of many items: maps and lists of entries, sets, counts, sums, least and greatest.
+"""Attributes made of many items: maps and lists of entries, sets, lists and texts of values, counts, sums, extremes.
 
 Each becomes one rule of ours over the items that point to their parent, which are at the end of backward hops:
 
 - forward hops before them: the item there gathers, and the parent copies what it gathered;
 - forward hops behind them: what is wanted is copied onto the items that point to the parent, and the key too, without
-  which there is nothing at the end;
-- backward hops behind those again: a number is gathered there, and the numbers are gathered once more.
+  which there is nothing at the end. An entry is wanted once: a set of keys is gathered, and edges are made of it;
+- backward hops behind those again: a number is gathered there, and the numbers are gathered once more. For anything
+  else the items behind are given a set of their parents, which makes a list of references of them.
 
-Counts and the like keep their books in a ledger, one table per scenario.
+All but maps keep their books in a ledger, one table per scenario.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, Final
 
 from sync_rules.model.values import Path, show_path
-from tests.peers import conditions, ways, weights
+from tests.peers import chains, conditions, ways, weights
 from tests.peers.builder import Builder, Target, UnsupportedError, path_of
 from tests.peers.scenarios import ABSENT
 from tests.peers.ways import ELEMENT, OWNER, Hop, Way
 
-PARENT, MEMBER = "pair_parent", "pair_member"  # the key of a pair; a mirror of an edge keeps the edge's own names
 ENTRIES_MAX: Final = 1000
 NUMBERS: Final = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}  # how numbers are gathered once more
-EMPTY: Final[Mapping[str, Any]] = {"map": {}, "list": [], "count": 0, "sum": 0, "min": ABSENT, "max": ABSENT}
-ALIASES: Final = {"missing": "empty"}
-WORDS: Final = {"table", "attr", "agg", "path", "of", "where", "fields", "empty", "order", *weights.WORDS, *ALIASES}
+EMPTY: Final[Mapping[str, Any]] = {
+    "map": {}, "list": [], "set": ABSENT, "count": 0, "sum": 0, "min": ABSENT, "max": ABSENT, "join": ABSENT,
+}  # fmt: skip
+ALIASES: Final = {"missing": "empty", "default": "empty", "sort": "order", "order_by": "order"}
+WORDS: Final = {
+    "table", "attr", "agg", "path", "of", "where", "fields", "empty", "order", "distinct", *weights.WORDS, *ALIASES,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,11 +44,13 @@ class Gathered:
     fields: tuple[tuple[Path, str], ...] = ()
     weighing: weights.Weighing | None = None
     order: str | None = None
+    separator: str = ""
+    distinct: bool = False
 
     @property
-    def reads(self) -> tuple[Path, ...]:
-        """The attributes that it needs of each item."""
-        return tuple(path for path in (self.of, *(path for path, _ in self.fields)) if path is not None)
+    def entries(self) -> bool:
+        """True for maps and lists of maps."""
+        return bool(self.fields)
 
 
 def gather(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
@@ -53,6 +60,8 @@ def gather(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
         said |= {"agg": "sum", "of": said.pop("weight")}
     what, kind = read(said), said["agg"]
     way = ways.read(builder, into[0], said["path"], said.get("where"))
+    if what.of is None and kind in ("set", "list") and not what.entries:
+        what = replace(what, of=(builder.id_of(way.table(len(way.hops))),))
     empty = said.get("empty", EMPTY[kind])
     if empty == EMPTY[kind] and isinstance(empty, bool) == isinstance(EMPTY[kind], bool):
         make(builder, into, way, what)
@@ -81,14 +90,21 @@ def read(said: Mapping[str, Any]) -> Gathered:
     given = said.get("fields", ())
     named = given.items() if isinstance(given, Mapping) else ((name, name) for name in given)
     fields = tuple((path_of(of), str(name)) for name, of in named)
-    for word, kinds in (("fields", ("map", "list")), ("of", ("sum", "min", "max"))):
-        if (word in said) != (kind in kinds):
+    needs = {"map": {"fields"}, "count": set(), "set": {"of"} & said.keys()}
+    needs["list"] = {"fields"} if "fields" in said else needs["set"]
+    for word in ("fields", "of"):
+        if (word in said) != (word in needs.get(kind, {"of"})):
             raise UnsupportedError(f"agg: {kind} {'with' if word in said else 'without'} {word}")
     if any("." in name for _, name in fields):
         raise UnsupportedError(f"agg: {kind} with a field inside a map")
-    if "order" in said and kind != "list":
-        raise UnsupportedError(f"agg: {kind} with order")
-    return Gathered(kind, path_of(said["of"]) if "of" in said else None, fields, weighing, said.get("order"))
+    for word in ("order", "distinct"):
+        if word in said and (kind != "list" or (word == "distinct" and fields)):
+            raise UnsupportedError(f"agg: {kind} with {word}")
+    order, distinct = said.get("order"), bool(said.get("distinct"))
+    if not isinstance(order, str | None):
+        raise UnsupportedError(f"agg: {kind} with an order that is a {type(order).__name__}")
+    of = path_of(said["of"]) if "of" in said else None
+    return Gathered(kind, of, fields, weighing, order, distinct=distinct)
 
 
 # ---------------------------------------------------------------- along the way
@@ -98,23 +114,24 @@ def make(builder: Builder, into: Target, way: Way, what: Gathered) -> None:
     if forward == len(way.hops):
         way, forward = _over_an_edge(builder, way), 0
     if forward:
-        if any(condition.after <= forward for condition in way.conditions):
-            raise UnsupportedError("`where` on a reference")
         helper = _gathered(builder, way.part(forward), what)
+        if what.kind in ("set", "list"):
+            builder.lists.add((way.table(forward), helper))
         empty = EMPTY[what.kind]
-        ways.copy(builder, into, way.hops[:forward], helper, **({} if empty == ABSENT else {"default": empty}))
+        chains.follow(builder, into, way.part(0, forward), helper, **({} if empty == ABSENT else {"default": empty}))
         return
     back = _run(way.hops, forward=False)
     there = back + _run(way.hops[back:], forward=True)
     if there < len(way.hops):
-        if what.kind not in NUMBERS:
-            raise UnsupportedError(f"agg: {what.kind} of items that are reached backward, forward and backward again")
+        if what.kind not in NUMBERS or _of_texts(builder, way, what):
+            make(builder, into, _listed(builder, way, there), what)
+            return
         helper = _gathered(builder, way.part(there), what)
         way, what = way.part(0, there), Gathered(NUMBERS[what.kind], of=helper)
-    if what.kind in NUMBERS:
-        _number(builder, into, way, what)
-    else:
+    if what.entries:
         _entries(builder, into, way, what)
+    else:
+        _booked(builder, into, way, what)
 
 
 def _run(hops: Sequence[Hop], *, forward: bool) -> int:
@@ -132,6 +149,21 @@ def _over_an_edge(builder: Builder, way: Way) -> Way:
     return Way(way.start, hops, tuple(replace(test, after=test.after + 1) for test in way.conditions))
 
 
+def _listed(builder: Builder, way: Way, there: int) -> Way:
+    """The same way, where the items behind the one `there` list what they are reached from."""
+    back = [Hop(way.table(n - 1), way.hops[n - 1].refs, not way.hops[n - 1].forward) for n in range(there, 0, -1)]
+    tests = [replace(test, after=there - test.after) for test in way.conditions if test.after <= there]
+    parents = _gathered(
+        builder, Way(way.table(there), tuple(back), tuple(tests)), Gathered("set", (builder.id_of(way.start),))
+    )
+    builder.lists.add((way.table(there), parents))
+    hop = way.hops[there]
+    held = ways.bring(builder, hop.table, [Hop(way.table(there), hop.refs)], parents)
+    hops = ways.members(builder, hop.table, held, way.start)
+    behind = [replace(test, after=test.after - there - 1 + len(hops)) for test in way.conditions if test.after > there]
+    return Way(way.start, (*hops, *way.hops[there + 1 :]), tuple(behind))
+
+
 def _gathered(builder: Builder, way: Way, what: Gathered) -> Path:
     """The helper, on the items that a way starts at, for what is gathered at its end."""
     key = ("gathered", way.hops, repr(what), tuple((c.after, c.path, c.test("x")) for c in way.conditions))
@@ -143,17 +175,33 @@ def _gathered(builder: Builder, way: Way, what: Gathered) -> Path:
 
 
 # ---------------------------------------------------------------- the rules
-def _number(builder: Builder, into: Target, way: Way, what: Gathered) -> None:
-    """count, sum, min or max of the items that the backward hops reach."""
+def _booked(builder: Builder, into: Target, way: Way, what: Gathered) -> None:
+    """A number or values of the items that the backward hops reach."""
     back = _run(way.hops, forward=False)
-    entity, onward = way.table(back), way.hops[back:]
+    entity, onward, end = way.table(back), way.hops[back:], way.table(len(way.hops))
     of = None if what.of is None else ways.bring(builder, entity, onward, what.of)
     tests = _tests(builder, way, back)
-    if of is not None and _has_null(builder, way.table(len(way.hops)), what.of):
+    if of is not None and _has_null(builder, end, what.of):
         tests.append(f"{conditions.name_of(of)} != `null`")
+    order = path_of(what.order.removeprefix("-")) if what.order else (builder.keys_of(end)[0],)
+    sign = "-" if what.order and what.order.startswith("-") else ""
+    ordered = f"{sign}{show_path(ways.bring(builder, entity, onward, order))}" if what.kind in ("list", "join") else ""
+    if _of_texts(builder, way, what) and of is not None:
+        word, options = (
+            "collect",
+            {"join": "", "order": ("-" if what.kind == "max" else "") + show_path(of), "limit": 1},
+        )
+    elif what.kind in NUMBERS:
+        word, options = what.kind, {}
+    else:
+        numbers = {"numbers": True} if what.of is not None and builder.holds_numbers(end, what.of) else {}
+        word = "collect"
+        options = {"set": numbers, "list": {"as": "list"}, "join": {"join": what.separator}}[what.kind]
+        options = options | ({"order": ordered} if ordered else {}) | ({"distinct": True} if what.distinct else {})
     rule: dict[str, Any] = {
-        what.kind: entity if of is None else show_path((entity, *of)),
+        word: entity if of is None else show_path((entity, *of)),
         "into": show_path((into[0], *into[1])),
+        **options,
         **ways.link_of(builder, entity, way.back(back)),
         **_where(tests),
     }
@@ -167,32 +215,37 @@ def _number(builder: Builder, into: Target, way: Way, what: Gathered) -> None:
     builder.rule(into, {**rule, "ledger": builder.table(("ledger",), {"PK": "S", "SK": "S"})})
 
 
+def _of_texts(builder: Builder, way: Way, what: Gathered) -> bool:
+    """True for the least or the greatest of texts: the first of them in order."""
+    if what.kind not in ("min", "max") or what.of is None:
+        return False
+    end = way.table(len(way.hops))
+    return not builder.holds_numbers(end, what.of) and any(
+        isinstance(value, str | date) for value in builder.values(end, what.of)
+    )
+
+
 def _entries(builder: Builder, into: Target, way: Way, what: Gathered) -> None:
     """A map or a list of the items at the end."""
+    if not _is_edge(way) and (len(way.hops) > 1 or what.kind == "list"):
+        way = _once(builder, way)
     back = _run(way.hops, forward=False)
     entity, onward = way.table(back), way.hops[back:]
-    tests = _tests(builder, way, back)
-    if not _is_edge(way) and (onward or what.kind == "list"):
-        way, tests = _paired(builder, way, back, tests)
-        back = 1
-        entity, onward = way.table(1), way.hops[1:]
     shown = {show_path(ways.bring(builder, entity, onward, path)): name for path, name in what.fields}
-    last = onward[0].refs[0][0] if onward else ""  # of an edge or a pair, its key
-    name = f"{{{last}}}" if onward else "|".join(f"{{{key}}}" for key in builder.keys_of(entity))
     rule: dict[str, Any] = {
         "embed": entity,
         "into": show_path((into[0], *into[1])),
         "link": ways.single(builder, entity, way.back(back)),
         "fields": shown,
         "limit": {"items": ENTRIES_MAX},
-        **_where(tests),
+        **_where(_tests(builder, way, back)),
     }
     if what.kind == "map":
-        rule["by"] = name
+        rule["by"] = f"{{{ELEMENT}}}" if onward else "|".join(f"{{{key}}}" for key in builder.keys_of(entity))
     else:
-        order = what.order or last
+        order = what.order or ELEMENT
         sign, order = ("-", order[1:]) if order.startswith("-") else ("", order)
-        path = (last,) if order == last else ways.bring(builder, entity, onward, path_of(order))
+        path = (ELEMENT,) if order == ELEMENT else ways.bring(builder, entity, onward, path_of(order))
         rule |= {"as": "list", "order": f"{sign}{show_path(path)}"}
     builder.rule(into, rule)
 
@@ -202,35 +255,16 @@ def _is_edge(way: Way) -> bool:
     return len(way.hops) == 2 and way.hops[0].refs == ((OWNER,),) and way.hops[1].refs == ((ELEMENT,),)
 
 
-def _paired(builder: Builder, way: Way, back: int, tests: list[str]) -> tuple[Way, list[str]]:
-    """The same over a table with an edge for each pair of parent and item, listed by the parent."""
-    entity, onward = way.table(back), way.hops[back:]
-    parent, member = way.start, way.table(len(way.hops))
-    (owner,) = _brought(builder, entity, way.back(back))
-    (element,) = _brought(builder, entity, onward) if onward else ((builder.id_of(entity),),)
-    words = (parent, *owner, member, *element, "pairs", *([] if not tests else [str(len(builder.made))]))
-    kinds = {end: builder.keys[table][builder.id_of(table)] for end, table in ((PARENT, parent), (MEMBER, member))}
-    pairs = builder.table(words, kinds)
-    mirror = {
-        "mirror": entity,
-        "into": pairs,
-        "link": {PARENT: show_path(owner), MEMBER: show_path(element)},
-        **_where(tests),
-    }
-    if mirror not in builder.rules.values():
-        builder.rule((pairs, ()), mirror)
-    hops = (Hop(pairs, ((PARENT,),), forward=False), Hop(member, ((MEMBER,),)))
-    paired = Way(parent, hops)
-    return paired, _tests(builder, paired, 1)
-
-
-def _brought(builder: Builder, entity: str, hops: Sequence[Hop]) -> tuple[Path, ...]:
-    """The attributes of items of `entity` that name the item at the end of forward hops."""
-    *before, last = hops
-    refs = tuple(ways.bring(builder, entity, before, ref) for ref in last.refs)
-    if len(refs) > 1:
-        raise UnsupportedError(f"pairs with {last.table}, whose key has two attributes")
-    return tuple(ref if len(ref) == 1 else builder.lifted(entity, ref) for ref in refs)
+def _once(builder: Builder, way: Way) -> Way:
+    """A way over edges to the same items, each of them once."""
+    end = way.table(len(way.hops))
+    if len(way.hops) == 1:
+        hops = ways.members(builder, end, *way.hops[0].refs, way.start)
+        return Way(way.start, tuple(hops), tuple(replace(test, after=len(hops)) for test in way.conditions))
+    keys = _gathered(builder, way, Gathered("set", (builder.id_of(end),)))
+    builder.lists.add((way.start, keys))
+    edges = ways.edges_of(builder, way.start, keys, end, listed_by_owner=True)
+    return Way(way.start, (Hop(edges, ((OWNER,),), forward=False), Hop(end, ((ELEMENT,),))))
 
 
 def _tests(builder: Builder, way: Way, back: int) -> list[str]:

@@ -45,6 +45,7 @@ from tests.peers.bench import (
     State,
 )
 from tests.peers.builder import helps
+from tests.peers.references import Application, Nobody
 from tests.peers.repair import Fixed, repair
 from tests.peers.scenarios import (
     ABSENT,
@@ -100,7 +101,8 @@ class Run:
         self.rules = bench.rules
         self.meter = Meter(bench.store, case.translation.helpers)
         self.queue, self.failures = Queue(), Failures()
-        self.consumer = Consumer(self.rules, World(self.meter, self.queue, self.failures), THIS_PROCESS)
+        caller = Application(bench, case.scenario.references)
+        self.consumer = Consumer(self.rules, World(self.meter, self.queue, self.failures, caller=caller), THIS_PROCESS)
         run_work(finish_empty(self.rules), World(bench.store, self.queue, self.failures))
         self.random = None if schedule.seed is None else random.Random(schedule.seed)
         self.waiting: deque[tuple[str, Record]] = deque()  # in order of arrival, of all tables
@@ -245,7 +247,9 @@ class Run:
     def _die_over(self, event: Mapping[str, Any]) -> None:
         """A first attempt that dies once half of its target writes, rounded up, are made."""
         dry = DryMeter(self.bench.store, frozenset())
-        Consumer(self.rules, World(dry, Nowhere(), Nowhere()), THIS_PROCESS).handle_event(event, lambda: 900_000)
+        Consumer(self.rules, World(dry, Nowhere(), Nowhere(), caller=Nobody()), THIS_PROCESS).handle_event(
+            event, lambda: 900_000
+        )
         self.meter.dies_after = (dry.writes + 1) // 2 if dry.writes else None
         try:
             self.consumer.handle_event(event, lambda: 900_000)

@@ -130,14 +130,19 @@ def read(text: str, file: str) -> tuple[Scenario | Unread, ...]:
         raise UserError(f"{file}: not YAML: {error}") from error
     found: list[Scenario | Unread] = []
     for position, entry in enumerate(data.get("scenarios", ()) if isinstance(data, dict) else (), 1):
-        name = entry.get("id", f"scenario {position}") if isinstance(entry, dict) else f"scenario {position}"
-        try:
-            found.append(_scenario(file, entry))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            found.append(Unread(file, str(name), f"not of the scenario format: {type(error).__name__} {error}"))
+        found.append(of_entry(file, entry, f"scenario {position}"))
     if not found:
         raise UserError(f"{file}: expected a list of `scenarios`, found none")
     return tuple(found)
+
+
+def of_entry(file: str, entry: Any, name: str = "scenario") -> Scenario | Unread:
+    """The scenario of one entry of a file."""
+    name = str(entry.get("id", name)) if isinstance(entry, dict) else name
+    try:
+        return _scenario(file, entry)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        return Unread(file, name, f"not of the scenario format: {type(error).__name__} {error}")
 
 
 def _scenario(file: str, entry: Mapping[str, Any]) -> Scenario:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sync_rules.language.load import parse_rules
+from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.linked import LinkedRule
@@ -220,8 +221,18 @@ def test_weights_are_read_in_each_of_their_forms(said: dict[str, Any], expected:
     assert expected == (weighing and (weighing.values, weighing.default, weighing.absent_is_null))
 
 
-def test_reference_removal_is_not_translated() -> None:
-    """A rule would have to write the attribute that links it."""
-    remove = {"table": "posts", "attr": "owner", "to": "users", "on_delete": "remove"}
-    with pytest.raises(UnsupportedError, match="references: remove"):
-        translate(scenario(references=(remove,)))
+def test_reference_removal_is_a_call() -> None:
+    """A rule would have to write the attribute that links it: the application's function does."""
+    gone = {"table": "posts", "attr": "owner", "to": "users", "on_delete": "remove"}
+    (rule,) = rules_of(scenario(references=(gone,))).rules.values()
+    assert isinstance(rule, CallRule)
+    assert (rule.source.name, rule.when) == ("users", {"deleted"})
+
+
+def test_other_references_are_not_translated() -> None:
+    """Nor are lists of them."""
+    gone = {"table": "posts", "attr": "ids", "to": "users", "on_delete": "remove"}
+    with pytest.raises(UnsupportedError, match="references: removal from a list"):
+        translate(scenario(references=(gone,), **LISTS))
+    with pytest.raises(UnsupportedError, match="references: protect"):
+        translate(scenario(references=(gone | {"on_delete": "protect"},)))

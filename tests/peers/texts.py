@@ -16,6 +16,7 @@ from tests.peers.builder import Builder, Target, UnsupportedError, path_of
 from tests.peers.scenarios import ABSENT
 
 LITERALS: Final = ("lit", "literal", "text", "const", "constant", "value", "string")
+JOINED: Final = ("sep", "order", "distinct")  # of a part that is the values of many items
 STANDS: Final = ("missing", "default", "empty")
 FIELD: Final = re.compile(r"\{([^{}|]+)((?:\|[^{}|]+)*)\}")
 FORMATS: Final = {"upper": "upper", "lower": "lower", "nospace": "nospace", "upcase": "upper", "downcase": "lower"}
@@ -26,8 +27,9 @@ def text(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
     """Parts that are there, joined. Raises UnsupportedError."""
     if unknown := rule.keys() - {"table", "attr", "text", "sep", *STANDS}:
         raise UnsupportedError(f"text with {', '.join(sorted(map(str, unknown)))}")
-    fields = [show_path(_part(builder, into, part)) for part in rule["text"]]
-    derived = {"derive": show_path((into[0], *into[1])), "join": fields, "separator": rule.get("sep") or ""}
+    separator = rule.get("sep") or ""
+    fields = [show_path(_part(builder, into, part, separator)) for part in rule["text"]]
+    derived = {"derive": show_path((into[0], *into[1])), "join": fields, "separator": separator}
     builder.rule(into, derived | stands(rule))
 
 
@@ -37,31 +39,46 @@ def stands(rule: Mapping[str, Any]) -> dict[str, Any]:
     return {} if isinstance(found, str) and found == ABSENT else {"default": found}
 
 
-def _part(builder: Builder, into: Target, part: Any) -> Path:
+def _part(builder: Builder, into: Target, part: Any, separator: str) -> Path:
     """The attribute of the item that holds a part."""
-    table = into[0]
     if isinstance(part, Mapping) and len(part) == 1 and (words := [word for word in LITERALS if word in part]):
         part = part[words[0]]
     if isinstance(part, str | int | float):
-        return _literal(builder, table, str(part))
+        return _literal(builder, into[0], str(part))
     if not isinstance(part, Mapping):
         raise UnsupportedError(f"a text's part that is a {type(part).__name__}")
     if "copy" in part:
         part = {**part["copy"], **{word: value for word, value in part.items() if word != "copy"}}
-    helper = builder.helper(table, ("part", repr(part)), (*into[1], "part"))
-    if "agg" in part:
-        gathers.gather(builder, (table, helper), {"table": table, "attr": show_path(helper), **part})
-        return helper
-    if "attr" not in part or part.keys() - {"attr", "path", "where", *STANDS}:
+    if "agg" not in part and ("attr" not in part or part.keys() - {"attr", "path", "where", *JOINED, *STANDS}):
         raise UnsupportedError(f"a text's part of {', '.join(sorted(map(str, part)))}")
-    if "path" not in part:
-        if not stands(part):
-            builder.made.pop((table, "part", repr(part)))
-            return path_of(part["attr"])
-        ways.copy(builder, (table, helper), (), path_of(part["attr"]), **stands(part))
-        return helper
-    chains.copy(builder, (table, helper), part["path"], path_of(part["attr"]), part.get("where"), **stands(part))
+    if not {"agg", "path"} & part.keys() and not stands(part):
+        return path_of(part["attr"])
+    helper = builder.helper(into[0], ("part", repr(part)), (*into[1], "part"))
+    _made(builder, (into[0], helper), part, separator)
     return helper
+
+
+def _made(builder: Builder, into: Target, part: Mapping[str, Any], separator: str) -> None:
+    """The rules that make a part which is not on the item already."""
+    table, helper = into
+    if "agg" in part:
+        gathers.gather(builder, into, {"table": table, "attr": show_path(helper), **part})
+        return
+    way = ways.read(builder, table, part.get("path") or [], part.get("where"))
+    if all(hop.forward for hop in way.hops):
+        chains.follow(builder, into, way, path_of(part["attr"]), **stands(part))
+        return
+    joined = helper if not stands(part) else builder.helper(table, ("joined", repr(part)), (*helper, "joined"))
+    what = gathers.Gathered(
+        "join",
+        path_of(part["attr"]),
+        order=part.get("order"),
+        separator=part.get("sep", separator),
+        distinct=bool(part.get("distinct")),
+    )
+    gathers.make(builder, (table, joined), way, what)
+    if joined != helper:
+        ways.copy(builder, into, (), joined, **stands(part))
 
 
 def _literal(builder: Builder, table: str, said: str) -> Path:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.peers import chains, gathers, texts
+from tests.peers import chains, gathers, references, texts
 from tests.peers.builder import Builder, Target, UnsupportedError, path_of
 from tests.peers.scenarios import Scenario
 
@@ -65,7 +65,10 @@ def _copy(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
 
 
 def _reference(builder: Builder, reference: Mapping[str, Any]) -> None:
-    if reference["on_delete"] != "cascade":
-        # `clear` would have to write the attribute that links, which no rule may (SR303, and its cycle SR305)
-        raise UnsupportedError(f"references: {reference['on_delete']}")
-    chains.cascade(builder, reference["table"], reference["attr"], reference["to"])
+    what = reference["on_delete"]
+    if what == "cascade":
+        chains.cascade(builder, reference["table"], reference["attr"], reference["to"])
+    elif what in references.REMOVE:
+        references.removal(builder, reference["table"], reference["attr"], reference["to"])
+    else:
+        raise UnsupportedError(f"references: {what}")
