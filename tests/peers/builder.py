@@ -8,6 +8,7 @@ helper is made once for a purpose, however often it is asked for.
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -141,20 +142,30 @@ class Builder:
         link = {}
         for identity, by in zip(self.keys_of(to), refs, strict=True):
             kind = self._type(table, by) or self.keys[to][identity]
-            named = by if len(by) == 1 else self.lifted(table, by)
+            named = self.lifted(table, by)
             if not link:
                 self.lists_by(table, named[0], kind)
             link[identity] = show_path(named)
         return link
 
     def lifted(self, table: str, path: Path) -> Path:
-        """The helper at the top of items that holds what is inside a map."""
+        """The attribute at the top of items that holds what is inside a map, or null in some: an index takes neither."""
+        if len(path) == 1 and not self.has_null(table, path):
+            return path
         key = ("reference", path)
         known = (table, *key) in self.made
         helper = self.helper(table, key, (*path, "ref"))
         if not known:
-            self.copy((table, helper), (table, path), self.itself(table), on_delete="keep")
+            name = ".".join(json.dumps(part) for part in path)
+            where = {"where": f"{name} != `null`"} if self.has_null(table, path) else {}
+            self.copy((table, helper), (table, path), self.itself(table), **where, on_delete="clear")
         return helper
+
+    def has_null(self, table: str, path: Path) -> bool:
+        """True if the scenario writes a null there."""
+        *parents, name = path
+        inner = (_plain_get(item, tuple(parents)) for of, item in self.scenario.items() if of == table)
+        return any(isinstance(item, Mapping) and name in item and item[name] is None for item in inner)
 
     # ------------------------------------------------------------ helpers
     @property

@@ -181,7 +181,7 @@ def _booked(builder: Builder, into: Target, way: Way, what: Gathered) -> None:
     entity, onward, end = way.table(back), way.hops[back:], way.table(len(way.hops))
     of = None if what.of is None else ways.bring(builder, entity, onward, what.of)
     tests = _tests(builder, way, back)
-    if of is not None and _has_null(builder, end, what.of):
+    if of is not None and what.of is not None and builder.has_null(end, what.of):
         tests.append(f"{conditions.name_of(of)} != `null`")
     order = path_of(what.order.removeprefix("-")) if what.order else (builder.keys_of(end)[0],)
     sign = "-" if what.order and what.order.startswith("-") else ""
@@ -285,12 +285,3 @@ def _tests(builder: Builder, way: Way, back: int) -> list[str]:
 
 def _where(tests: Sequence[str]) -> dict[str, str]:
     return {"where": " && ".join(f"({test})" for test in tests)} if tests else {}
-
-
-def _has_null(builder: Builder, table: str, path: Path | None) -> bool:
-    """True if an item's value is null: nothing to add, and no mistake."""
-    *parents, name = path or ("",)
-    return any(
-        isinstance(inner, Mapping) and name in inner and inner[name] is None
-        for inner in (builder.values(table, tuple(parents)) if path else ())
-    )

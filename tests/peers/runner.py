@@ -174,7 +174,12 @@ class Run:
         self.bench.put(table, self._item(table.name, changed))
 
     def _item(self, table: str, item: Item) -> Item:
-        """The item with sets where a rule makes sets: a scenario writes them as lists. There is no empty set."""
+        """The item as its table takes it: numbers as text in a key of text, and sets where a rule makes sets, which a
+        scenario writes as lists. There is no empty set.
+        """
+        keys = self.rules.tables[table].key_attributes
+        texts = {one.name: item[one.name]["N"] for one in keys if one.type == "S" and "N" in item.get(one.name, {})}
+        item = {**item, **{name: {"S": text} for name, text in texts.items()}}
         for rule in self.case.scenario.rules:
             path = tuple(str(rule["attr"]).split("."))
             given = get(item, path) if rule["table"] == table and rule.get("agg") == "set" else None

@@ -70,7 +70,7 @@ def test_form_holds(case: Case, variant: Variant) -> None:
     check_variant(case, variant)
 
 
-@pytest.mark.parametrize("refusal", [pytest.param(r, id=r.id) for r in FOUND if isinstance(r, Refusal)])
+@pytest.mark.parametrize("refusal", [pytest.param(r, id=r.id) for r in [*FOUND, *OF_FORMS] if isinstance(r, Refusal)])
 def test_broken_rules_are_refused(refusal: Refusal) -> None:
     """Rules that a peer refuses are refused here, for the reason that fits."""
     refusal.check()

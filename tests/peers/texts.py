@@ -119,8 +119,7 @@ def tree(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
     if unknown := said.keys() - {"parent", "name", "sep", "lead", "tail"}:
         raise UnsupportedError(f"tree with {', '.join(sorted(map(str, unknown)))}")
     identity, parent = builder.id_of(table), path_of(said["parent"])
-    if len(parent) > 1:
-        parent = builder.lifted(table, parent)
+    parent = builder.lifted(table, parent)
     builder.lists_by(table, parent[0], builder.keys[table][identity])
     lead, tail = said.get("lead") or "", said.get("tail") or ""
     around = bool(lead or tail)

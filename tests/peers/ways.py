@@ -127,7 +127,7 @@ def edges_of(builder: Builder, table: str, by: Path, other: str, *, listed_by_ow
     edges = builder.table(words, {OWNER: kinds[OWNER], ELEMENT: kinds[ELEMENT]})
     if known:
         return edges
-    if not builder.is_list(table, by) and len(by) > 1:
+    if not builder.is_list(table, by):
         by = builder.lifted(table, by)
     mirror: dict[str, Any] = {"mirror": table, "into": edges}
     if builder.is_list(table, by):
