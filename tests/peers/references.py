@@ -1,4 +1,4 @@
-"""What deleting an item does to those that refer to it, where the reference itself is to go.
+"""References that go with the item that they refer to.
 
 No rule may write the attribute that it links by, so this is left to a function of the application's: a rule of kind call
 has it called for each item that was deleted, and it removes the references to that item, unless it is there again.
