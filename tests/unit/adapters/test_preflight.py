@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutErro
 from sync_rules.adapters import aws, retries
 from sync_rules.adapters.preflight import latest_streams, require, require_answer, survey
 from sync_rules.deploy.tables import create_tables, table_parameters
+from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from tests.support.builders import index, library, shop, table
 from tests.support.engines import unique_prefix
@@ -257,3 +258,24 @@ def test_preflight_knows_no_stream_that_is_switched_off():
     assert latest_streams(Client(), one) == {"shop": "arn"}
     stream = {}
     assert latest_streams(Client(), one) == {"shop": None}
+
+
+@pytest.mark.parametrize(("code", "found"), [("AccessDeniedException", 0), ("UnknownOperationException", 0), ("", 1)])
+def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(code, found):
+    """A help and no condition: credentials of before, and emulators, need not know DescribeTimeToLive."""
+    rules = parse_rules(
+        "tables: {games: {key: {id: S}}}\nentities: {game: {table: games}}\n"
+        "rules: {kept: {archive: game, ttl: gone, into: 's3://bucket/'}}\n"
+    )
+
+    class Client:
+        def describe_table(self, **_):
+            return {"Table": table_parameters(rules.tables["games"], stream=True) | {"LatestStreamArn": "arn"}}
+
+        def describe_time_to_live(self, **_):
+            if code:
+                raise ClientError({"Error": {"Code": code}}, "DescribeTimeToLive")
+            return {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
+
+    assert len(survey(Client(), rules).problems) == found
+    assert survey(Client(), rules, streams=False).problems == ()

@@ -161,7 +161,7 @@ def test_history_reports_both_states_of_one_batch():
     "version", [None, s("x"), s("007"), s(""), n("1.5"), n(-1), n(1000), {"NULL": True}, m(a=n(1))]
 )
 def test_history_reports_an_item_that_has_no_number(version):
-    """What makes no key is reported with the item's key: nothing is lost in silence."""
+    """A version without a key is reported with the item's key: nothing is lost in silence."""
     shop = scene()
     shop.put("shop", product(version, price=n(3)))
     shop.rest()
@@ -316,7 +316,7 @@ def test_history_of_a_report_is_looked_at_again(version, drift):
 
 
 def test_history_plan_says_what_a_backfill_writes():
-    """What is there already has one version, the one that it is now."""
+    """An item that is there already has one version, the one that it is now."""
     shop = scene()
     ups(shop, 3, 4)
     planned = []
