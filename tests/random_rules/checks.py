@@ -274,12 +274,16 @@ def check_books(history: History, pick: Stream) -> None:
     history.seen["damage", "books"] += 1
     history.tell(f"-- damage: {told} -> {damaged}")
     repaired(history, told)
+    taken = any(one.difference.reason == "KeyTaken" for one in verified(history.made, world, repair=False))
     history.calm = False
     for _ in range(3):
         history.operate()
     history.calm = True
     history.rest()
     history.redrive()
+    if taken:  # a repair gave the key to another of those that claim it: who waits for it was told, and verifies again
+        verified(history.made, world, repair=True)
+        history.rest()
     check_verify(history, history.judged())
 
 

@@ -186,8 +186,9 @@ class Safety:
                 images = [self._items[named]] if named in self._items else []
             self._check_order(rule, copy, (path, to), place, (old, new))
             if same(value, copy.defaults.get(to)):
-                lacked = any(copy.source.read(image, path) is None for image in self._past.get(named or place, ()))
-                if copy.policy != "clear" and get(old, to) is not None and not lacked:
+                found = [copy.source.read(image, path) for image in self._past.get(named or place, ())]
+                due = any(one is None or same(one, value) for one in found)
+                if copy.policy != "clear" and get(old, to) is not None and not due:
                     raise UnsafeError(
                         f"rule {rule['name']} writes its default over {to} of {place}, which is to be kept"
                     )
