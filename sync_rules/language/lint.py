@@ -149,6 +149,26 @@ def expiring_newest(rules: Rules, document: Document) -> Iterator[Problem]:
                 yield Problem("SR319", message, written_at(newest, document, "newest"))
 
 
+def unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Warn of a link that is read from an index key which no rule fills, though a rule writes the field beside it."""
+    written = {(rule.target, path) for rule in rules.rules.values() for path in rule.copies}
+    for rule in linked(rules):
+        keys = {attribute.name for attribute in rule.target.table.key}
+        for field, ref in rule.link:
+            if ref.template is None or ref.path[0] in keys or (rule.target, ref.path) in written:
+                continue
+            if (rule.target, (ref.field,)) not in written:
+                continue
+            what, key = attribute(rule.target, (ref.field,)), attribute(rule.target, ref.path)
+            message = f"{ref.field!r} is read from {key}, which no rule fills; {what} is what a rule writes"
+            cure = (
+                f"derive: {key}, as: {ref.template.text!r}; or link by the attribute itself: "
+                f"link: {{{field}: '\"{ref.field}\"'}}"
+            )
+            option = "link" if ("rules", rule.title, "link") in document.locations else rule.kind
+            yield Problem("SR461", message, document.value("rules", rule.title, option), cure)
+
+
 def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report rules that would have to read a deleted source to decide about its targets."""
     for rule in linked(rules):
@@ -358,6 +378,7 @@ LINTS: tuple[Lint, ...] = (
     key_writers,
     key_types,
     own_reads,
+    unfilled_links,
     histories,
     expiring_newest,
     deletes,

@@ -158,7 +158,7 @@ class Planner:
         wanted = self.wanted(key, item)
         entity = self.rules.entity_of(key) if wanted and self._first else None
         for rule in self.rules.into_target(entity) if entity is not None else ():
-            if rule.name in self._names and rule.source not in rule.owned:
+            if rule.name in self._names and rule.source not in rule.owned and not rule.pull_only:
                 with self._lock:
                     for source in dict.fromkeys(rule.source_keys(item)):
                         self._fan_outs.add((rule.name, source))

@@ -226,6 +226,21 @@ def test_planning_names_the_widest_fan_outs_and_the_hottest_keys():
     assert (plan.seconds(10), plan.seconds(0), plan.seconds(1e9)) == (3.5, 0.003, 0.003)
 
 
+def test_planning_names_no_fan_outs_of_what_nothing_lists():
+    """A snapshot without an index has no fan-out: no record of its source lists its targets."""
+    scene = Scene(
+        parse_rules("""
+tables: {authors: {key: {author_id: S}}, books: {key: {book_id: S}}}
+entities: {author: {table: authors}, book: {table: books}}
+rules: {once: {copy: author.name, into: book.author_name, mode: snapshot}}
+""")
+    )
+    scene.there("authors", {"author_id": s("a"), "name": s("Ann")})
+    scene.there("books", *({"book_id": s(f"b{number}"), "author_id": s("a")} for number in range(3)))
+    plan, _, _ = planned(scene)
+    assert (plan.written, plan.fan_outs) == (3, [])
+
+
 def test_planning_tells_each_write_by_rule_key_and_paths():
     """Each planned write is reported by rule, key and paths, without values; writes of one request share a number."""
     scene = Scene(every_kind.rules_of(effects=False))
