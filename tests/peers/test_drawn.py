@@ -12,7 +12,7 @@ from tests.peers.scenarios import Unread, of_entry
 from tests.peers.variants import VARIANTS
 from tests.support.depth import deep
 
-SEEDS = range(deep(18))
+SEEDS = range(deep(12))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
