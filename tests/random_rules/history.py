@@ -216,6 +216,8 @@ class History:
         if how < 6 or (self.numbers and pick(2)):
             self.tell(f"-- a backfill of {len(self.world.items)} items")
             self.backfilled()
+        elif not self.world.unheard:  # all were refused: the tables are empty after all
+            began(self.made, self.world)
         self.late = how >= 6 and bool(self.world.unheard)
         return self.late
 
@@ -280,8 +282,13 @@ class History:
 
     def redrive(self) -> None:
         """Redrive what is parked where nobody looks at it. Every copy that a change of its own or of its source cured is
-        right before that. Then all that is recorded is put through again, until that changes nothing.
+        right before that. Then all that is recorded is put through again, until that changes nothing. Calls that were
+        given up are made.
         """
+        for text in self.world.given_up.values():
+            self.world.later(decode(text), 0, since=-1)
+        self.world.given_up.clear()
+        self.rest()
         if not self.impatient:
             return
         wrong = [
