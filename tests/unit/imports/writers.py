@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from sync_rules.language.links import default_template
 from sync_rules.model.entities import Entity, Index, KeyAttribute, Table
 from sync_rules.rules.ruleset import Rules
 
+FORMATS = re.compile(r":[^{}]*(?=})")  # {version:pad(6)}
 WORDS = {"S": "string", "N": "number", "B": "binary"}
 PROJECTIONS = {"all": "ALL", "keys": "KEYS_ONLY", None: "ALL"}
 
@@ -176,9 +178,11 @@ def workbench(rules: Rules) -> str:
 
 
 def templates(entity: Entity) -> Mapping[str, str]:
-    """The templates of all key attributes that an entity says something of, those of its own name too."""
+    """The templates of all key attributes that an entity says something of, those of its own name too. Without the
+    formats of their fields, which no other format of schemas has.
+    """
     own = {one.name: default_template(one.name).text for one in entity.table.key}
-    return {**own, **{name: template.text for name, template in entity.templates.items()}}
+    return {**own, **{name: FORMATS.sub("", template.text) for name, template in entity.templates.items()}}
 
 
 def modelling(rules: Rules) -> str:
