@@ -5,9 +5,10 @@ Invariant: no Scan, and no result that is silently cut short. Derived data and i
 
 from __future__ import annotations
 
-from sync_rules.read.graph import Graph, Neighbour, Neighbours, ThreeSteps
+from sync_rules.read.graph import Graph, ThreeSteps
 from sync_rules.read.hierarchy import Hierarchy
 from sync_rules.read.listing import Listing, Page
+from sync_rules.read.neighbours import Neighbour, Neighbours
 from sync_rules.read.reader import Client, Reader, UnprocessedKeysError
 
 __all__ = [

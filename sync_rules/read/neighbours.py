@@ -1,0 +1,156 @@
+"""Reads the neighbours of nodes: the items that the elements of their sets name, by BatchGetItem.
+
+Invariant: each node has one result, in the order of the nodes; None stands for a missing node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sync_rules.model.entities import Entity
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import ItemKey
+from sync_rules.model.python_values import plain_of
+from sync_rules.model.templates import Fields
+from sync_rules.model.values import AttributeValue, Item
+from sync_rules.read.reader import Reader, raw_key_of
+from sync_rules.rules.kinds.collect import CollectRule
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """One element of an edge set. `fields` are the fields of the element, such as a role, and of the edge's key; `item`
+    is the item at the other end, None when it is gone.
+    """
+
+    element: Any
+    fields: Mapping[str, Any]
+    item: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The neighbours of one node, in the order of their elements.
+
+    `omitted`: the set was left out because it grew too large; `edges_of` reads the edges. `strange`: elements that do
+    not match the template, so no rule put them there.
+    """
+
+    found: tuple[Neighbour, ...] = ()
+    omitted: bool = False
+    strange: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """An element, its fields, and the key at the other end of its edge."""
+
+    element: AttributeValue
+    fields: Fields
+    key: ItemKey
+
+
+@dataclass(frozen=True)
+class _ParsedSet:
+    """The parsed set of one node, before its neighbours are read."""
+
+    references: list[_Reference]
+    strange: list[AttributeValue]
+    omitted: bool
+
+
+@dataclass(frozen=True)
+class _End:
+    """One entity at the other end of edges. `link` gives for its identity fields, or for attributes of its key, the
+    field of edge or element that holds them.
+    """
+
+    entity: Entity
+    link: Mapping[str, str]
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The fields of edge and element that name the item."""
+        in_keys = [attribute.name for attribute in self.entity.table.key if attribute.name in self.link]
+        bound = {field for name in in_keys for field in self.entity.templates[name].fields}
+        own = [self.link.get(field, field) for field in self.entity.identity if field not in bound]
+        return (*(self.link[name] for name in in_keys), *own)
+
+    def key(self, fields: Fields) -> ItemKey | None:
+        """The key of the item that these fields name; None if they name none of this entity."""
+        bound: dict[str, AttributeValue] = {}
+        for attribute in self.entity.table.key:
+            if attribute.name in self.link:
+                found = self.entity.templates[attribute.name].parse(fields.get(self.link[attribute.name]))
+                if found is None:
+                    return None
+                bound |= found
+        named = ((field, self.link.get(field, field)) for field in self.entity.identity if field not in bound)
+        return self.entity.key_of({**bound, **{field: fields[name] for field, name in named if name in fields}})
+
+
+class NeighbourReader:
+    """Reads the neighbours of nodes, named by the sets that a rule keeps on them. A neighbour is of the first entity
+    whose key an edge names.
+    """
+
+    def __init__(
+        self, reader: Reader, rule: CollectRule, neighbours: Sequence[Entity], link: Mapping[str, str]
+    ) -> None:
+        self._reader = reader
+        self._rule = rule
+        self._ends = tuple(_End(entity, link) for entity in neighbours)
+        known = {*rule.source.identity, *rule.element.fields}
+        for end in self._ends:
+            missing = ", ".join(field for field in end.needed if field not in known)
+            if missing:
+                raise UserError(f"no edge names its neighbour by {missing}. Known: {', '.join(sorted(known))}")
+
+    def of(self, nodes: Sequence[Item | None]) -> list[Neighbours | None]:
+        """The neighbours of each of these raw nodes, None for None: one batch of keys for all of them."""
+        parsed = [None if node is None else self._parsed(node) for node in nodes]
+        keys = [reference.key for one in parsed if one is not None for reference in one.references]
+        items: dict[ItemKey, Item | None] = {}
+        for table in {end.entity.table.name: end.entity.table for end in self._ends}.values():
+            of_table = [key for key in keys if key.table == table.name]
+            items |= zip(of_table, self._reader.get(table, of_table), strict=True)
+        return [None if one is None else self._result(one, items) for one in parsed]
+
+    def _parsed(self, node: Item) -> _ParsedSet:
+        at = raw_key_of(self._rule.target.table, node)
+        references: list[_Reference] = []
+        strange: list[AttributeValue] = []
+        for element in self._elements(node):
+            (text,) = element.values()
+            edge = self._rule.edge_key(at, text)
+            bound = {} if edge is None else self._rule.source.fields(edge) or {}
+            fields = {**(self._rule.element.parse(text) or {}), **bound}
+            key = next((key for end in self._ends if (key := end.key(fields)) is not None), None)
+            if edge is None or key is None:
+                strange.append(element)
+            else:
+                references.append(_Reference(element, fields, key))
+        return _ParsedSet(references, strange, omitted="NULL" in node.get(self._rule.into, {}))
+
+    def _elements(self, node: Item) -> list[AttributeValue]:
+        """The elements of a node's set, in order."""
+        into = self._rule.into
+        ((kind, content),) = node.get(into, {"NULL": True}).items()
+        if kind == "NULL":
+            return []
+        if kind == "SS":
+            return [{"S": text} for text in sorted(content)]
+        if kind == "NS":
+            return sorted(({"N": text} for text in content), key=plain_of)
+        raise UserError(f"{into!r} of table {self._rule.target.table.physical_name} holds no set, nor NULL, but {kind}")
+
+    def _result(self, parsed: _ParsedSet, items: Mapping[ItemKey, Item | None]) -> Neighbours:
+        reader = self._reader
+        others = reader.outputs(items[one.key] for one in parsed.references)
+        found = (
+            Neighbour(reader.value(one.element), reader.output(one.fields), other)
+            for one, other in zip(parsed.references, others, strict=True)
+        )
+        return Neighbours(tuple(found), parsed.omitted, tuple(map(reader.value, parsed.strange)))
