@@ -84,9 +84,14 @@ class Maintained(Staffed):
         self._put_everything_through_again()
 
     def exempt(self) -> set[Place]:
-        """The places left by a backfill or a redrive, which are looked at when their failure records are handled."""
+        """The places left by a backfill or a redrive, which are looked at when their failure records are handled; and all
+        that show what is in books that no backfill could complete yet.
+        """
         messages = (Note(text, 0) for text in (self.world.shelf or {}).values() if '"kind":' in text)
-        return super().exempt() | self.world.left.keys() | set(filter(None, map(place_of_note, messages)))
+        left = super().exempt() | self.world.left.keys() | set(filter(None, map(place_of_note, messages)))
+        if any(item.get("complete") == {"BOOL": False} for item in self.watch.items.values()):
+            left |= {place for place in self.watch.items if any(truth.at(place) for truth in self.watch.truths)}
+        return left
 
     def _secluded(self, act: Callable[[], None]) -> None:
         """Act without a handler, so that no record is processed.

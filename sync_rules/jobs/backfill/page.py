@@ -196,16 +196,23 @@ class Pages:
             reraise=True,
         )
         try:
-            result: PageResult = retrying(once)
-        except StoreError as error:
-            if not isinstance(error, UnfinishedError) or not self._sets_aside(error.result, world):
-                with self._lock:
-                    self.parked.update({each: n for each, n in page.outcomes.items() if each[1] is Outcome.PARKED})
-                page.outcomes = Counter({each: n for each, n in page.outcomes.items() if each[1] is Outcome.COPIED})
-                raise
-            result = error.result
+            result = self._finished(retrying, once, world)
+        except StoreError:
+            with self._lock:
+                self.parked.update({each: n for each, n in page.outcomes.items() if each[1] is Outcome.PARKED})
+            page.outcomes = Counter({each: n for each, n in page.outcomes.items() if each[1] is Outcome.COPIED})
+            raise
         page.items, page.asked, page.levels = result.items, result.asked, result.levels
         return result
+
+    def _finished(self, retrying: Retrying, once: Callable[[], PageResult], world: World) -> PageResult:
+        """The result of a page whose items were all processed or set aside. Raises StoreError."""
+        try:
+            return retrying(once)
+        except UnfinishedError as error:
+            if not self._sets_aside(error.result, world):
+                raise
+            return error.result
 
     def _sets_aside(self, result: PageResult, world: World) -> bool:
         """Keep a failure record of each item that failed. Returns False, with none kept, if they are too many."""

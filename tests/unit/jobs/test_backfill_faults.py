@@ -16,6 +16,7 @@ from sync_rules.jobs.backfill.page import OneItem
 from sync_rules.jobs.backfill.progress import abandon
 from sync_rules.jobs.backfill.scope import require_beginning
 from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.failure_records import failure_record
@@ -44,6 +45,26 @@ def test_a_part_that_was_set_aside_is_found_again_by_redrive(title):
     bench.redrive(shelf)
     assert not shelf.texts
     assert not list(Verifier(scene.rules, scene.world, names, grace_seconds=0).sweep())
+
+
+def test_a_failure_that_could_not_be_kept_is_not_counted_when_its_page_comes_again(monkeypatch):
+    """Nothing fails when the backfill goes on: it says so, and the books of the rule are complete."""
+    scene, state = Scene(every_kind.rules_of(effects=False)), JsonState()
+    scene.there("shop", user("1", name=s("Ada")), order("1", "1", 5))
+    names = frozenset(name for name, rule in scene.rules.rules.items() if rule.title == "counted")
+    with monkeypatch.context() as patched:
+        patched.setattr(scene.tap, "result", lambda _write: Result(Status.FAILED, reason="TransactionConflict"))
+        patched.setattr(scene.parked, "park", refused)
+        assert not run_of(scene, state, names=names, total=1).run()
+    again = run_of(scene, state, names=names, total=1)
+    assert again.run()
+    assert not again.totals.count(Outcome.FAILED)
+    assert not [one for one in scene.memory.items("ledger") if one.get("complete") == {"BOOL": False}]
+
+
+def refused(_failure):
+    """A failure log that takes nothing."""
+    raise StoreError("Throttled", "the failure log")
 
 
 def test_one_item_that_is_stopped_is_not_done():
