@@ -32,7 +32,7 @@ from tests.support.worlds import Parked
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/rules.yaml"))
-KINDS = {"archive", "collect", "copy", "count", "derive", "embed", "mirror", "path", "sum"}
+KINDS = {"archive", "collect", "copy", "count", "derive", "embed", "history", "mirror", "path", "sum"}
 every_example = pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
 
 
