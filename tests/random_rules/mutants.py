@@ -39,6 +39,7 @@ from tests.simulation.mutants import MUTANTS as OF_SIMULATOR
 ELSEWHERE: Final[Mapping[str, str]] = {
     "source cached across batches": "the mutant asks for items by key only",
     "entry claimed: first come first served": "the mutant knows the attributes of its world by name",
+    "refused delete not judged again": "what a refused delete leaves may have been attached since: nobody can tell here",
     **dict.fromkeys(
         mutants_backfill.MUTANTS, "a backfill runs alone here, or where no item changes, and is never judged"
     ),
