@@ -5,7 +5,9 @@ Invariant: it only describes, and reports all problems at once, each with its cu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +45,16 @@ class Survey:
     stream_arns: tuple[str, ...]
 
 
-def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retrying: Retrying | None = None) -> Survey:
-    """Describe each table of the rules once. `streams=False` ignores their streams and Times to Live, for commands that
-    read no streams.
+def survey(
+    client: DynamoDBClient,
+    rules: Rules,
+    *,
+    streams: bool = True,
+    times_to_live: bool = False,
+    retrying: Retrying | None = None,
+) -> Survey:
+    """Describe each table of the rules once. `streams=False` ignores their streams, for commands that read none;
+    `times_to_live` also looks at their Times to Live, which only matter where rules are run.
 
     Raises:
         StoreError: when a table cannot be described, unless it does not exist.
@@ -67,6 +76,7 @@ def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retryi
         if streams:
             problems += _stream_problems(table, description)
             arns += [description["LatestStreamArn"]] if "LatestStreamArn" in description else []
+        if times_to_live:
             problems += _found_time_to_live(client, rules, table, retrying)
     return Survey(tuple(problems), tuple(arns))
 
@@ -90,9 +100,9 @@ def _account(descriptions: Iterable[Mapping[str, Any] | None]) -> str:
     return next((arn.split(":")[4] for arn in arns if arn.count(":") > 4), "")  # noqa: PLR2004 - the fifth part of an ARN
 
 
-def require(client: DynamoDBClient, rules: Rules, *, streams: bool = True) -> Survey:
+def require(client: DynamoDBClient, rules: Rules, *, streams: bool = True, times_to_live: bool = False) -> Survey:
     """The survey of an account without problems. Raises UserError with all problems, StoreError like `survey`."""
-    found = survey(client, rules, streams=streams)
+    found = survey(client, rules, streams=streams, times_to_live=times_to_live)
     if found.problems:
         lines = "\n".join(f"  {each}" for each in found.problems)
         raise UserError(f"the tables are not as the rules need them:\n{lines}")
@@ -119,11 +129,12 @@ def _found_time_to_live(client: DynamoDBClient, rules: Rules, table: Table, retr
     if name is None:
         return ()
     try:
-        return time_to_live_problems(table, name, describe_time_to_live(client, table, retrying))
+        found = describe_time_to_live(client, table, retrying)
     except StoreError as error:
         if error.reason not in UNANSWERED:
             raise
         return ()
+    return time_to_live_problems(table, name, found, options=place_of(client))
 
 
 def describe_time_to_live(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mapping[str, Any]:
@@ -134,23 +145,41 @@ def describe_time_to_live(client: DynamoDBClient, table: Table, retrying: Retryi
     return found
 
 
+def place_of(client: DynamoDBClient) -> tuple[str, ...]:
+    """The options with which the AWS CLI asks where a client asks."""
+    region = ("--region", client.meta.region_name)
+    return region if aws.is_aws(client) else (*region, "--endpoint-url", client.meta.endpoint_url)
+
+
 def time_to_live_problems(
-    table: Table, name: str, found: Mapping[str, Any], harm: str = "expired items stay"
+    table: Table,
+    name: str,
+    found: Mapping[str, Any],
+    harm: str = "expired items stay",
+    options: Sequence[str] = (),
 ) -> tuple[Problem, ...]:
-    """The difference between a Time to Live as described and the attribute that is needed."""
+    """The difference between a Time to Live as described and the attribute that is needed. `options` of the AWS CLI say
+    where the table is.
+    """
     on = found.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
     other = found.get("AttributeName")
     if on and other == name:
         return ()
-    words = f"aws dynamodb update-time-to-live --table-name {table.physical_name} --time-to-live-specification"
-    enable = f"`{words} Enabled=true,AttributeName={name}`"
+    enable = _update_time_to_live(table, name, options, on=True)
     if not on:
         return (
             Problem(table.physical_name, f"its Time to Live on {name} is not on, so {harm}", f"Enable it: {enable}"),
         )
-    disable = f"`{words} Enabled=false,AttributeName={other}`"
+    disable = _update_time_to_live(table, str(other), options, on=False)
     cure = f"Use {other} in the rules file, or disable it: {disable}, and an hour later enable the other one: {enable}"
     return (Problem(table.physical_name, f"its Time to Live is on {other} and not on {name}, so {harm}", cure),)
+
+
+def _update_time_to_live(table: Table, name: str, options: Sequence[str], *, on: bool) -> str:
+    """The command of the AWS CLI."""
+    specification = json.dumps({"Enabled": on, "AttributeName": name})
+    words = ("aws", "dynamodb", "update-time-to-live", "--table-name", table.physical_name)
+    return f"`{shlex.join((*words, '--time-to-live-specification', specification, *options))}`"
 
 
 def latest_streams(client: DynamoDBClient, tables: Iterable[Table]) -> dict[str, str | None]:

@@ -19,7 +19,7 @@ from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.deploy.measures import anchor
 from sync_rules.deploy.permissions import FANOUT, STREAM
-from sync_rules.deploy.resources import RULES_DIGEST, VERSION, is_elsewhere, stream_parameter
+from sync_rules.deploy.resources import RULES_DIGEST, VERSION, is_elsewhere, stream_parameter, table_id
 from sync_rules.deploy.roles import MARK
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
@@ -126,17 +126,14 @@ def of_stack(site: Site) -> Iterator[Finding]:
     yield Finding(f"stack {site.name} is {site.status}", AGAIN if site.status.endswith("_IN_PROGRESS") else cure)
 
 
-def of_tables(site: Site, descriptions: Descriptions, times_to_live: Mapping[Table, Answer]) -> Iterator[Finding]:
-    """The tables that rules follow: keys, indexes, streams, Times to Live."""
+def of_tables(site: Site, descriptions: Descriptions) -> Iterator[Finding]:
+    """The tables that rules follow: keys, indexes, streams."""
     for table, description in descriptions.items():
         name = table.physical_name
         if description is None:
             yield Finding(f"table {name}: it does not exist", "restore it, or name another one in the rules and deploy")
             continue
-        problems = differences(site.rules, table, description)
-        if table in times_to_live:
-            problems += time_to_live_problems(table, site.rules.times_to_live[table.name], times_to_live[table])
-        for problem in problems:
+        for problem in differences(site.rules, table, description):
             yield Finding(f"table {name}: {problem.found}", problem.cure)
         states = {"it": description.get("TableStatus", "ACTIVE")}
         for index in description.get("GlobalSecondaryIndexes", ()):
@@ -144,6 +141,14 @@ def of_tables(site: Site, descriptions: Descriptions, times_to_live: Mapping[Tab
         for what, state in states.items():
             if state not in ("ACTIVE", "UPDATING"):  # which can be read and written
                 yield Finding(f"table {name}: {what} is {state}", AGAIN)
+
+
+def of_times_to_live(site: Site, described: Mapping[Table, Answer]) -> Iterator[Finding]:
+    """The Times to Live of the tables that rules follow. That of a table of the stack is set by a deployment."""
+    for table, found in described.items():
+        for problem in time_to_live_problems(table, site.rules.times_to_live[table.name], found, options=site.options):
+            ours = table_id(table) in site.resources and not found.get("AttributeName")
+            yield Finding(f"table {table.physical_name}: {problem.found}", DEPLOY if ours else problem.cure)
 
 
 def of_mappings(site: Site, descriptions: Descriptions, of_stream: Iterable[Answer], of_queue: Iterable[Answer]

@@ -94,7 +94,7 @@ class Examination:
     def __post_init__(self) -> None:
         self.areas = {
             "stack": lambda: doctor.of_stack(self.site),
-            "tables": lambda: doctor.of_tables(self.site, self._descriptions, self._times_to_live),
+            "tables": self._of_tables,
             "mappings": self._of_mappings,
             "queues": self._of_queues,
             "versions": lambda: doctor.of_versions(self.site, self._configurations),
@@ -123,6 +123,13 @@ class Examination:
                 raise
             return None
         return answer
+
+    def _of_tables(self) -> Iterator[Finding]:
+        yield from doctor.of_tables(self.site, self._descriptions)
+        try:
+            yield from doctor.of_times_to_live(self.site, self._times_to_live)
+        except NotSeenError as refused:  # which hides nothing of what was found before
+            yield refused.finding()
 
     @cached_property
     def _times_to_live(self) -> dict[Table, Answer]:

@@ -19,6 +19,7 @@ from sync_rules.adapters.preflight import (
     describe,
     describe_time_to_live,
     differences,
+    place_of,
     time_to_live_problems,
 )
 from sync_rules.model.entities import Index, KeyAttribute, Table
@@ -100,7 +101,9 @@ def compare(client: DynamoDBClient, rules: Rules, calls_table: str | None = None
         problems = _elsewhere(table) if found is None else differences(rules, table, found)
         ttl = rules.times_to_live.get(table.name)
         if found is not None and ttl is not None:
-            problems += time_to_live_problems(table, ttl, describe_time_to_live(client, table, retrying))
+            problems += time_to_live_problems(
+                table, ttl, describe_time_to_live(client, table, retrying), options=place_of(client)
+            )
         compared.append(Compared(table, parameters, found is not None, problems, ttl))
     if calls_table:
         compared.append(_compare_calls(client, rules, calls_table, retrying))
@@ -115,7 +118,7 @@ def _compare_calls(client: DynamoDBClient, rules: Rules, name: str, retrying: Re
     problems: tuple[Problem, ...] = () if found is not None else _elsewhere(table)
     if found is not None:
         ttl = describe_time_to_live(client, table, retrying)
-        off = time_to_live_problems(table, CALLS_TTL, ttl, "remembered calls stay for ever")
+        off = time_to_live_problems(table, CALLS_TTL, ttl, "remembered calls stay for ever", place_of(client))
         problems = (*differences(rules, table, found), *off)
     return Compared(table, table_parameters(table, stream=False), found is not None, problems, CALLS_TTL)
 

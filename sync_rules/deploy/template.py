@@ -135,6 +135,7 @@ def index_warnings(old: str, new: str, template: Path) -> Iterator[str]:
                 f"{template}: the local indexes of {name} have changed, and for that CloudFormation makes a new, empty"
                 " table: keep them as they are, or make the new one global"
             )
+        yield from _expiry_warnings(name, before[name], after[name], template)
         was, now = _indexes(before[name]), _indexes(after[name])
         gone, come = sorted(was.keys() - now.keys()), sorted(now.keys() - was.keys())
         changed = sorted(index for index in was.keys() & now.keys() if was[index] != now[index])
@@ -153,6 +154,21 @@ def index_warnings(old: str, new: str, template: Path) -> Iterator[str]:
                 f"{template}: {name} has {len(gone) + len(come)} indexes more or less ({', '.join([*gone, *come])}),"
                 " and CloudFormation makes or deletes one in a deployment: deploy them one by one"
             )
+
+
+def _expiry_warnings(name: str, before: Any, after: Any, template: Path) -> Iterator[str]:
+    """Warn of a Time to Live that CloudFormation cannot change, and of one that it may leave on."""
+    was, now = (at(one, "Properties", "TimeToLiveSpecification", "AttributeName") for one in (before, after))
+    if was and now and was != now:
+        yield (
+            f"{template}: the Time to Live of {name} goes from {was} to {now}, and CloudFormation refuses that where"
+            " this stack created the table: deploy without one, switch it off by hand, and later deploy the other"
+        )
+    elif was and not now:
+        yield (
+            f"{template}: {name} is left without Time to Live on {was}, and it may stay on: if items must no longer"
+            " expire, switch it off by hand (aws dynamodb update-time-to-live)"
+        )
 
 
 def _indexes(resource: Mapping[str, Any], kind: str = GLOBAL) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps
 from sync_rules.model.where_check import CONSTANT, quoted_names
+from sync_rules.rules.kinds.copy import HopRule
 from sync_rules.rules.kinds.history import HistoryRule, NewestRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.rule import Node, Rule, causes_of
@@ -144,7 +145,7 @@ def expiring_newest(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report a newest state under the key of a version whose Time to Live a rule sets: it does not go with its age."""
     for newest in (rule for rule in rules.rules.values() if isinstance(rule, NewestRule)):
         for rule in rules.rules.values():
-            if rule.times_to_live and rule.target is newest.target and rule.title != newest.title:
+            if rule.times_to_live and rule.archive is None and rule.target is newest.target:
                 message = f"the items of {newest.target.name!r} expire by rule {rule.title}, the newest among them"
                 yield Problem("SR319", message, written_at(newest, document, "newest"))
 
@@ -161,10 +162,9 @@ def unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
                 continue
             what, key = attribute(rule.target, (ref.field,)), attribute(rule.target, ref.path)
             message = f"{ref.field!r} is read from {key}, which no rule fills; {what} is what a rule writes"
-            cure = (
-                f"derive: {key}, as: {ref.template.text!r}; or link by the attribute itself: "
-                f"link: {{{field}: '\"{ref.field}\"'}}"
-            )
+            cure = f"derive: {key}, as: {ref.template.text!r}"
+            if not isinstance(rule, HopRule):
+                cure += f"; or link by the attribute itself: link: {{{field}: '\"{ref.field}\"'}}"
             option = "link" if ("rules", rule.title, "link") in document.locations else rule.kind
             yield Problem("SR461", message, document.value("rules", rule.title, option), cure)
 

@@ -762,6 +762,8 @@ def _path(view: View, rule: Body) -> None:
             view.leave(rule, place, "Cycle")
         else:
             carried = {one: get(parent, one) or given.get(one) for one in carry}
+            if "by" in rule and not _trail(view.spec, rule, entity, parent, item):
+                view.leave(rule, place, "ParentWithoutBreadcrumb")
             wanted = {
                 **made([*above.split(separator), own_id]),
                 **_trail(view.spec, rule, entity, parent, item),

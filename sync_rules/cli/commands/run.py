@@ -106,7 +106,7 @@ def run(
 
 def stream_arns(client: Any, rules: Rules) -> list[str]:
     """The ARNs of the streams to read. Raises UserError when tables, indexes or streams do not fit the rules."""
-    return list(require(client, rules).stream_arns)
+    return list(require(client, rules, times_to_live=True).stream_arns)
 
 
 def calls_notices(rules: Rules, calls_table: str | None) -> list[str]:

@@ -24,6 +24,7 @@ from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf
 
 CYCLE = "Cycle"
 PARENT_WITHOUT_PATH = "ParentWithoutPath"
+PARENT_WITHOUT_BREADCRUMB = "ParentWithoutBreadcrumb"
 SEPARATOR_IN_ID = "SeparatorInId"
 LEVELS_MAX: Final = 1_000  # of a hierarchy: the rounds end with the first that writes nothing
 
@@ -201,6 +202,12 @@ class TreeRule(LinkedRule):
             return Blocked(CYCLE, patient=True)
         carried = {copy: get(source, copy) or self.defaults.get(copy) for copy in self.carry}
         return {**self._made((*segments, own), own), **self._names(source, target), **carried}
+
+    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:  # noqa: ARG002
+        """The breadcrumb of an item whose parent has none yet; a parent that is an orphan gets none."""
+        parent = sources[0] if sources else None
+        due = self.crumb is not None and parent is not None and self.crumb.is_due(parent)
+        return Blocked(PARENT_WITHOUT_BREADCRUMB, patient=True) if due else None
 
     def _names(self, parent: Item | None, target: Item) -> dict[Path, AttributeValue | None]:
         return {} if self.crumb is None else self.crumb.made(parent, target)

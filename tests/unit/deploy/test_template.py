@@ -356,6 +356,32 @@ def test_template_warns_of_what_becomes_of_indexes(before, after, told, tmp_path
     assert all(re.search(one, warning) for one, warning in zip(told, found, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("gone", "gone", []),
+        (None, "gone", []),
+        ("gone", "ends", ["goes from gone to ends"]),
+        ("gone", None, ["left without Time to Live on gone"]),
+    ],
+    ids=["same", "new", "another", "none"],
+)
+def test_template_warns_of_what_becomes_of_a_time_to_live(before, after, told, tmp_path):
+    """CloudFormation refuses another attribute, and may leave on what the rules no longer have."""
+    path = tmp_path / "rules.yaml"
+
+    def text_with(ttl):
+        rule = "{archive: game, into: 's3://kept-games/'%s}" % (f", ttl: {ttl}" if ttl else "")
+        path.write_text(
+            f"tables: {{games: {{key: {{id: S}}}}}}\nentities: {{game: {{table: games}}}}\nrules: {{kept: {rule}}}\n"
+        )
+        return written(TEXT, deployment_of(path), path, TEMPLATE)
+
+    found = list(index_warnings(text_with(before), text_with(after), TEMPLATE))
+    assert len(found) == len(told)
+    assert all(one in warning for one, warning in zip(told, found, strict=True))
+
+
 def test_template_tells_what_each_of_its_outputs_is():
     """Every queue is there for the commands that read it, and each output has a description."""
     whole = read_yaml(TEXT, "template.yaml")

@@ -68,6 +68,21 @@ TREE: Mapping[str, tuple[str, str | None]] = {
 
 
 # ---------------------------------------------------------------- as a user meets them
+def test_breadcrumb_below_an_orphan_that_never_had_one_is_reported():
+    """Nobody takes it for right: an orphan that is kept gets no breadcrumb, and those below wait for it."""
+    scene = shop(top=(None, None), mid=(None, "top"), low=("Z", "mid"))
+    scene.memory.delete(where(scene, "top"))
+    scene.rest()
+    put(scene, "mid", name="N")
+    put(scene, "low", name="Y")
+    scene.rest()
+    scene.receive()  # the second look
+    assert column(scene)["low"] == "Z"
+    assert ("ParentWithoutBreadcrumb", where(scene, "low")) in {(one.reason, one.key) for one in scene.parked.failures}
+    found = [one.difference for one in Verifier(scene.rules, scene.world, scene.rules.kept, grace_seconds=0).sweep()]
+    assert ("ParentWithoutBreadcrumb", where(scene, "low")) in {(one.reason, one.target) for one in found}
+
+
 def test_breadcrumb_is_made_of_names_and_renamed_with_them():
     """The names from the root down; a rename reaches all below, a move too, and each item is written once."""
     scene = shop(**TREE)
