@@ -104,9 +104,16 @@ class Hierarchy(Truth):
                     yield place
 
     def unfit(self, items: Items) -> Iterable[Place]:
-        """The nodes of a ring, and those below a rootless node that has no path, or whose path contains them."""
+        """The nodes of a ring, and those below a rootless node that has no path, or whose path contains them; by names,
+        those below a rootless node that has a name and no breadcrumb.
+        """
         nodes = {place[1][-1]: item for place, item in items.items() if self.at(place)}
-        return [place for place in items if self.at(place) and _has_no_path(place[1][-1], nodes)]
+        owns = {place: place[1][-1] for place in items if self.at(place)}
+        return [
+            place
+            for place, own in owns.items()
+            if _has_no_path(own, nodes) or (self.named and _line(own, nodes) is None and not _above_named(own, nodes))
+        ]
 
     def mended(self, items: Items, place: Place) -> tuple[Place, Item | None]:
         """The ring is broken: one of its nodes becomes a root."""
@@ -146,6 +153,12 @@ def _trail(own: str, nodes: Mapping[str, Item]) -> dict[Path, Value]:
         return {}
     trail = " / ".join(filter(None, names))
     return {("Trail",): {"S": trail} if trail else None}
+
+
+def _above_named(own: str, nodes: Mapping[str, Item]) -> bool:
+    """True if the parent of a node has the breadcrumb that it should have, or needs none."""
+    up = nodes.get(_parent(nodes[own]) or "", {})
+    return bool(text(up, "Trail")) or not _name(up)
 
 
 def _has_no_path(own: str, nodes: Mapping[str, Item]) -> bool:
