@@ -41,11 +41,9 @@ class AttributeRef:
 
 def key_types(entity: Entity) -> Mapping[str, str]:
     """The types of the key's attributes and of the fields in them, which every item has."""
-    return {
-        name: attribute.type
-        for attribute in entity.table.key
-        for name in (*entity.templates[attribute.name].fields, attribute.name)
-    }
+    templates = [(attribute, entity.templates[attribute.name]) for attribute in entity.table.key]
+    types = {name: one.type for one, template in templates for name in (*template.fields, one.name)}
+    return types | {field: "N" for _, template in templates for field, _ in template.pads}
 
 
 @dataclass(frozen=True)

@@ -246,12 +246,20 @@ class Entity:
         return tuple(dict.fromkeys(path for path in paths if path[0] not in keys))
 
     def view(self, item: Item, paths: Iterable[Path]) -> Item:
-        """The item with the bound fields that these paths begin with, as if they were attributes."""
+        """The item with the bound fields that these paths begin with, as if they were attributes. A padded one is a
+        number: as text 10 would come before 9.
+        """
         names = {path[0] for path in paths} & self.bound.keys()
         if not names:
             return item
         read = {name: self.bound[name].read(item) for name in names}
-        return {**item, **{name: value for name, value in read.items() if value is not None}}
+        seen = {name: {"N": value["S"]} if name in self._padded else value for name, value in read.items() if value}
+        return {**item, **seen}
+
+    @cached_property
+    def _padded(self) -> frozenset[str]:
+        """The fields that are padded in a key."""
+        return frozenset(field for template in self.templates.values() for field, _ in template.pads)
 
     def key_of(self, fields: Fields) -> ItemKey | None:
         """The key of the item that these fields name; None when a field is missing or the key is impossible."""

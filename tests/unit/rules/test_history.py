@@ -17,6 +17,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from sync_rules.model.sizes import TOO_LARGE
 from sync_rules.model.writes import Put
+from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.history import LOST, STATE, TAKEN, UNNUMBERED
@@ -371,3 +372,32 @@ def test_history_parts_of_one_state_are_one():
     assert s("tea")["S"] not in repr(first)
     assert [rule.label(part) for part in first] == [STATE]
     assert isinstance(first[0], Part)
+
+
+def test_a_padded_field_is_a_number_to_other_rules():
+    """Versions are ordered, compared and added up by their number, not by its digits."""
+    shop = Scene(
+        parse_rules("""
+tables:
+  shop: {key: {PK: S, SK: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  product: {table: shop, key: {PK: "PRODUCT#{id}", SK: PRODUCT}}
+  product_version: {table: shop, key: {PK: "PRODUCT#{id}", SK: "V#{version:pad(6)}"}}
+rules:
+  kept: {history: product, into: product_version, attributes: [name]}
+  names: {collect: product_version.name, into: product.names, as: list, order: -version, limit: 3}
+  last: {embed: product_version, into: product.last, fields: [version], as: list, order: -version, on_overflow: oldest, limit: {items: 2}}
+  late: {count: product_version, into: product.late, where: "version > `9`"}
+  newest: {max: product_version.version, into: product.newest}
+""")
+    )
+    shop.drive(finish_empty(shop.rules))
+    shop.records.clear()
+    for version in range(8, 13):
+        shop.put("shop", {"PK": s("PRODUCT#7"), "SK": s("PRODUCT"), "version": n(version), "name": s(f"n{version}")})
+    shop.rest()
+    item = shop.item(shop.at("shop", "PRODUCT#7", "PRODUCT"))
+    assert item["names"] == {"L": [s("n12"), s("n11"), s("n10")]}
+    assert item["last"] == {"L": [{"M": {"version": n(12)}}, {"M": {"version": n(11)}}]}
+    assert (item["late"], item["newest"]) == (n(3), n(12))
