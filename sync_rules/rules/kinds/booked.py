@@ -15,7 +15,7 @@ from sync_rules.model.where import Where
 from sync_rules.rules import fingerprints, ledger
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import Part, PartRule
-from sync_rules.rules.rule import Blocked, Drawing, let_in
+from sync_rules.rules.rule import AttributeRef, Blocked, Drawing, let_in
 from sync_rules.rules.uses import Moment, Operation, Use
 
 
@@ -45,6 +45,12 @@ class BookedRule(PartRule):
         """The places where a child keeps what decides its ledger item, without the child's key, which cannot change."""
         read = (*self.reads, *(self.where.paths if self.where else ()))
         return self.source.changing((*(ref.path for _, ref in self.link), *map(self.source.stored, read)))
+
+    @property
+    def read_of_children(self) -> tuple[AttributeRef, ...]:
+        """All that a ledger item follows from: the key of a child too, because a rule may make the child."""
+        keys = ((attribute.name,) for attribute in self.source.table.key)
+        return tuple((self.source, path) for path in (*keys, *self.source_paths))
 
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:
         return self.source_paths if entity is self.source else None

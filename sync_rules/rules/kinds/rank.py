@@ -52,7 +52,7 @@ class RankedRule(BookedRule):
         """The rank of a child; None for a child that has none."""
 
     def nodes(self) -> tuple[Node, ...]:
-        return (Node(self, (self.target, (AMOUNT,)), tuple((self.source, path) for path in self.source_paths)),)
+        return (Node(self, (self.target, (AMOUNT,)), self.read_of_children),)
 
     def body(self) -> Mapping[str, object]:
         return {

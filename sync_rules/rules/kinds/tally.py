@@ -36,8 +36,7 @@ class TallyRule(CountedRule, BookedRule):
     shards: int = 1
 
     def nodes(self) -> tuple[Node, ...]:
-        reads = tuple((self.source, path) for path in self.source_paths)
-        return tuple(Node(self, (entity, (AMOUNT,)), reads) for entity in (self.target, self.totals))
+        return tuple(Node(self, (entity, (AMOUNT,)), self.read_of_children) for entity in (self.target, self.totals))
 
     def body(self) -> Mapping[str, object]:
         return {

@@ -170,10 +170,10 @@ def test_rank_looks_at_a_child_only_for_what_decides():
 
 
 def test_rank_tells_the_house_what_it_reads_and_writes():
-    """A rank rule reads amount, link and `where`, and writes the rank items; `min` and `max` are two rules."""
+    """A rank rule reads amount, link, key and `where`, and writes the rank items; `min` and `max` are two rules."""
     (node,) = ranked(where=OPEN).nodes()
     assert node.writes == (MADE.ranks, ("n",))
-    assert {path for _, path in node.reads} == {("total",), ("user_id",), ("status",)}
+    assert {path for _, path in node.reads} == {("order_id",), ("total",), ("user_id",), ("status",)}
     assert RULE.copies == ()
     assert RULE.streamed == (ORDERS, COUNTS)
     assert ranked(function="max").body() != RULE.body()
