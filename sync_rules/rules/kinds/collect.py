@@ -137,7 +137,8 @@ class CollectRule(ListingRule, PartRule):
         return ((self.into,),)
 
     def nodes(self) -> tuple[Node, ...]:
-        reads = tuple((self.source, path) for path in self.source_paths)
+        keys = ((attribute.name,) for attribute in self.source.table.key)  # a rule may make the edge
+        reads = tuple((self.source, path) for path in (*keys, *self.source_paths))
         return (Node(self, (self.target, (self.into,)), reads),)
 
     def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002

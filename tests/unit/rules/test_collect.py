@@ -357,11 +357,11 @@ def test_collect_lists_edges_by_their_node():
 
 
 def test_collect_says_what_it_writes_and_what_decides():
-    """A collect rule writes one attribute, which depends on the link, the element and the filters."""
+    """A collect rule writes one attribute, which depends on the edge's key, the link, the element and the filters."""
     rule = tickets(where=bare("open"), omit=bare("kind == 'X'"))
     (node,) = rule.nodes()
     assert node.writes == (TEAM, ("tickets",))
-    assert node.reads == tuple((TICKET, (name,)) for name in ("team", "priority", "open", "kind"))
+    assert node.reads == tuple((TICKET, (name,)) for name in ("PK", "team", "priority", "open", "kind"))
     assert rule.copies == (("tickets",),)
     assert rule.streamed == (TICKETS, TEAMS)
 
