@@ -223,7 +223,9 @@ def is_version(spec: Spec, place: Place, item: Item, past: Mapping[Place, Sequen
 
 
 def lost(spec: Spec, world: World) -> Iterator[str]:
-    """The versions that some record showed, and that are not there, though nothing was reported of them."""
+    """The versions that the record of some change showed, and that are not there, though nothing was reported of them. A
+    deletion shows none, nor does a change of nothing that they hold.
+    """
     reported = (one for one in world.failures if one.key is not None and one.reason != LOST)
     told = {(one.rule, world_place(one.key)) for one in reported}
     for rule in spec.rules.values():
@@ -233,7 +235,8 @@ def lost(spec: Spec, world: World) -> Iterator[str]:
         for place, old, new, _ in world.log:
             if spec.entity_of(place) is not entity:
                 continue
-            for at, held in states_of(spec, rule, entity, (old, new)):
+            before, after = (list(states_of(spec, rule, entity, [state])) for state in (old, new))
+            for at, held in () if new is None or before == after else (*before, *after):
                 if at not in world.items and fit(spec, held, at) and (rule["name"], at) not in told:
                     yield f"rule {rule['name']} (history) on {shown(at)}: the version is lost"
 

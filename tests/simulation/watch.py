@@ -42,7 +42,7 @@ class Watch:
         self.items: dict[Place, Item] = {}
         self.past: dict[Place, list[tuple[int, Item | None]]] = {}
         self.removed: dict[Place, int] = {}
-        self.heard: dict[Place, list[Item]] = {}  # the states of an item that some record showed
+        self.heard: dict[Place, list[tuple[Item | None, Item | None]]] = {}  # an item before and after, by its records
         self.unheard: set[Place] = set()  # whose last change left no record
         self.untouched = True  # nobody put his hand into what is the pipeline's own, or it was mended since
         self.attached: dict[tuple[Place, str], int] = {}

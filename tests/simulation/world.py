@@ -225,8 +225,7 @@ class World:
     def record(self, change: Change) -> None:
         if self.hears(change):
             self.streams.add(change)
-            shown = self.watch.heard.setdefault(place_of(change.key), [])
-            shown += (image for image in (change.old, change.new) if image is not None)
+            self.watch.heard.setdefault(place_of(change.key), []).append((change.old, change.new))
             self.watch.unheard.discard(place_of(change.key))
         else:
             self.watch.unheard.add(place_of(change.key))

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from tests.simulation.watch import Watch
 
 ZERO = "0"  # the name of the newest
-States = Mapping[Place, Iterable[Item]]
+Heard = Mapping[Place, Iterable[tuple[Item | None, Item | None]]]
 
 
 @dataclass(frozen=True)
 class Versions(Truth):
     """The versions of sources, which are named by their `name` and hold their `bio`. `heard` has, by source, the states
-    that some record showed, and `ever` all that there were.
+    before and after that its records showed, and `ever` all that there were.
     """
 
     table: str = "versions"
     lets_in: Callable[[Item], bool] = lambda _item: True
-    heard: States = field(default_factory=dict)
+    heard: Heard = field(default_factory=dict)
     ever: Callable[[Place], Iterator[Item]] = lambda _place: iter(())
 
     def watching(self, watch: Watch) -> Versions:
@@ -59,13 +59,17 @@ class Versions(Truth):
 
     def owned(self, items: Items) -> Mapping[Place, Item]:
         right: dict[Place, Item] = {}
-        shown = [(source, state) for source, states in self.heard.items() for state in states]
-        for source, state in [*items.items(), *shown]:
-            version = self.version(source, state)
-            if version is not None:
-                right.setdefault(*version)
+        now = (self.version(source, state) for source, state in items.items())
+        shown = (self._shown(source, *pair) for source, pairs in self.heard.items() for pair in pairs)
+        for version in filter(None, (*now, *(one for pair in shown for one in pair))):
+            right.setdefault(*version)
         kept = {place: item for place, item in items.items() if self.owns(place) and self._was(place, item)}
         return right | kept  # of two states of one version, the one that was first
+
+    def _shown(self, source: Place, *states: Item | None) -> list[tuple[Place, Item] | None]:
+        """The versions that a record shows: none for a deletion, or where it changed nothing that a version holds."""
+        old, new = (None if state is None else self.version(source, state) for state in states)
+        return [] if states[1] is None or old == new else [old, new]
 
     def unfit(self, items: Items) -> Iterable[Place]:
         """Sources without a name, and versions of which their source now is another state."""

@@ -135,12 +135,13 @@ class HistoryRule(VersionRule):
         return STATE if part.seen is not None else part.element
 
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """For a source, its versions before and after: what was there before the first change is kept with that. For
+        """For a source, its versions before and after: what was there before the first change is kept with that. A
+        deletion shows nothing new, and makes no version: who erases an item may have erased its versions with it. For
         a version that came or changed, itself.
         """
         old, new = change.old, change.new
         found: list[Part] = []
-        if entity is self.source and (old is None or new is None or changed(old, new, self.paths_of(old, new))):
+        if entity is self.source and new is not None and (old is None or changed(old, new, self.paths_of(old, new))):
             states = (self._state(change.key, image) for image in (old, new) if image is not None)
             found += (state for state in states if state is not None)
         kept = entity is self.target and not (self.version and self.is_newest(change.key))

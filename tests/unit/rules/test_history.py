@@ -87,6 +87,17 @@ def test_history_keeps_what_was_there_before_the_first_change():
     }
 
 
+def test_history_that_is_erased_with_its_item_stays_erased():
+    """A deletion puts no version, in whatever order item and versions go, and before or after their records."""
+    shop = scene()
+    ups(shop, 3, 4)
+    shop.rest()
+    for key in ("V#002", "PRODUCT", "V#001"):
+        shop.memory.delete(shop.at("shop", "PRODUCT#7", key))
+    shop.rest()
+    assert versions(shop) == {}
+
+
 def test_history_of_other_attributes_costs_nothing():
     """A change of what no version holds asks for nothing, not even a read."""
     shop = scene()
