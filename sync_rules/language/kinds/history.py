@@ -14,7 +14,8 @@ from sync_rules.language.kinds.mirror import Mirrored, check_attributes, key_fie
 from sync_rules.language.kinds.options import Model, OwnWhere, RenamedFrom, braced
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
-from sync_rules.rules.kinds.history import HistoryRule, NewestRule, VersionRule
+from sync_rules.model.values import show_path
+from sync_rules.rules.kinds.history import HistoryRule, NewestRule, VersionRule, telling
 
 
 class HistoryForm(Model):
@@ -70,12 +71,16 @@ def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[VersionRule, ..
 
 
 def _version(compiler: RuleCompiler, source: Entity, target: Entity, fields: Link) -> str:
-    """The one field of the key that says which version it is; reports several."""
-    own = {source.ref(field) for field in source.identity}
-    found = [field for field, ref in fields if field in target.identity and ref not in own]
+    """The one field of the key that says which version it is; reports several, and one that cannot be 0."""
+    found = telling(source, target, fields)
+    binary = [one.name for one in target.table.key if one.type == "B" and target.templates[one.name].whole in found]
     if len(found) > 1:
         message = f"a version of {source.name!r} is told from others by {braced(found)}, and version 0 by one field"
         compiler.add("SR120", "newest", message, "remove newest; or put one of them into the key")
+        return ""
+    if binary:
+        message = f"{binary[0]!r} is of type B, and version 0 is a number or a text"
+        compiler.add("SR120", "newest", message, f"remove newest; or declare {binary[0]} as S or N")
         return ""
     return found[0]
 
@@ -104,13 +109,19 @@ def _names_versions(compiler: RuleCompiler, source: Entity, target: Entity, fiel
     own = {source.ref(field): field for field in source.identity}
     in_key = {ref: field for field, ref in fields if field in target.identity}
     missing = [field for ref, field in own.items() if ref not in in_key]
+    fixed = [(field, ref) for ref, field in in_key.items() if ref not in own and not source.changing([ref.path])]
     if missing:
         message = f"the key of {target.name!r} does not hold {braced(missing)} of {source.name!r}"
         cure = f"put {braced(missing)} into the key of {target.name!r}, or say by link which field holds it"
         compiler.add("SR228", "into", message, cure)
-    elif not in_key.keys() - own.keys():
+    elif not telling(source, target, fields):
         message = f"nothing in the key of {target.name!r} says which version of {source.name!r} it is"
-        compiler.add("SR229", "into", message)
+        if not fixed:
+            compiler.add("SR229", "into", message)
+        for field, ref in fixed:
+            found = f"{message}: {show_path(ref.path)!r} is of the item's own key, which never changes"
+            cure = f"name the attribute that changes with each version: link: {{{field}: revision}}"
+            compiler.add("SR229", compiler.at("link", field), found, cure)
     return compiler.sound
 
 

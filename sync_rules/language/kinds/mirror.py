@@ -14,7 +14,7 @@ from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model, Names, OwnWhere, RenamedFrom, Renames, by_type
-from sync_rules.model.entities import Entity
+from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.lookups import Link
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Path, overlaps, show_path
@@ -90,18 +90,25 @@ def _check_names(compiler: RuleCompiler, rule: MirrorRule) -> None:
     """Report a field that names the source where the mirror's key holds something else: no mirror would be its own."""
     filled = dict(rule.fields)
     for field, ref in rule.names:
-        if ref.field in rule.target.identity and filled.get(ref.field) != rule.source.ref(field):
+        if ref.field not in rule.target.identity:
+            held = rule.target.templates[ref.path[0]].text if not rule.target.changing([ref.path]) else ""
+            taken = held and f"made of {held!r}"
+        elif filled.get(ref.field) != rule.source.ref(field):
             given = rule.each[1] if rule.each and rule.each[0] == ref.field else filled[ref.field].path
-            message = (
-                f"{field!r} names the mirrored {rule.source.name!r}, and is {show_path(given)!r} in the mirror's key"
-            )
+            taken = repr(show_path(given))
+        else:
+            taken = ""
+        if taken:
+            message = f"{field!r} names the mirrored {rule.source.name!r}, and is {taken} in the mirror's key"
             compiler.add("SR209", "into", message, f"link: {{source_{field}: {field}}}, beside the others")
 
 
 def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
-    """Report attributes that would overwrite the fields that name the source, or an index key."""
+    """Report attributes that would overwrite the fields that name the source, or a key."""
     owner = {ref.path: field for field, ref in rule.names}
     for path, to in rule.attributes or ():
+        if _is_in_key(compiler, rule, path, to):
+            continue
         if any(overlaps(to, place) and (to, path) != (place, (field,)) for place, field in owner.items()):
             taken = "says already whose mirror it is"
         elif to[0] in rule.index_keys:
@@ -110,6 +117,20 @@ def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
             continue
         message = f"{rule.target.name}.{show_path(to)} {taken}"
         compiler.add("SR301", "attributes", message, "give the attribute another name")
+
+
+def _is_in_key(compiler: RuleCompiler, rule: MirrorRule, path: Path, to: Path) -> bool:
+    """True for an attribute of the table's own key; reports one that has another value there."""
+    if rule.target.changing([to]):
+        return False
+    template, filled = rule.target.templates[to[0]], dict(rule.fields)
+    same = rule.source.ref(path[0]) if len(path) == 1 else Ref(show_path(path), path)
+    if len(to) > 1 or filled.get(template.whole or "") != same:
+        what = f"{rule.target.name}.{show_path(to)}"
+        message = f"{what} is part of the key of table {rule.target.table.name!r}, made of {template.text!r}"
+        cure = f"leave it out, or give it another name: {{{show_path(path)}: source_{to[-1]}}}"
+        compiler.add("SR302", "attributes", message, cure)
+    return True
 
 
 def _each(compiler: RuleCompiler, form: MirrorForm, target: Entity) -> tuple[str, Path] | None:

@@ -16,6 +16,7 @@ from typing import Final
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.json_bytes import canonical
+from sync_rules.model.lookups import Link
 from sync_rules.model.numbers import text_of
 from sync_rules.model.sizes import index_key_limits
 from sync_rules.model.templates import Fields
@@ -33,6 +34,11 @@ LOST: Final = "VersionLost"  # the state was to be tried again, and is shown by 
 
 
 ZERO: Final[AttributeValue] = {"N": "0"}  # the version under which the newest state stands
+
+
+def telling(source: Entity, target: Entity, fields: Link) -> list[str]:
+    """The fields of a version's key that tell it from others of its item: what they are read from may change."""
+    return [field for field, ref in fields if field in target.identity and source.changing([ref.path])]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -106,9 +112,9 @@ class HistoryRule(VersionRule):
 
     def owns(self, item: Item) -> bool:
         """True for a version. Version 0 may be the newest of a rule that had one: then that is left over."""
-        key, telling = self.target.table.key_of(item), {*self.target.identity} - {ref.field for _, ref in self.names}
+        key, numbers = self.target.table.key_of(item), telling(self.source, self.target, self.fields)
         fields = (self.target.fields(key) if key is not None else None) or {}
-        return super().owns(item) and any(text_of(fields.get(field)) != ZERO["N"] for field in telling)
+        return super().owns(item) and any(text_of(fields.get(field)) != ZERO["N"] for field in numbers)
 
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
         """The version that a state has. Version 0 is none, if that is the newest."""
