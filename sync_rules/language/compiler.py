@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Final, ParamSpec, TypeVar
 
 from sync_rules.language import links
+from sync_rules.language.own_names import OwnName
 from sync_rules.language.problems import Location, Problems, severity
 from sync_rules.language.variables import VARIABLE
 from sync_rules.language.yaml_source import Document
@@ -20,7 +22,7 @@ from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import Find, Link
 from sync_rules.model.suggest import unknown
-from sync_rules.model.values import Path, parse_path
+from sync_rules.model.values import Path, parse_path, show_path
 from sync_rules.model.where import Where, compile_where
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
@@ -51,7 +53,7 @@ class Known:
     """The file that rules are compiled against. `required` has, by entity, the attributes that all its items have by
     the file, and `written` those that rules give to all of them. `hops` has the rule that keeps a hop of a link.
     `broken` and `broken_tables` are declared but unusable, and reported already; `filled` puts environment variables
-    into a text, and reports at a location those that are not set.
+    into a text, and reports at a location those that are not set. `own_names` are doubted once all rules are known.
     """
 
     document: Document
@@ -65,6 +67,7 @@ class Known:
     written: dict[str, set[str]] = field(default_factory=dict)
     like: dict[str, tuple[str, ...]] = field(default_factory=dict)
     hops: dict[object, str] = field(default_factory=dict)
+    own_names: list[OwnName] = field(default_factory=list)
 
     def nearly(self, name: str) -> tuple[str, ...]:
         """The two entities whose names are most like a name."""
@@ -183,6 +186,31 @@ class RuleCompiler:
             self.add("SR301", self.at(option), f"{'.'.join(name)} is written twice by this rule")
         return tuple(pairs)
 
+    def own(
+        self,
+        entity: Entity | None,
+        given: str | Iterable[str] | None,
+        *at: str | int,
+        written: bool = False,
+        quotes: bool = True,
+    ) -> None:
+        """Note those of an option's paths that begin with the name of the entity whose attributes they are, and not in
+        quotes. What is no path is reported where it is parsed.
+        """
+        texts = [given] if isinstance(given, str) else [*(given or ())]
+        for index, text in enumerate(texts):
+            plain = text.removeprefix("-")
+            if entity is None or not plain.startswith(f"{entity.name}."):
+                continue
+            location = self.at(*at, index) if isinstance(given, list) else self.at(*at)
+            if isinstance(given, Mapping):
+                location = self.at_key(*at, text)
+            with suppress(UserError):
+                name, *rest = parse_path(plain)
+                sign = text[: len(text) - len(plain)]
+                quoted = f"'{sign}\"{name}\".{show_path(tuple(rest))}'" if quotes else ""
+                self.known.own_names.append(OwnName(entity, (name, *rest), location, quoted, sign, written))
+
     # ------------------------------------------------------------ conditions
     def own_where(self, text: str | None, source: Entity, option: str = "where") -> Where | None:
         """The condition on one item, whose names are all its own attributes."""
@@ -213,6 +241,7 @@ class RuleCompiler:
                 sound = False
         for name, text in given.items():
             sound = self.path(text, self.at("link", name)) is not None and sound
+            self.own(many, text, "link", name)
         if not sound:
             return None
         link = links.infer_link(one, many, given)

@@ -13,7 +13,9 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
-from sync_rules.language.problems import Problem, Problems, errors
+from sync_rules.language.compiler import Known
+from sync_rules.language.own_names import doubted
+from sync_rules.language.problems import Problem, errors
 from sync_rules.language.writers import attribute, two_writers, written_at
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
@@ -33,10 +35,12 @@ Lint = Callable[[Rules, Document], Iterator[Problem]]
 NEEDS_NO_QUOTES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def lint(rules: Rules, document: Document, problems: Problems) -> None:
+def lint(rules: Rules, known: Known) -> None:
     """Report the findings of every lint. Errors may be why something is unused: so that is looked for only without."""
+    document, problems = known.document, known.problems
     for each in LINTS:
         problems.extend(each(rules, document))
+    problems.extend(doubted(known.own_names, rules, known.said))
     if not errors(problems.found):
         problems.extend(unused(rules, document))
 

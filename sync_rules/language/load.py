@@ -119,7 +119,7 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     within = {side.name: side for rule in sound.values() for side in (rule.source, rule.target, *rule.owned)}
     entities = entities | within  # those of ledgers are in no file
     rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
-    lint.lint(rules, document, problems)
+    lint.lint(rules, known)
     found = problems.sorted()
     return (None if errors(found) else rules), found
 

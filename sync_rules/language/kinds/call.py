@@ -41,6 +41,7 @@ def _compile(compiler: RuleCompiler, form: CallForm) -> tuple[CallRule, ...]:
     if not FUNCTION.fullmatch(form.call):
         compiler.add("SR119", "call", f"{form.call!r} is not a function: expected module.function")
     watch = compiler.paths(form.watch, "watch")
+    compiler.own(source, form.watch, "watch")
     when: frozenset[When] = ALWAYS if form.when is None else frozenset(form.when)
     if watch and "changed" not in when:
         message = "`watch` is for changes, and `when` has no changed"

@@ -49,6 +49,7 @@ def _compile_elements(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, 
         return ()
     if element is not None:
         require_text(compiler, edge, element.fields, "as")
+        compiler.own(edge, element.fields, "as", quotes=False)
     where, omit = compiler.own_where(form.where, edge), compiler.own_where(form.omit, edge, "omit")
     way = route(compiler, form, into.entity, edge)
     link = None if way is None else way.link

@@ -154,6 +154,8 @@ def _mapping(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tu
         if ref is None or last is None or into is None or first is None:
             continue
         pairs.append((ref.path, into.path if isinstance(form.copied, str) else into.path + last))
+        if rename is not None and not into.path:
+            compiler.own(into.entity, rename, "copy", text, written=True)
         if ref.entity != first:
             compiler.add("SR113", location, f"{text!r} is not of {first.name!r}, as the rule's first source is")
     if into is not None and isinstance(form.copied, str) and not into.path:

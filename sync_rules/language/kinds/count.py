@@ -117,7 +117,8 @@ class Group:
 
 
 def _compile_count(compiler: RuleCompiler, form: CountForm) -> tuple[Rule, ...]:
-    child, weights = compiler.entity(form.count, "count"), compiled_weights(compiler, form.weights)
+    child = compiler.entity(form.count, "count")
+    weights = compiled_weights(compiler, form.weights, child)
     return _compile(compiler, form, "count", child, weights=weights)
 
 
@@ -138,6 +139,7 @@ def _compile(
     weights: Weights | None = None,
 ) -> tuple[Rule, ...]:
     into, per = compiler.into(form.into), compiler.option_path(form.per, "per")
+    compiler.own(child, form.per, "per")
     shards = form.shards if isinstance(form, ShardedForm) else 1
     _check_options(compiler, form, function, shards)
     instead = "or use mode: recount for small groups"

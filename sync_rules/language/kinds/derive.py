@@ -55,6 +55,8 @@ def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]
     ref = compiler.resolve(form.derive, "derive", attribute=True)
     formula = _formula(compiler, form)
     default = None
+    if ref is not None and formula is not None:
+        compiler.own(ref.entity, formula.fields, "as" if form.join is None else "join")
     if ref is not None and defaults.said(form):
         default = defaults.of_one(compiler, form.default, ref.entity, ref.path).get(ref.path)
     if isinstance(formula, Expiry):

@@ -113,6 +113,8 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
     given = _defaults(compiler, form, into, fields) if defaults.said(form) else {}
     if child is None or into is None:
         return ()
+    compiler.own(child, form.order, "order")
+    compiler.own(child, form.fields, "fields")
     where = compiler.own_where(form.where, child)
     link = compiler.link(form.link, into.entity, child)
     by = None if link is None else _by(compiler, form, child, link)
@@ -219,6 +221,7 @@ def _by(compiler: RuleCompiler, form: EmbedForm, child: Entity, link: Link) -> T
     if by is None:
         return None
     require_text(compiler, child, by.fields, "by")
+    compiler.own(child, by.fields, "by", quotes=False)
     missing = [field for field in own if field not in by.fields]
     parents = {ref.field for _, ref in link}
     if missing and (form.form == "list" or parents.issuperset(by.fields)):

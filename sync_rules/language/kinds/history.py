@@ -10,7 +10,7 @@ from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.mirror import Mirrored, check_attributes, key_fields
+from sync_rules.language.kinds.mirror import Mirrored, check_attributes, key_fields, own_attributes
 from sync_rules.language.kinds.options import Model, OwnWhere, RenamedFrom, braced
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
@@ -47,6 +47,7 @@ def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[VersionRule, ..
     attributes = compiler.renamed(chosen, "attributes") if isinstance(chosen, list | dict) else None
     if source is None or target is None:
         return ()
+    own_attributes(compiler, source, target, chosen)
     if source is target:
         compiler.add("SR310", "into", f"versions of {source.name!r} would be items of {source.name!r}")
     where = compiler.own_where(form.where, source)

@@ -67,7 +67,8 @@ def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]
     if not target.identity:
         message = f"{target.name!r} has one fixed key: all items of {source.name!r} would be mirrored into one"
         compiler.add("SR209", "into", message)
-    each = _each(compiler, form, target)
+    own_attributes(compiler, source, target, chosen)
+    each = _each(compiler, form, source, target)
     fields = key_fields(compiler, source, target, form.link, form.each or {})
     where = compiler.own_where(form.where, source)
     if not compiler.sound or fields is None:
@@ -103,6 +104,14 @@ def _check_names(compiler: RuleCompiler, rule: MirrorRule) -> None:
             compiler.add("SR209", "into", message, f"link: {{source_{field}: {field}}}, beside the others")
 
 
+def own_attributes(compiler: RuleCompiler, source: Entity, target: Entity, chosen: object) -> None:
+    """Note attributes that are called by the name of the entity whose they are."""
+    if isinstance(chosen, list | dict):
+        compiler.own(source, chosen, "attributes")
+    for text, name in chosen.items() if isinstance(chosen, dict) else ():
+        compiler.own(target, name, "attributes", text, written=True)
+
+
 def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
     """Report attributes that would overwrite the fields that name the source, or a key."""
     owner = {ref.path: field for field, ref in rule.names}
@@ -133,9 +142,10 @@ def _is_in_key(compiler: RuleCompiler, rule: MirrorRule, path: Path, to: Path) -
     return True
 
 
-def _each(compiler: RuleCompiler, form: MirrorForm, target: Entity) -> tuple[str, Path] | None:
+def _each(compiler: RuleCompiler, form: MirrorForm, source: Entity, target: Entity) -> tuple[str, Path] | None:
     """The field of the mirror's key that an element fills, and the path of the list or set."""
     for field, text in (form.each or {}).items():
+        compiler.own(source, text, "each", field)
         path = compiler.path(text, compiler.at("each", field))
         if field not in target.identity:
             message = unknown("key field", field, target.identity, f"entity {target.name!r}")
@@ -156,7 +166,10 @@ def key_fields(
     bound = dict.fromkeys(field for template in target.templates.values() for field in template.fields)
     named = [field for field in (*target.identity, *bound) if field not in each]
     sound = True
+    for field in (one for one in bound if one not in given):
+        compiler.own(source, field, "into", quotes=False)
     for field, text in given.items():
+        compiler.own(source, text, "link", field)
         if compiler.path(text, compiler.at("link", field)) is None:
             sound = False
         elif field not in bound and text not in source.identity:

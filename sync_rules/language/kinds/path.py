@@ -81,6 +81,11 @@ def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
         paths = {path: path for path in carried}
         given = defaults.of_several(compiler, form.default, ref.entity, paths, "carried attribute")
     parent = compiler.path(form.parent, "parent")
+    entity = None if ref is None else ref.entity
+    for option in ("parent", "by", "carry"):
+        compiler.own(entity, getattr(form, option), option)
+    for option in ("ids", "graph", "depth"):
+        compiler.own(entity, getattr(form, option), option, written=True)
     if ref is None or parent is None:
         return ()
     crumb = _breadcrumb(compiler, form, ref)

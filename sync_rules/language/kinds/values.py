@@ -89,6 +89,7 @@ def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]
     of, into = compiler.resolve(form.collect, "collect", attribute=True), compiler.into(form.into)
     shape = _shape(compiler, form)
     order = None if form.order is None else compiler.path(form.order.removeprefix("-"), "order")
+    compiler.own(None if of is None else of.entity, form.order, "order")
     table = ledger_table(compiler, form.ledger, "collect")
     if of is None or into is None:
         return ()

@@ -12,6 +12,7 @@ from pydantic import Discriminator, Field, Tag, WithJsonSchema
 
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import Model, by_type, exact, plain_number
+from sync_rules.model.entities import Entity
 from sync_rules.model.numbers import holdable, respelt
 from sync_rules.rules.kinds.counted import WORDS, Weights
 
@@ -65,7 +66,7 @@ WeightsOption = Annotated[
 
 
 def compiled_weights(
-    compiler: RuleCompiler, given: dict[str, dict[str, int | float]] | WeightsForm | None
+    compiler: RuleCompiler, given: dict[str, dict[str, int | float]] | WeightsForm | None, child: Entity | None
 ) -> Weights | None:
     """The weights of a rule; None without the option, or after a problem was reported."""
     if given is None:
@@ -74,6 +75,7 @@ def compiled_weights(
     short, at = form is not given, ("weights",) if form is not given else ("weights", "values")
     ((attribute, values),) = form.values.items()
     path = compiler.path(attribute, compiler.at_key(*at, attribute))
+    compiler.own(child, form.values, *at)
     _check_number(compiler, ("weights", "default"), form.default)
     for text, value in values.items():
         _check_number(compiler, (*at, attribute, text), value)
