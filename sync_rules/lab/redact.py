@@ -44,9 +44,13 @@ class Redactor:
     """A redaction; the same salt gives the same replacements.
 
     `keep_shape`: whatever is no letter and no digit stays in its place, and so do booleans.
+
+    Raises:
+        UserError: for rules with padded fields, whose order is in their digits.
     """
 
     def __init__(self, rules: Rules, salt: bytes, *, keep_shape: bool = False) -> None:
+        _refuse_padded(rules)
         self._rules = rules
         self._salt = salt
         self._keep_shape = keep_shape
@@ -126,8 +130,7 @@ class Redactor:
         if template is None or bound is None:
             return self.text(text)
         first, *others = template.literals
-        pads = dict(template.pads)  # the digits of a padded field stay as many as they are
-        fields = (self.text(str(bound[field]["S"])).zfill(pads.get(field, 0)) for field in template.fields)
+        fields = (self.text(str(bound[field]["S"])) for field in template.fields)
         return first + "".join(field + after for field, after in zip(fields, others, strict=True))
 
     def _piece(self, piece: str) -> str:
@@ -196,6 +199,18 @@ class Redactor:
 
 
 # ---------------------------------------------------------------- texts of the rules
+def _refuse_padded(rules: Rules) -> None:
+    """Refuse rules whose keys sort by the digits of a number: no replacement has its order and its length."""
+    for entity in rules.entities.values():
+        padded = sorted({field for template in entity.templates.values() for field, _ in template.pads})
+        if padded:
+            raise UserError(
+                f"--redact: the keys of entity {entity.name} sort by {', '.join(padded)}, a padded number: a hash "
+                "has another order. Record without --redact, or with a rules file without this entity and without the "
+                "rules that name it"
+            )
+
+
 def _key_texts(rules: Rules) -> Iterator[str]:
     """The templates and separators from which the rules make composite texts."""
     kept = Derived(rules)

@@ -1,13 +1,26 @@
-"""The table in which a rule keeps its books, for the kinds that keep some."""
+"""The options of rules that keep books about children of a parent, and the table in which they keep them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language.hops import Route
+from sync_rules.language.kinds.options import (
+    HopsOption,
+    HopsVia,
+    Model,
+    OnDelete,
+    OwnWhere,
+    RenamedFrom,
+    Settle,
+    Sparse,
+    Through,
+)
 from sync_rules.model.entities import Entity, Table
+from sync_rules.model.lookups import Find
 from sync_rules.model.suggest import unknown
 from sync_rules.rules.ledger import RESERVED, Ledger, ledger_of, suitable, supported
 
@@ -16,6 +29,30 @@ LedgerOption = Annotated[
     str | None,
     Field(description="The table for the books, with a key of two strings; default the one named ledger."),
 ]
+UNLISTED: Final = "nothing is listed here: the record of each child says what it adds"
+
+
+class BookedForm(Model):
+    """The options of every rule that books what children have for the parent that they point to."""
+
+    ledger: LedgerOption = None
+    where: OwnWhere = None
+    link: HopsOption = {}
+    through: Through = {}
+    via: HopsVia = None
+    sparse: Sparse = False
+    on_delete: OnDelete = "keep"
+    settle_seconds: Settle = 60
+    renamed_from: RenamedFrom = None
+
+
+def children_of_deleted(
+    compiler: RuleCompiler, form: BookedForm, way: Route, parent: Entity, child: Entity
+) -> Find | None:
+    """How the children of a deleted parent are listed; None where nobody asks for them. Books list nothing else."""
+    if form.on_delete == "keep":
+        return None
+    return compiler.find(way.link, parent, child, way.via, "on_delete", sparse=form.sparse)
 
 
 def ledger_table(compiler: RuleCompiler, given: str | None, kind: str, instead: str = "") -> Table | None:

@@ -15,21 +15,15 @@ from pydantic import Field
 from sync_rules.language import links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.hops import route
-from sync_rules.language.kinds.books import LedgerOption, ledger_named, ledger_table
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import (
-    HopsOption,
-    HopsVia,
-    Model,
-    OnDelete,
-    OwnWhere,
-    RenamedFrom,
-    Settle,
-    Shards,
-    Sparse,
-    Through,
-    parent_rule,
+from sync_rules.language.kinds.books import (
+    UNLISTED,
+    BookedForm,
+    children_of_deleted,
+    ledger_named,
+    ledger_table,
 )
+from sync_rules.language.kinds.kind import Kind
+from sync_rules.language.kinds.options import Shards, parent_rule
 from sync_rules.language.kinds.weights import WeightsOption, compiled_weights
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.lookups import Find, Link
@@ -42,14 +36,11 @@ from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.ledger import AMOUNT, Ledger
 from sync_rules.rules.rule import Rule
 
-UNLISTED = "nothing is listed here: each child's record says what it counts for"
 
-
-class GroupForm(Model):
+class GroupForm(BookedForm):
     """The options that count, sum, min and max have in common."""
 
     into: str = Field(description="Where to: parent entity, then a path.", examples=["user.open_orders"])
-    where: OwnWhere = None
     per: str | None = Field(
         default=None,
         description="An attribute of the items: then a map is kept, with a number for each of its values.",
@@ -60,14 +51,6 @@ class GroupForm(Model):
         description="ledger: exact books in a table of their own, for any number of items. recount: the items are "
         "listed each time, for small groups that the base table lists.",
     )
-    ledger: LedgerOption = None
-    link: HopsOption = {}
-    through: Through = {}
-    via: HopsVia = None
-    sparse: Sparse = False
-    on_delete: OnDelete = "keep"
-    settle_seconds: Settle = 60
-    renamed_from: RenamedFrom = None
 
 
 class ShardedForm(GroupForm):
@@ -157,13 +140,9 @@ def _compile(
         rules = _recounted(compiler, form, group) if way.via is None else ()
     else:
         rules = _booked(compiler, name, group, table)
-    find = None
-    if form.on_delete != "keep":
-        find = compiler.find(link, into.entity, child, way.via, "on_delete", sparse=form.sparse)
+    find = children_of_deleted(compiler, form, way, into.entity, child)
     if not compiler.sound or not rules:
         return ()
-    if find is None:
-        return *rules, *way.rules
     beside = parent_rule(compiler, rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
     return *rules, *beside, *way.rules
 

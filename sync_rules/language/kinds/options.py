@@ -111,14 +111,14 @@ def parent_rule(
     compiler: RuleCompiler,
     rule: Rule,
     link: Link,
-    find: Find,
+    find: Find | None,
     *,
     where: Where | None,
     on_delete: Literal["keep", "delete", "restrict"],
     child: Entity | None = None,
 ) -> tuple[CopyRule, ...]:
     """The rule beside `rule` that deletes or reports the items of a deleted parent; none for `keep`."""
-    if on_delete == "keep":
+    if on_delete == "keep" or find is None:
         return ()
     beside = CopyRule(
         name=f"{compiler.name}.parent",

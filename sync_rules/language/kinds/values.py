@@ -12,29 +12,23 @@ from pydantic import Field
 
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.hops import route
-from sync_rules.language.kinds.books import LedgerOption, ledger_named, ledger_table
-from sync_rules.language.kinds.options import (
-    HopsOption,
-    HopsVia,
-    Model,
-    OnDelete,
-    OwnWhere,
-    RenamedFrom,
-    Settle,
-    Sparse,
-    Through,
-    parent_rule,
+from sync_rules.language.kinds.books import (
+    UNLISTED,
+    BookedForm,
+    children_of_deleted,
+    ledger_named,
+    ledger_table,
 )
+from sync_rules.language.kinds.options import parent_rule
 from sync_rules.model.values import show_path
 from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
 from sync_rules.rules.kinds.values import Shape, ValueRule, ValuesRule
 from sync_rules.rules.rule import Rule
 
-UNLISTED: Final = "nothing is listed here: each child's record says which value it has"
 SHAPES: Final[dict[str | None, Shape]] = {None: "set", "set": "set", "list": "list"}
 
 
-class ValuesForm(Model):
+class ValuesForm(BookedForm):
     """The options of collect that are for values, or for values and edges alike."""
 
     collect: str = Field(
@@ -65,15 +59,6 @@ class ValuesForm(Model):
         default=None, ge=1, le=MEMBERS_MAX_ITEMS, description="Only so many values, the first in order."
     )
     numbers: bool = Field(default=False, description="A set of numbers instead of texts; then `as` is one field.")
-    ledger: LedgerOption = None
-    where: OwnWhere = None
-    link: HopsOption = {}
-    through: Through = {}
-    via: HopsVia = None
-    sparse: Sparse = False
-    on_delete: OnDelete = "keep"
-    settle_seconds: Settle = 60
-    renamed_from: RenamedFrom = None
 
 
 VALUES_ONLY: Final = ("join", "order", "distinct", "limit", "ledger")
@@ -98,10 +83,8 @@ def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]
     way = route(compiler, form, into.entity, child)
     if way is None:
         return ()
-    find = None
-    if form.on_delete != "keep":
-        find = compiler.find(way.link, into.entity, child, way.via, "on_delete", sparse=form.sparse)
-    elif way.via is not None:
+    find = children_of_deleted(compiler, form, way, into.entity, child)
+    if way.via is not None and form.on_delete == "keep":
         compiler.add("SR120", compiler.at_key("via"), UNLISTED, "remove it, or say on_delete")
     # the books keep the name that they began with
     books = ledger_named(compiler, form.renamed_from or compiler.name, (child, into.entity), table)
@@ -138,8 +121,6 @@ def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]
         descending=(form.order or "").startswith("-"),
         books=value.books,
     )
-    if find is None:
-        return values, value, *way.rules
     beside = parent_rule(compiler, values, way.link, find, where=where, on_delete=form.on_delete, child=child)
     return values, value, *beside, *way.rules
 
