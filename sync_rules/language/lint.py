@@ -90,6 +90,18 @@ def _typed(what: str, wanted: str, found: str | None) -> str:
     return f"declare {what} as {found}" if found in ("S", "N", "B") else "write an attribute that is in no key"
 
 
+def read_types(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report fields of a type that a rule cannot use, where the type follows from the rules: each item is refused."""
+    types = Types(rules)
+    for rule in rules.rules.values():
+        for path, wanted in rule.takes.items():
+            found = types.known(rule.source, path)
+            if found is not None and found not in wanted:
+                what = attribute(rule.source, path)
+                message = f"{what} is of type {found}, and this rule takes {' or '.join(wanted)} alone"
+                yield Problem("SR322", message, written_at(rule, document, rule.kind))
+
+
 class Types:
     """The types of attributes, as far as they follow from keys and rules."""
 
@@ -106,7 +118,7 @@ class Types:
         declared = {one.name: one.type for one in entity.table.key_attributes}
         ref = entity.bound.get(path[0])
         if len(path) == 1 and ref is not None:
-            return "S" if ref.template is not None else declared[ref.path[0]]
+            return declared[ref.path[0]] if ref.template is None else "N" if entity.is_padded(path[0]) else "S"
         if len(path) == 1 and path[0] in declared:
             return declared[path[0]]
         writer, asked = self._writers.get((entity.name, path)), (entity.name, path)
@@ -381,6 +393,7 @@ LINTS: tuple[Lint, ...] = (
     two_writers,
     key_writers,
     key_types,
+    read_types,
     own_reads,
     unfilled_links,
     histories,

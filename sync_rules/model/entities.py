@@ -256,6 +256,10 @@ class Entity:
         seen = {name: {"N": value["S"]} if name in self._padded else value for name, value in read.items() if value}
         return {**item, **seen}
 
+    def is_padded(self, field: str) -> bool:
+        """True for a field that is padded in a key: a number."""
+        return field in self._padded
+
     @cached_property
     def _padded(self) -> frozenset[str]:
         """The fields that are padded in a key."""

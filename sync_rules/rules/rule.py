@@ -197,6 +197,11 @@ class Rule(ABC):
         """
         return None
 
+    @property
+    def takes(self) -> Mapping[Path, tuple[str, ...]]:
+        """The DynamoDB types of which a field of the source must be; of any other type it is refused at run time."""
+        return {}
+
     def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:  # noqa: ARG002
         """The copies on this target that the rule wrote, and not the application."""
         return self.copies

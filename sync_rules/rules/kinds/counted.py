@@ -68,6 +68,11 @@ class CountedRule(Rule):
         return tuple(path for path in paths if path is not None)
 
     @property
+    def takes(self) -> Mapping[Path, tuple[str, ...]]:
+        needed: dict[Path, tuple[str, ...]] = {} if self.of is None else {self.of: ("N",)}
+        return needed if self.per is None else {**needed, self.per: ("S", "N")}
+
+    @property
     def adds(self) -> bool:
         """True for count and sum, which are 0 without members; min and max then have no value."""
         return self.function in ("count", "sum")

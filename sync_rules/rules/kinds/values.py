@@ -46,6 +46,10 @@ class ValueRule(RankedRule):
     def reads(self) -> tuple[Path, ...]:
         return tuple(dict.fromkeys((self.of, self.order)))
 
+    @property
+    def takes(self) -> Mapping[Path, tuple[str, ...]]:
+        return {self.order: ("S", "N", "NULL"), self.of: ("N",) if self.numbers else ("S", "N")}
+
     def body(self) -> Mapping[str, object]:
         said = {"of": self.of, "order": self.order, "ranked": self.ranked, "numbers": self.numbers}
         return {**super().body(), **said}
