@@ -251,9 +251,12 @@ def _attributes(rules: Rules) -> dict[str, set[str]]:
 
 # ---------------------------------------------------------------- cycles
 def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report attributes that cause themselves through other attributes, links or conditions. Each cycle is drawn."""
+    """Report attributes that cause themselves through other attributes, links or conditions. Each cycle is drawn; one
+    through an item that comes and goes is drawn once, and not for each attribute of its key.
+    """
     nodes = [node for rule in rules.rules.values() for node in rule.nodes()]
     after = {effect: dict.fromkeys(found) for effect, found in causes_of(nodes).items()}
+    told = set[frozenset[tuple[Rule, Entity, Path]]]()
     for _ in range(CYCLES_MAX):
         try:
             TopologicalSorter(after).prepare()
@@ -261,9 +264,17 @@ def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
             circle: list[Node] = list(error.args[1])
         else:
             return
-        yield _drawn(circle, document)
+        alike = frozenset((node.rule, *_of_item(*node.writes)) for node in circle)
+        if alike not in told:
+            told.add(alike)
+            yield _drawn(circle, document)
         for cause, effect in pairwise(circle):  # taken apart, so that the next cycle can be found
             after[effect].pop(cause, None)
+
+
+def _of_item(entity: Entity, path: Path) -> tuple[Entity, Path]:
+    """An attribute; of a key, the whole item."""
+    return entity, () if path[:1] in [(attribute.name,) for attribute in entity.table.key] else path
 
 
 def _drawn(circle: list[Node], document: Document) -> Problem:

@@ -133,8 +133,10 @@ class HistoryRule(VersionRule):
 
     def holds(self, path: Path) -> bool:
         """True if a version shows what its source has at a path."""
-        read = (self.source.stored(one) for one, _ in self.attributes or ())
-        return self.attributes is None or any(overlaps(path, one) for one in self.source.changing(read))
+        if self.attributes is None:
+            return not path or path[0] in self.index_keys or path[0] not in self._indexed
+        read = (self.source.stored(one) for one, _ in self.attributes)
+        return any(overlaps(path, one) for one in self.source.changing(read))
 
     # ---------------------------------------------------------------- parts
     def label(self, part: Part) -> str:

@@ -211,3 +211,17 @@ def test_a_node_may_look_like_an_edge_if_it_is_declared_first():
 def test_time_to_live_is_one_number_of_a_table(rules, expected):
     """One attribute at the top of the item, a number; an archive of expired items should name it."""
     assert codes(*rules) == expected
+
+
+def test_a_derived_index_key_is_no_part_of_a_version_of_everything():
+    """A version of all attributes leaves out what lists the item in an index of its table: a rule may write that."""
+    base = """
+tables: {shop: {key: {PK: S, SK: S}, indexes: {by_name: {GSI1PK: S}}}}
+entities:
+  product: {table: shop, key: {PK: "PRODUCT#{id}", SK: PRODUCT}}
+  edition: {table: shop, key: {PK: "PRODUCT#{id}", SK: "V#{version:pad(6)}"}}
+rules:
+"""
+    derived = "{{derive: product.{}, as: 'NAME#{{name}}'}}"
+    assert codes(derived.format("GSI1PK"), "history product into edition", base=base) == []
+    assert codes(derived.format("label"), "history product into edition", base=base) == ["SR318"]
