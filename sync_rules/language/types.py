@@ -1,0 +1,76 @@
+"""Find values of a type that an index key or a rule does not take, where the type follows from keys and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sync_rules.language.problems import Problem
+from sync_rules.language.writers import attribute, written_at
+from sync_rules.language.yaml_source import Document
+from sync_rules.model.entities import Entity
+from sync_rules.model.values import Path
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.ruleset import Rules
+
+
+def key_types(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report values of a type that the key of an index does not take, where the type follows from the rules."""
+    types = Types(rules)
+    for rule in rules.rules.values():
+        table = rule.target.table
+        own = {attribute.name for attribute in table.key}
+        keys = {a.name: (a.type, index.name) for index in table.indexes for a in index.attributes if a.name not in own}
+        for path in rule.copies:
+            wanted, index = keys.get(path[0], ("", ""))
+            found = types.written(rule, path)
+            if wanted and found not in (None, wanted):
+                what = attribute(rule.target, path[:1])
+                message = f"{what} is of type {wanted} in the key of index {index!r}, and gets a value of type {found}"
+                yield Problem("SR312", message, written_at(rule, document), _typed(what, wanted, found))
+
+
+def _typed(what: str, wanted: str, found: str | None) -> str:
+    """The cure for a value of another type than the key's."""
+    if wanted == "S" and found == "N":
+        return f"declare {what} as N; or write another attribute, and make {what} of that by a derive rule"
+    return f"declare {what} as {found}" if found in ("S", "N", "B") else "write an attribute that is in no key"
+
+
+def read_types(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report fields of a type that a rule cannot use, where the type follows from the rules: each item is refused."""
+    types = Types(rules)
+    for rule in rules.rules.values():
+        for path, wanted in rule.takes.items():
+            found = types.known(rule.source, path)
+            if found is not None and found not in wanted:
+                what = attribute(rule.source, path)
+                message = f"{what} is of type {found}, and this rule takes {' or '.join(wanted)} alone"
+                yield Problem("SR322", message, written_at(rule, document, rule.kind))
+
+
+class Types:
+    """The types of attributes, as far as they follow from keys and rules."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._writers = {(rule.target.name, path): rule for rule in rules.rules.values() for path in rule.copies}
+        self._asked: set[tuple[str, Path]] = set()
+
+    def written(self, rule: Rule, path: Path) -> str | None:
+        """The type of the top-level attribute that a rule writes at or around a path."""
+        return "M" if len(path) > 1 else rule.type_of(path, self.known)
+
+    def known(self, entity: Entity, path: Path) -> str | None:
+        """The type of an attribute; None where nothing in the file says it."""
+        declared = {one.name: one.type for one in entity.table.key_attributes}
+        ref = entity.bound.get(path[0])
+        if len(path) == 1 and ref is not None:
+            return declared[ref.path[0]] if ref.template is None else "N" if entity.is_padded(path[0]) else "S"
+        if len(path) == 1 and path[0] in declared:
+            return declared[path[0]]
+        writer, asked = self._writers.get((entity.name, path)), (entity.name, path)
+        if writer is None or asked in self._asked:
+            return None
+        self._asked.add(asked)
+        found = writer.type_of(path, self.known)
+        self._asked.discard(asked)
+        return found
