@@ -44,8 +44,10 @@ def main() -> int:
         print(trace_hash(options.seed, options.histories))
         return 0
     if options.mutants is not None:
-        from tests.random_rules.mutants import report  # noqa: PLC0415 - it patches the product
+        from tests.random_rules.mutants import MUTANTS, report  # noqa: PLC0415 - it patches the product
 
+        if unknown := set(options.mutants) - MUTANTS.keys():
+            parser.error(f"--mutants: expected some of {', '.join(MUTANTS)}; found {', '.join(sorted(unknown))}")
         return report(options.seed, options.histories, options.mutants, options.workers)
     first = options.seed - options.seed % HISTORIES_PER_FILE
     print(f"{options.histories} histories of random rules from number {first}", flush=True)
