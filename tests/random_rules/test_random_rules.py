@@ -140,9 +140,9 @@ def test_random_rules_race_and_cover_what_they_claim():
     for first in range(0, 6_000, HISTORIES_PER_FILE):
         for number in (first, first + 1, first + 2):
             play_number(number, seen=seen)  # divergence is left to the other tests
-        if not (rare := {what: seen[what] for what in wanted if seen[what] < 3}):
+        if not (rare := {what: seen[what] for what in wanted if not seen[what]}):
             return
-    raise AssertionError(f"too rare: {rare}")
+    raise AssertionError(f"never seen: {rare}")
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -163,7 +163,7 @@ def test_random_rules_failures_shrink_and_tell_their_story():
     """A failure is replayed from its rules and choices alone, gets shorter, and ends with what was wrong."""
     with applied("no pull on insert"):
         failed = next(failures(0, 1_000))
-        short = shorter(failed, replays_max=80)
+        short = shorter(failed, replays_max=25)
         story = story_of(short)
     assert sum(map(len, short.choices.values())) < sum(map(len, failed.choices.values()))
     assert len(short.text) <= len(failed.text)
