@@ -35,6 +35,7 @@ UNLISTED: Final = "nothing is listed here: the record of each child says what it
 class BookedForm(Model):
     """The options of every rule that books what children have for the parent that they point to."""
 
+    into: str = Field(description="Where to: parent entity, then a path.", examples=["user.open_orders"])
     ledger: LedgerOption = None
     where: OwnWhere = None
     link: HopsOption = {}

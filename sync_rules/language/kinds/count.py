@@ -40,7 +40,6 @@ from sync_rules.rules.rule import Rule
 class GroupForm(BookedForm):
     """The options that count, sum, min and max have in common."""
 
-    into: str = Field(description="Where to: parent entity, then a path.", examples=["user.open_orders"])
     per: str | None = Field(
         default=None,
         description="An attribute of the items: then a map is kept, with a number for each of its values.",
