@@ -315,7 +315,7 @@ def _refused(rule: TargetRule, target: Target, paths: Desired) -> str:
     return impossible(rule.target.table, written(target.image, update_of(target.key, target.image, paths, ())))
 
 
-def _differing_part(part: Part, write: Write | Blocked, target: Found, source: Found) -> Difference:
+def _differing_part(part: Part, write: Write | Blocked, target: Item | None, source: Item | None) -> Difference:
     """A part that is not right. Of a set only the one element counts: the others come and go."""
     reason: str = ""
     held: object = None
@@ -331,8 +331,7 @@ def _differing_part(part: Part, write: Write | Blocked, target: Found, source: F
         drift = Drift.MISSING if target is None else Drift.WRONG
         held = at_stake(target, last, part.rule.copies)
     tried = isinstance(write, Blocked) and write.patient
-    image = None if isinstance(target, StoreError) else target
-    if not isinstance(write, Blocked) and (reason := impossible(part.rule.target.table, written(image, write))):
+    if not isinstance(write, Blocked) and (reason := impossible(part.rule.target.table, written(target, write))):
         drift, tried = Drift.STUCK, True
     repairable = drift is not Drift.STUCK
     truth = digest(whole(source))

@@ -32,6 +32,7 @@ from tests.support.worlds import Scene, Tap, event_of
 from tests.unit.adapters.test_rate import Clock
 
 THERE = (Condition(Test.EXISTS, ("id",)),)
+ABSENT = (Condition(Test.ABSENT, ("id",)),)
 PLAIN = table("plain", {"id": "S"})
 INDEXED = table("indexed", {"id": "S"}, index("by_kind", {"kind": "S"}, projection="all"))
 TABLES = {one.name: one for one in (PLAIN, INDEXED)}
@@ -103,6 +104,16 @@ def test_metered_says_the_units_of_a_write_before_it_is_made(told):
     assert told.told[1:] == [(1, 1)]  # what it is now was seen as it was written
 
 
+def test_metered_sends_writes_in_their_order_whatever_fits_together(told):
+    """A small write behind one that waits waits too: else an answer would be taken for that of another write."""
+    sizes = {"first": 60_000, "large": 60_000, "small": 100}
+    writes = [Put(key(PLAIN, name), {"id": s(name), "text": s("x" * size)}, ABSENT) for name, size in sizes.items()]
+    results = told.metered.apply(Apply(tuple(writes)))
+    assert [result.status for result in results] == [Status.WRITTEN] * 3
+    assert told.metered.writes == {"plain": 59 + 59 + 1}
+    assert [units for units, _ in told.told] == [59, 60]
+
+
 def test_metered_counts_what_indexes_cost(told):
     """A change that an index shows costs a write there too, and two where the item moves in it."""
     at = told.put("indexed", "1", kind=s("a"))
@@ -167,8 +178,7 @@ def test_metered_put_of_a_new_item_costs_its_size(told):
     """An item of the pipeline that was not there costs what it is then."""
     at = key(PLAIN, "new")
     told.metered.read(Read((at,)))
-    absent = (Condition(Test.ABSENT, ("id",)),)
-    told.metered.apply(Apply((Put(at, {"id": s("new"), "text": s("x" * 1_100)}, absent),)))
+    told.metered.apply(Apply((Put(at, {"id": s("new"), "text": s("x" * 1_100)}, ABSENT),)))
     assert told.metered.writes == {"plain": 2}
     assert told.metered.seen.get(at)["text"] == s("x" * 1_100)
 
