@@ -84,7 +84,7 @@ class Past:
         today, now = self._now.entity_of(here), self._now.rules.values()
         for rule in self._rules:
             if entity in rule.owned:
-                if rule.owns(item) and not any(today in one.owned and one.owns(item) for one in now):
+                if rule.owns(item) and not any(_answers_for(one, today, item) for one in now):
                     yield _whole(rule, key, item)
             elif rule.target is entity:
                 yield from _paths(rule, key, item, self._kept(today))
@@ -96,12 +96,17 @@ class Past:
 
     def _kept(self, today: Entity | None) -> tuple[Path, ...]:
         """The paths that rules of today write on an entity. The empty path is a whole mirror, and holds all others."""
-        written = [node.writes for rule in self._now.rules.values() for node in rule.nodes()]
+        written = [node.writes for rule in self._now.rules.values() if not rule.moves for node in rule.nodes()]
         return tuple(path for entity, path in written if entity is today)
 
 
 def _written(rule: Rule) -> tuple[Entity, ...]:
     return (*rule.owned, *((rule.target,) if rule.copies else ()))
+
+
+def _answers_for(rule: Rule, today: Entity | None, item: Item) -> bool:
+    """True if an item may be a rule's. A moved item looks like a mirror, and is the application's only one."""
+    return (today in rule.owned and rule.owns(item)) or (rule.moves and today is rule.target)
 
 
 def _paths(rule: Rule, key: ItemKey, item: Item, kept: tuple[Path, ...]) -> Iterator[Leftover]:

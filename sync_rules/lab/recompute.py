@@ -65,7 +65,7 @@ class Derived:
 
     def mirrors(self, entity: Entity) -> tuple[MirrorRule, ...]:
         """The mirror rules that put items of an entity."""
-        return tuple(r for r in self._rules.rules.values() if isinstance(r, MirrorRule) and r.target is entity)
+        return tuple(r for r in self._rules.rules.values() if isinstance(r, MirrorRule) and entity in r.owned)
 
     def versions(self, entity: Entity) -> tuple[HistoryRule, ...]:
         """The history rules that put items of an entity."""
@@ -308,7 +308,7 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
     history, derived = _History(), Derived(ending.rules)
     for one in found:
         rule = one.part.rule if one.part else ending.rules.rules[one.rule]
-        if isinstance(rule, MirrorRule):
+        if isinstance(rule, MirrorRule) and rule.owned:
             history.items.add(one.target)
         else:
             history.paths.setdefault(one.target, set()).update(rule.copies)

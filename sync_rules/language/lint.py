@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from sync_rules.language.compiler import Known
+from sync_rules.language.moves import moves
 from sync_rules.language.own_names import doubted
 from sync_rules.language.problems import Problem, errors
 from sync_rules.language.types import key_types, read_types
@@ -84,7 +85,8 @@ def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
 def histories(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report a history of attributes that another rule writes: no version comes with such a write."""
     for history in (rule for rule in rules.rules.values() if isinstance(rule, HistoryRule)):
-        own = [(rule, node.writes) for rule in rules.rules.values() if rule is not history for node in rule.nodes()]
+        others = (rule for rule in rules.rules.values() if rule is not history and not rule.moves)
+        own = [(rule, node.writes) for rule in others for node in rule.nodes()]
         for rule, (entity, path) in own:
             what = f"{attribute(entity, path)} is written by rule {rule.title}"
             if entity is history.source and history.numbered_by(path):
@@ -351,6 +353,7 @@ LINTS: tuple[Lint, ...] = (
     slips,
     bare_words,
     cycles,
+    moves,
     times_to_live,
     costs,
 )

@@ -82,7 +82,7 @@ def _overlapping(rules: Rules) -> Iterator[tuple[Writer, Writer]]:
     """Each attribute that is written before: with an earlier write of the same rule, and the first of another."""
     writers: dict[Entity, Prefixes[Writer]] = {}
     for rule in rules.rules.values():
-        own: list[Writer] = [(rule, *node.writes) for node in rule.nodes()]
+        own: list[Writer] = [] if rule.moves else [(rule, *node.writes) for node in rule.nodes()]
         for number, two in enumerate(own):
             _, entity, path = two
             mine = (one for one in own[:number] if one[1] is entity and overlaps(one[2], path))

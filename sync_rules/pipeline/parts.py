@@ -19,7 +19,18 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.numbers import holdable, spelt, total_of
 from sync_rules.model.sizes import TOO_LARGE, too_large
 from sync_rules.model.values import AttributeValue, Item, Path
-from sync_rules.model.writes import Action, Check, Increment, Result, Status, Transaction, Update, Write, written
+from sync_rules.model.writes import (
+    Action,
+    Check,
+    Delete,
+    Increment,
+    Result,
+    Status,
+    Transaction,
+    Update,
+    Write,
+    written,
+)
 from sync_rules.pipeline.bookings import TOTAL_BROKEN, addable, in_whole, increments, sayable
 from sync_rules.pipeline.books import begin
 from sync_rules.pipeline.messages import PartMessage
@@ -192,8 +203,9 @@ def _joinable_by(write: Write) -> object:
     """Writes can be merged only if this is equal for both."""
     if isinstance(write, Update):
         return write.key, bool(write.adds)
-    first = write.actions[0] if isinstance(write, Transaction) else write
-    return type(first), first.key if isinstance(first, Check) else None
+    actions = write.actions if isinstance(write, Transaction) else (write,)
+    moves = isinstance(actions[0], Delete) and len(actions) > 1  # each item moves on its own
+    return type(actions[0]), actions[0].key if moves or isinstance(actions[0], Check) else None
 
 
 def _join(one: Write, two: Write) -> Write | None:

@@ -139,6 +139,7 @@ class Rule(ABC):
 
     strict = False  # each write is a transaction with a check of its source
     fills_index_keys = False  # it is there to fill the keys of indexes, so that a copy in one is no surprise
+    moves = False  # its source goes for good when its target comes
     hierarchical = False  # each round over a table makes one more level of a hierarchy right
 
     @property

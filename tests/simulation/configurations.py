@@ -15,6 +15,7 @@ from tests.simulation import (
     worlds_history,
     worlds_mirrored,
     worlds_mixed,
+    worlds_moved,
     worlds_own,
     worlds_ranked,
     worlds_valued,
@@ -65,6 +66,7 @@ CONFIGURATIONS = {
         *worlds_ranked.WORLDS,
         *worlds_history.WORLDS,
         *worlds_valued.WORLDS,
+        *worlds_moved.WORLDS,
     )
 }
 

@@ -29,7 +29,7 @@ from tests.simulation.oracles import Oracle
 from tests.simulation.watch import DivergenceError, Watch
 from tests.simulation.workers import Workers
 from tests.simulation.workload import Write as AppWrite
-from tests.simulation.workload import mended, operations_of, reported, unfit
+from tests.simulation.workload import mended, operations_of, reported, told, unfit
 from tests.simulation.world import Batch, Note, World, parked_part, place_of, place_of_note
 
 TASKS_MAX = 3
@@ -131,6 +131,12 @@ class History:
         self.faults.heal()
         self.tell("-- the faults are over; what is parked still waits")
         self.rest("nothing fails any more")
+        if silent := told(self.watch) - self.parked():
+            raise DivergenceError(f"something of {sorted(silent)} is lost, and nobody reports it")
+
+    def parked(self) -> set[Place]:
+        """The items that are reported now."""
+        return set(filter(None, (place_of_note(note) for note in self.world.notes if note.parked)))
 
     def _look_at_what_is_reported(self) -> None:
         """Items that are right, and reported all the same, are looked at again and again: once more, and they must be
@@ -145,7 +151,7 @@ class History:
         self.reported = places
         self.rest("nothing fails any more")
         self.parked_wait, self.reported = True, frozenset()
-        silent = places - self.from_the_beginning - {place_of_note(note) for note in self.world.notes if note.parked}
+        silent = places - self.from_the_beginning - self.parked()
         if silent:
             raise DivergenceError(f"nobody reports {sorted(silent)}")
         self.watch.settled(self.exempt() - places)

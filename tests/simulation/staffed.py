@@ -6,6 +6,7 @@ time during the storm; when nothing fails any more, all that must be done is don
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from sync_rules.audit.findings import Finding
@@ -93,6 +94,11 @@ class Staffed(History):
     def _ready(self, errand: Errand | None, kind: type[Errand]) -> bool:
         """True if the errand may begin or resume now."""
         return not (errand is not None and errand.at_work) and (self.hurry or self.steps >= self.next_at[kind])
+
+    def parked(self) -> set[Place]:
+        """The items that are reported now, those of failure records too."""
+        bodies = (json.loads(text) for text in (self.world.shelf or {}).values() if _is_record(text))
+        return super().parked() | {(body["table"], tuple(body["key"].values())) for body in bodies}
 
     # ------------------------------------------------------------ backfill
     def _go_on_with_backfill(self) -> bool:

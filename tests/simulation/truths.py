@@ -61,6 +61,10 @@ class Truth:
         """The unfit items whose values are right all the same, and which must be reported."""
         return ()
 
+    def told(self, items: Items) -> Iterable[Place]:
+        """The items of which something is lost that nobody can bring back, and which must be reported."""
+        return ()
+
     def below(self, items: Items, places: Container[Place]) -> Iterable[Place]:
         """The items whose values are made of those that stand on some others, and wait for them."""
         return ()

@@ -222,6 +222,11 @@ def reported(watch: Watch) -> frozenset[Place]:
     return frozenset[Place]().union(*(truth.reported(watch.items) for truth in watch.truths)) - full
 
 
+def told(watch: Watch) -> frozenset[Place]:
+    """The items of which something is lost, which must be reported."""
+    return frozenset[Place]().union(*(truth.told(watch.items) for truth in watch.truths))
+
+
 def mended(app: Application, place: Place) -> Write:
     """The item, changed by its application so that it can take its copies; or another one that is in the way of that."""
     watch = app.watch

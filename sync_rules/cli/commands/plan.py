@@ -16,6 +16,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
 from sync_rules.adapters.state import FileState, TableState
 from sync_rules.audit.findings import select_rules, share_of
+from sync_rules.audit.moves import left_by_moves
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.plan import Shown, as_row
@@ -105,7 +106,10 @@ def plan(
                 raise
     late = [one.title for name, one in rules.rules.items() if one.pull_only and name in made.rules]
     titles = {name: one.title for name, one in rules.rules.items()}
-    shown = Shown(made, stands, titles, rate, place, known if place in known.regions else None, seed, waiting, late)
+    moves = left_by_moves(rules)
+    moving = {titles[name]: moves[titles[name]] for name in made.rules if titles[name] in moves}
+    priced = known if place in known.regions else None
+    shown = Shown(made, stands, titles, rate, place, priced, seed, waiting, late, moving)
     if as_json:
         print(json.dumps(shown.as_json()))
     elif markdown:

@@ -7,7 +7,7 @@ the Region and the date of its prices, or not at all, with the reason.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
@@ -36,7 +36,8 @@ SHOWN_MONEY: Final = Decimal("0.000001")
 class Shown:
     """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
     has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill;
-    `pull_only`: those for which no record of a source finds targets.
+    `pull_only`: those for which no record of a source finds targets; `moves`: by the rules that move items, those that
+    lose them.
     """
 
     plan: Plan
@@ -48,6 +49,7 @@ class Shown:
     seed: int | None = None
     waiting: frozenset[str] = frozenset()
     pull_only: Sequence[str] = ()
+    moves: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
@@ -68,6 +70,7 @@ class Shown:
             "gone": sorted(self.since.gone),
             "waiting": sorted(self.waiting),
             "no_listing": sorted(self.pull_only),
+            **({"moves": {move: dict(losing) for move, losing in self.moves.items()}} if self.moves else {}),
             "estimate": share.sampled,
             "sample": sample if share.sampled else None,
             "items": _rounded(plan.items),
@@ -129,11 +132,16 @@ class Shown:
             yield ""
             yield from self._costs()
             yield from self._heat()
-        yield from (*waits(self.waiting), *self._late(), *self._gone(), self._last())
+        yield from (*waits(self.waiting), *self._late(), *self._moves(), *self._gone(), self._last())
 
     def _late(self) -> Iterator[str]:
         for name in self.pull_only:
             yield f"{name}: sources that come after their targets reach them by a backfill or verify --repair alone"
+
+    def _moves(self) -> Iterator[str]:
+        for move, losing in self.moves.items():
+            known = "; ".join(f"{rule} {how}" for rule, how in sorted(losing.items()))
+            yield f"{move}: items move for good{f', and these rules know their old keys: {known}' if known else ''}"
 
     def _grid(self) -> Grid:
         table = grid(["rule", "is"], COLUMNS)

@@ -209,7 +209,7 @@ def looked_at_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
     for step in reversed([*cascade(rules, names)]):
         looked_at: set[str] = set()
         for rule in (rules.rules[name] for name in step.names):
-            written = {node.writes[0].name for node in rule.nodes()}
+            written = {node.writes[0].name for node in rule.nodes()} | ({rule.source.name} if rule.moves else set())
             rounds = step.max_rounds > 1 or isinstance(rule, PartRule)
             again |= written if rounds else written & later
             again |= {one.name for one in rule.owned if one not in (rule.source, rule.target)}  # marks of books

@@ -19,6 +19,7 @@ from sync_rules.model.lookups import Link
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.rules.kinds.mirror import MirrorRule
+from sync_rules.rules.kinds.move import MoveRule
 
 Mirrored = Annotated[
     Annotated[Literal["all"], Tag("form:word")]
@@ -52,6 +53,9 @@ class MirrorForm(Model):
         description="One mirror per element of a list or set: {field of the mirror: attribute of the source}.",
         examples=[{"post_id": "postIds"}],
     )
+    mode: Literal["live", "move"] = Field(
+        default="live", description="live: a second item. move: the item itself gets the other key, once and for good."
+    )
     where: OwnWhere = None
     renamed_from: RenamedFrom = None
 
@@ -73,7 +77,11 @@ def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]
     where = compiler.own_where(form.where, source)
     if not compiler.sound or fields is None:
         return ()
-    rule = MirrorRule(
+    if form.mode == "move":
+        _check_move(compiler, form)
+        chosen = "all"
+    kind = MoveRule if form.mode == "move" else MirrorRule
+    rule = kind(
         name=compiler.name,
         source=source,
         target=target,
@@ -110,6 +118,14 @@ def own_attributes(compiler: RuleCompiler, source: Entity, target: Entity, chose
         compiler.own(source, chosen, "attributes")
     for text, name in chosen.items() if isinstance(chosen, dict) else ():
         compiler.own(target, name, "attributes", text, written=True)
+
+
+def _check_move(compiler: RuleCompiler, form: MirrorForm) -> None:
+    """Report options that a move cannot have: it takes the whole item to one place."""
+    for option in ("attributes", "each"):
+        if getattr(form, option) is not None:
+            message = f"`{option}` goes with a mirror: a move takes the whole item to one place"
+            compiler.add("SR120", compiler.at_key(option), message, "remove it, or drop mode: move")
 
 
 def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:

@@ -1,0 +1,162 @@
+"""mirror with `mode: move`: an item gets another key, once and for good.
+
+Invariant: the item is created under its new key and removed under its old one in one transaction, or neither. Nothing
+that was seen is left behind: the new item has every attribute of the old one, its former key included, and the old one
+goes only if each of them still has the value that was read. What stands under the new key already is left alone, and
+reported. Nothing moves back: an item under its new key is the application's. An attribute that came after the look goes
+with the old item: the record of the delete shows it, and it is reported by its name. It is never put back, because that
+record may come late: the application may have removed the attribute since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from sync_rules.model.entities import Entity
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.json_bytes import compact, parsed
+from sync_rules.model.values import Item, Path, same, show_path
+from sync_rules.model.writes import Delete, Transaction, Write, unchanged
+from sync_rules.rules.families import Part
+from sync_rules.rules.kinds.mirror import CHECK_MAX_ATTRIBUTES, MirrorRule, put_of
+from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf, let_in
+from sync_rules.rules.uses import Moment, Operation, Use, name_of
+
+TAKEN: Final = "KeyTaken"
+LATE: Final = "AttributeLeftBehind"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MoveRule(MirrorRule):
+    """The source is the item under its old key, the target the same item under its new one."""
+
+    moves = True
+    rounds_max = 1
+
+    def body(self) -> Mapping[str, object]:
+        return {**super().body(), "mode": "move"}
+
+    # ---------------------------------------------------------------- the item is no mirror
+    @cached_property
+    def copies(self) -> tuple[Path, ...]:
+        return ()
+
+    @property
+    def owned(self) -> tuple[Entity, ...]:
+        return ()
+
+    def owns(self, item: Item) -> bool:  # noqa: ARG002
+        return False
+
+    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:  # noqa: ARG002
+        return ()
+
+    def type_of(self, path: Path, known: TypeOf) -> str | None:  # noqa: ARG002
+        return None
+
+    def known_by_key(self, entity: Entity) -> bool:
+        return entity is not self.source  # what it had when it went
+
+    @property
+    def swept(self) -> tuple[Entity, ...]:
+        return (self.source,)
+
+    def nodes(self) -> tuple[Node, ...]:
+        return (Node(self, (self.target, ()), ((self.source, ()),)),)
+
+    def drawn(self) -> Drawing:
+        return Drawing(self.target, ((),), ((),), ("moves",))
+
+    def writing_uses(self) -> Iterator[Use]:
+        old, new = name_of(self.source), name_of(self.target)
+        yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, f"{new}, where {old} moves")
+        yield Use(Moment.WRITTEN, Operation.DELETE, self.source.table, f"{old}, which moves")
+
+    # ---------------------------------------------------------------- parts
+    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
+        """The place to which an item that is there should move. An item that went is looked for at the place where it
+        should be, by the names of all that it had, to tell what was left behind; none that expired has moved. Where
+        another one went, an item may wait for its key.
+        """
+        if entity is self.target and change.new is None:
+            waiting = None if change.old is None else self.pointer(change.old)
+            return () if waiting is None else (Part(self, change.key, waiting),)
+        if entity is not self.source:
+            return ()
+        if change.new is None:
+            had = _element(set(change.old or ()) - self._anew(change.key)) if not change.expired else ""
+            return tuple(Part(self, key, change.key, had) for key in self.mirrors(change.old) if had)
+        if (let_in(self.where, change.new, self.source)) is False:
+            return ()
+        moves = tuple(Part(self, key, change.key) for key in self.mirrors(change.new))
+        return moves or ((Part(self, change.key, change.key),) if self._unnamed(change.new) else ())
+
+    def label(self, part: Part) -> str:
+        return part.element  # names of attributes
+
+    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:  # noqa: ARG002
+        """The part; of an item that went, with the names of what its moved self lacks, if that stands there."""
+        if not part.element:
+            return (part,)
+        moved = target if target is not None and self.pointer(target) == part.source else None
+        late = [] if moved is None else [name for name in _names(part.element) if name not in moved]
+        return (replace(part, element=_element(late)),) if late else ()
+
+    def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
+        """The transaction that moves an item; nothing where there is none to move."""
+        if part.source is None:
+            return None
+        if part.element:
+            names = ", ".join(show_path((name,)) for name in _names(part.element))
+            return Blocked(f"{LATE}: {names}", member=part.source)
+        if source is None:
+            return None
+        lets_in = let_in(self.where, source, self.source)
+        if isinstance(lets_in, Blocked):
+            return Blocked(lets_in.reason, member=part.source)
+        if not lets_in:
+            return None
+        named = self.mirrors(source)
+        if part.target not in named or part.target == part.source:
+            return Blocked("NoMirrorKey", member=part.source) if self._unnamed(source) else None
+        if target is not None:
+            return Blocked(TAKEN, member=part.source)
+        absent = unchanged(self.target.table.partition.name, None, ())
+        moved = put_of(part.target, self._desired(part.target, named[part.target], source), absent)
+        if lost := self._overwritten(part.source, source, moved.item):
+            return Blocked(f"{lost} would be overwritten by a part of a key", member=part.source)
+        if len(source) > CHECK_MAX_ATTRIBUTES:
+            return Blocked("TooManyAttributes", member=part.source)
+        seen = self.source.changing((name,) for name in sorted(source))
+        still = unchanged(self.source.table.partition.name, source, seen)
+        return Transaction((Delete(part.source, still), moved))
+
+    def _overwritten(self, key: ItemKey, source: Item, moved: Item) -> str:
+        """An attribute that the new item could not have as it was: one with the name of a field of the old or the new
+        key. What the target's templates make for indexes is made anew.
+        """
+        kept = (name for name in source if name not in self._anew(key))
+        return next((show_path((name,)) for name in kept if not same(moved.get(name), source[name])), "")
+
+    def _anew(self, key: ItemKey) -> frozenset[str]:
+        """The attributes of a source that its moved self has not as they were: its key, and what templates make."""
+        built = (name for name, (template, _, _) in self.index_keys.items() if template.text != f"{{{name}}}")
+        return frozenset((*(name for name, _, _ in key.values), *built))
+
+
+def _element(names: Iterable[str]) -> str:
+    """The element of a part that asks for attributes, as a text that a message can carry; "" for none."""
+    return compact(sorted(names)) if names else ""
+
+
+def _names(element: str) -> list[str]:
+    """The names in an element; a text of another origin is taken for a name, so that it is never right in silence."""
+    try:
+        names = parsed(element)
+    except ValueError:
+        return [element]
+    told = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    return names if told else [element]
