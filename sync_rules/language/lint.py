@@ -26,6 +26,8 @@ from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps
 from sync_rules.model.where_check import CONSTANT, quoted_names
+from sync_rules.rules.families import ListingRule
+from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.kinds.copy import HopRule
 from sync_rules.rules.kinds.history import HistoryRule, NewestRule
 from sync_rules.rules.kinds.linked import LinkedRule
@@ -109,20 +111,22 @@ def expiring_newest(rules: Rules, document: Document) -> Iterator[Problem]:
 def unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
     """Warn of a link that is read from an index key which no rule fills, though a rule writes the field beside it."""
     written = {(rule.target, path) for rule in rules.rules.values() for path in rule.copies}
-    for rule in linked(rules):
-        keys = {attribute.name for attribute in rule.target.table.key}
+    for rule in rules.rules.values():
+        if not isinstance(rule, LinkedRule | ListingRule | BookedRule):
+            continue
+        entity = rule.target if isinstance(rule, LinkedRule) else rule.source
+        keys = {attribute.name for attribute in entity.table.key}
         for field, ref in rule.link:
-            if ref.template is None or ref.path[0] in keys or (rule.target, ref.path) in written:
+            if ref.template is None or ref.path[0] in keys or (entity, ref.path) in written:
                 continue
-            if (rule.target, (ref.field,)) not in written:
+            if (entity, (ref.field,)) not in written:
                 continue
-            what, key = attribute(rule.target, (ref.field,)), attribute(rule.target, ref.path)
+            what, key = attribute(entity, (ref.field,)), attribute(entity, ref.path)
             message = f"{ref.field!r} is read from {key}, which no rule fills; {what} is what a rule writes"
             cure = f"derive: {key}, as: {ref.template.text!r}"
             if not isinstance(rule, HopRule):
                 cure += f"; or link by the attribute itself: link: {{{field}: '\"{ref.field}\"'}}"
-            option = "link" if ("rules", rule.title, "link") in document.locations else rule.kind
-            yield Problem("SR461", message, document.value("rules", rule.title, option), cure)
+            yield Problem("SR461", message, written_at(rule, document, "link"), cure)
 
 
 def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
