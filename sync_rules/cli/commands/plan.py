@@ -109,7 +109,13 @@ def plan(
     moves = left_by_moves(rules)
     moving = {titles[name]: moves[titles[name]] for name in made.rules if titles[name] in moves}
     priced = known if place in known.regions else None
-    shown = Shown(made, stands, titles, rate, place, priced, seed, waiting, late, moving)
+    expiring = {
+        titles[name]: attribute
+        for name, figures in made.rules.items()
+        for _, attribute in rules.rules[name].times_to_live
+        if figures.to_write and rules.rules[name].archive is None
+    }
+    shown = Shown(made, stands, titles, rate, place, priced, seed, waiting, late, moving, expiring)
     if as_json:
         print(json.dumps(shown.as_json()))
     elif markdown:

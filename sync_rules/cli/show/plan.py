@@ -37,7 +37,7 @@ class Shown:
     """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
     has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill;
     `pull_only`: those for which no record of a source finds targets; `moves`: by the rules that move items, those that
-    lose them.
+    lose them; `expiring`: by the rules that would write a Time to Live, its attribute.
     """
 
     plan: Plan
@@ -50,6 +50,7 @@ class Shown:
     waiting: frozenset[str] = frozenset()
     pull_only: Sequence[str] = ()
     moves: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    expiring: Mapping[str, str] = field(default_factory=dict)
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
@@ -71,6 +72,7 @@ class Shown:
             "waiting": sorted(self.waiting),
             "no_listing": sorted(self.pull_only),
             **({"moves": {move: dict(losing) for move, losing in self.moves.items()}} if self.moves else {}),
+            **({"expiring": dict(self.expiring)} if self.expiring else {}),
             "estimate": share.sampled,
             "sample": sample if share.sampled else None,
             "items": _rounded(plan.items),
@@ -132,7 +134,7 @@ class Shown:
             yield ""
             yield from self._costs()
             yield from self._heat()
-        yield from (*waits(self.waiting), *self._late(), *self._moves(), *self._gone(), self._last())
+        yield from (*waits(self.waiting), *self._late(), *self._moves(), *self._expiring(), *self._gone(), self._last())
 
     def _late(self) -> Iterator[str]:
         for name in self.pull_only:
@@ -142,6 +144,10 @@ class Shown:
         for move, losing in self.moves.items():
             known = "; ".join(f"{rule} {how}" for rule, how in sorted(losing.items()))
             yield f"{move}: items move for good{f', and these rules know their old keys: {known}' if known else ''}"
+
+    def _expiring(self) -> Iterator[str]:
+        for name, attribute in self.expiring.items():
+            yield f"{name}: {attribute} is the Time to Live: DynamoDB deletes items whose time is past, old ones too"
 
     def _grid(self) -> Grid:
         table = grid(["rule", "is"], COLUMNS)

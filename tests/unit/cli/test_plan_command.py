@@ -144,6 +144,18 @@ rules:
     assert "moves" not in command.body("--rule", "names")
 
 
+def test_plan_says_that_old_items_would_expire(command):
+    """A backfill of a Time to Live over old items is a deletion of some of them."""
+    rule = "\n  expiry: {derive: book.expires_at, as: 'ttl(created_at, 60d)'}\n"
+    command.file.write_text(RULES.rstrip() + rule)
+    command.scene = Scene(parse_rules(command.file.read_text()))
+    told = "expiry: expires_at is the Time to Live: DynamoDB deletes items whose time is past, old ones too"
+    assert told not in command()[1]
+    command.books(1, created_at=s("2020-01-01T00:00:00Z"))
+    assert told in command()[1]
+    assert command.body()["expiring"] == {"expiry": "expires_at"}
+
+
 def test_plan_for_machines_has_every_figure(command):
     """--json is one object: rules, tables, money, time, fan-outs and hottest keys."""
     command.books(3, author_name=s("SECRET"))
