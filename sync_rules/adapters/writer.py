@@ -170,6 +170,8 @@ class Writer:
                 self._retrying(_Transact(self._client, [self._action(action) for action in write.actions]))
             elif isinstance(write, Put):
                 self._retrying(self._client.put_item, **self._parameters(write))
+            elif isinstance(write, Delete):
+                self._retrying(self._client.delete_item, **self._parameters(write))
             else:
                 self._retrying(self._client.update_item, **self._parameters(write))
         except aws_errors.ERRORS as error:

@@ -12,19 +12,19 @@ repair removes it; with `delete` or `restrict` it is reported and left to the us
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
+from sync_rules.audit.digests import at_stake, digest, ordered, whole
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, Change, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.sizes import impossible
-from sync_rules.model.values import AttributeValue, Item, Path, get
+from sync_rules.model.values import Item, Path, get
 from sync_rules.model.writes import (
     Delete,
     Transaction,
@@ -38,6 +38,7 @@ from sync_rules.model.writes import (
 from sync_rules.pipeline.decide import lost_source
 from sync_rules.pipeline.parts import read_parts
 from sync_rules.pipeline.requests import Read, Scan, Work
+from sync_rules.pipeline.series import by_series, series_of, taken_again
 from sync_rules.pipeline.sources import Found, Sources, Target, read_sources, rounds_of, slices
 from sync_rules.rules.families import Desired, Part, TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
@@ -221,10 +222,18 @@ def compare(to_compare: ToCompare) -> Work[Comparison]:
         for target in targets:
             for rule in (rule for rule in target.rules if (rule.name, target.key) not in unlisted):
                 _compare_one(rule, target, sources, comparison)
-    parts = tuple(to_compare.parts)
-    for some in slices(parts, BOUNDS.limits.fan_out_round_max_items):
+    alone = [part for part in to_compare.parts if not part.rule.by_listing]
+    for some in slices(alone, BOUNDS.limits.fan_out_round_max_items):
         for part, written_on, made_from in (yield from read_parts(some)):
-            _compare_part(part, written_on, made_from, to_compare.parts[part], comparison)
+            taken = written_on is None and (yield from taken_again(part, BOUNDS))
+            if isinstance(taken, StoreError):
+                raise taken
+            if taken:
+                comparison.right.update([part.rule.name] * to_compare.parts[part])
+            else:
+                _compare_part(part, written_on, made_from, to_compare.parts[part], comparison)
+    for series in by_series([part for part in to_compare.parts if part.rule.by_listing]).values():
+        yield from _compare_series(series, to_compare.parts, comparison)
     comparison.different = [*{one.subject: one for one in comparison.different}.values()]
     return comparison
 
@@ -249,6 +258,25 @@ def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, c
             comparison.different.append(_differing_part(part, write, written_on, made_from))
             return
     comparison.right.update([part.rule.name] * sides)
+
+
+def _compare_series(series: Sequence[Part], sides: Mapping[Part, bool], comparison: Comparison) -> Work[None]:
+    """Compare parts of one listing. What it leaves is no drift, whatever the item is that they are made from."""
+    found = yield from series_of(series[0], BOUNDS)
+    if isinstance(found, StoreError):
+        raise found
+    if isinstance(found, Blocked):
+        comparison.different.append(_differing_part(series[0], found, None, None))
+        return
+    wrong = {part.target: part for part in found.parts}
+    asked = {part.target: part for part in series}
+    comparison.right.update({series[0].rule.name: sum(sides[part] for part in series if part.target not in wrong)})
+    for part, written_on, _ in (yield from read_parts(part for key, part in wrong.items() if key in asked)):
+        if isinstance(written_on, StoreError):
+            raise written_on
+        write = part.rule.write_for(part, written_on, None)
+        if write is not None:
+            comparison.different.append(_differing_part(asked[part.target], write, written_on, {}))
 
 
 def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison: Comparison) -> None:
@@ -352,37 +380,3 @@ def _has_source(rule: TargetRule, target: Target, paths: Desired, sources: Sourc
     """True if extra values on a target stand for an item that exists, or for none that could be gone."""
     named = rule.stands_for(target.key, target.image, paths)
     return named is None or any(sources.items.get(key) is not None for key in named)
-
-
-# ---------------------------------------------------------------- digests
-def digest(*seen: object) -> str:
-    """Sixteen hexadecimal digits of a hash."""
-    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
-
-
-def at_stake(item: Item | StoreError | None, write: object, copies: Iterable[Path]) -> object:
-    """The values that a write would change. Of an item that is deleted: what a rule keeps on it, `copies`, or all."""
-    if item is None or isinstance(item, StoreError):
-        return None
-    paths = [*(path for path, _ in write.sets), *write.removes] if isinstance(write, Update) else list(copies)
-    return [ordered(get(item, path)) for path in paths] if paths else whole(item)
-
-
-def whole(item: Item | StoreError | None) -> object:
-    """An item as a value."""
-    return ordered({"M": item}) if item is not None and not isinstance(item, StoreError) else None
-
-
-def ordered(value: AttributeValue | None) -> object:
-    """A value without the order of its sets and maps, which may differ from one read to the next."""
-    if value is None:
-        return None
-    ((kind, content),) = value.items()
-    match kind:
-        case "SS" | "NS" | "BS":
-            return kind, sorted(content)
-        case "M":
-            return kind, [(name, ordered(content[name])) for name in sorted(content)]
-        case "L":
-            return kind, [*map(ordered, content)]
-    return kind, content

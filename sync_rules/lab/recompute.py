@@ -24,8 +24,8 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, Change, Failure, ItemKey
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
 from sync_rules.pipeline.requests import DroppingQueue, World
-from sync_rules.rules.families import TargetRule
-from sync_rules.rules.kinds.history import HistoryRule
+from sync_rules.rules.families import Part, TargetRule
+from sync_rules.rules.kinds.history import HistoryRule, KeepRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Blocked, Rule
@@ -207,12 +207,31 @@ def _impossible(ending: Ending, one: Difference) -> bool:
 def _by_versions(ending: Ending) -> Iterator[Wrong]:
     """Versions that are missing, of all states that an item had: verify knows only of the last."""
     told = {(failure.rule, failure.key) for failure in ending.parked}
+    kept = {one.title: one for one in ending.rules.rules.values() if isinstance(one, KeepRule)}
     for rule in (one for one in ending.rules.rules.values() if isinstance(one, HistoryRule)):
         mine = (change for change in ending.changes if ending.rules.entity_of(change.key) is rule.source)
         states = (part for change in mine for part in rule.parts(change, rule.source))
-        for part in dict.fromkeys(replace(part, seen=None) for part in states if part.target != part.source):
-            if ending.store.item(part.target) is None and (rule.name, part.target) not in told:
-                yield Wrong(rule.name, Drift.MISSING, part.target, (), part.source)
+        gone = [
+            part
+            for part in dict.fromkeys(replace(part, seen=None) for part in states if part.target != part.source)
+            if ending.store.item(part.target) is None and (rule.name, part.target) not in told
+        ]
+        too_many = _too_many(ending, kept[rule.name], gone) if rule.name in kept else set()
+        yield from (Wrong(rule.name, Drift.MISSING, one.target, (), one.source) for one in gone if one not in too_many)
+
+
+def _too_many(ending: Ending, rule: KeepRule, gone: Iterable[Part]) -> set[Part]:
+    """The missing versions of which as many newer ones are there as are kept."""
+    by_source: dict[ItemKey | None, list[ItemKey]] = {}
+    for item in ending.store.items(rule.target.table.name):
+        key = rule.target.table.key_of(item)
+        if key is not None and rule.target.has(key):
+            by_source.setdefault(rule.pointer(item), []).append(key)
+    found: set[Part] = set()
+    for part in gone:
+        beyond = () if part.source is None else rule.among(part.source, [*by_source.get(part.source, ()), part.target])
+        found |= {part} if part.target in {one.target for one in beyond} else set()
+    return found
 
 
 def _should_be_gone(ending: Ending, one: Difference) -> bool:

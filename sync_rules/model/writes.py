@@ -111,7 +111,7 @@ class Transaction:
     actions: tuple[Action, ...]
 
 
-Write = Update | Put | Transaction
+Write = Update | Put | Delete | Transaction
 
 
 class Status(Enum):

@@ -36,6 +36,7 @@ from sync_rules.pipeline.books import begin
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.report import Report, Unfinished, retry_parked
 from sync_rules.pipeline.requests import Work, apply_writes
+from sync_rules.pipeline.series import by_series, series_of, taken_again
 from sync_rules.pipeline.sources import Found, read_all, slices
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import Part
@@ -73,10 +74,40 @@ class JointWrite:
 def reconcile_parts(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
     """Reconcile parts, a bounded number at a time."""
     report = Report()
-    for some in slices(looks, bounds.limits.fan_out_round_max_items):
+    alone = [look for look in looks if not look.part.rule.by_listing]
+    for some in slices(alone, bounds.limits.fan_out_round_max_items):
         report.add((yield from _reconcile_round(some, bounds)))
+    listed = {look.part: look for look in looks if look.part.rule.by_listing}
+    for series in by_series(tuple(listed)).values():
+        report.add((yield from _reconcile_series([listed[part] for part in series], bounds)))
     yield from retry_parked(report)
     return report
+
+
+def _reconcile_series(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
+    """Reconcile all parts of one listing, some at a time. What fails, fails for the looks that asked."""
+    report, first = Report(), looks[0]
+    while True:
+        found = yield from series_of(first.part, bounds)
+        if isinstance(found, Blocked):
+            yield from _park(first, found, bounds, report)
+            return report
+        if isinstance(found, StoreError):
+            for look in looks:
+                _fail(look, str(found), report)
+            return report
+        if not found.parts:
+            report.count([first.part.rule], Outcome.RIGHT)
+            return report
+        some = yield from _reconcile_round([replace(first, part=part) for part in found.parts], bounds)
+        yield from retry_parked(some)
+        failed, some.failed = some.failed, {}
+        report.add(some)
+        for unfinished in failed.values():
+            for look in looks:
+                report.note(look.part.target, replace(unfinished, parts=(look.part,)))
+        if failed or not found.more or not some.written:
+            return report
 
 
 def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
@@ -88,7 +119,7 @@ def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
             return report
         if bounds.out_of_time():
             break
-        decided, stuck = yield from _decide(waiting, report)
+        decided, stuck = yield from _decide(waiting, bounds, report)
         wanted = yield from _with_books(decided, begun, report)
         joints = joined(wanted) if attempt == 0 else [JointWrite((look,), write) for look, write in wanted]
         waiting, wrote = yield from _apply(joints, bounds, report)
@@ -113,7 +144,7 @@ def read_parts(parts: Iterable[Part]) -> Work[list[tuple[Part, Found, Found]]]:
 
 
 def _decide(
-    looks: Sequence[PartLook], report: Report
+    looks: Sequence[PartLook], bounds: Bounds, report: Report
 ) -> Work[tuple[list[tuple[PartLook, Write]], list[tuple[PartLook, Blocked]]]]:
     found = yield from read_parts(look.part for look in looks)
     wanted: list[tuple[PartLook, Write]] = []
@@ -121,6 +152,13 @@ def _decide(
     for look, (part, target, source) in zip(looks, found, strict=True):
         if isinstance(target, StoreError) or isinstance(source, StoreError):
             _fail(look, str(target if isinstance(target, StoreError) else source), report)
+            continue
+        taken = target is None and (yield from taken_again(part, bounds))
+        if isinstance(taken, StoreError):
+            _fail(look, str(taken), report)
+            continue
+        if taken:
+            report.count([part.rule], Outcome.RIGHT)
             continue
         meant = [
             (replace(look, part=one), _with_room(_write_for(replace(look, part=one), target, source, report), target))

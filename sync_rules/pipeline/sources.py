@@ -150,7 +150,7 @@ def _list_members(rule: TargetRule, target: Target, members: Members, sources: S
     rows = 0
     keys: dict[ItemKey, None] = {} if members.index is None else dict.fromkeys((*members.named, *target.members))
     while True:
-        page = yield from _page(members, cursor, sources.attributes, bounds)
+        page = yield from list_page(members, cursor, sources.attributes, bounds)
         if isinstance(page, StoreError):
             return page
         rows += len(page.items)
@@ -169,9 +169,10 @@ def _list_members(rule: TargetRule, target: Target, members: Members, sources: S
             return TOO_MANY
 
 
-def _page(
+def list_page(
     members: Members, cursor: Item | None, attributes: Mapping[str, Names], bounds: Bounds
 ) -> Work[Page | StoreError]:
+    """List a page of members, with these attributes of theirs."""
     names = attributes[members.table] if members.index is None else NO_NAMES
     limit = bounds.limits.fan_out_page_max_items
     if members.enough and cursor is None:  # most likely one page is enough

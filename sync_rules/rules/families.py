@@ -253,7 +253,12 @@ class Part:
 
 
 class PartRule(Rule):
-    """A rule that keeps parts: each is checked by two items, which are read in this order: its target, its source."""
+    """A rule that keeps parts: each is checked by two items, which are read in this order: its target, its source.
+
+    `by_listing`: the two do not say which of its parts are right, but a listing of all that its source has.
+    """
+
+    by_listing = False
 
     @property
     def books(self) -> Books | None:
@@ -269,6 +274,22 @@ class PartRule(Rule):
         items alone.
         """
         return (part,)
+
+    def listing(self, part: Part) -> Members | None:  # noqa: ARG002
+        """The listing that decides about a part of a rule that is `by_listing`; None where there can be nothing."""
+        return None
+
+    def among(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:  # noqa: ARG002
+        """The parts that are not right, given the keys that were listed for one source."""
+        return ()
+
+    def comes_first(self, part: Part, key: ItemKey) -> bool:  # noqa: ARG002
+        """True if a part is at the beginning of its listing, given the key of the first item that is listed."""
+        return False
+
+    def taken_by(self, part: Part) -> Part | None:  # noqa: ARG002
+        """The part of another rule, by listing, that takes this one away again where it is missing."""
+        return None
 
     def label(self, part: Part) -> str:  # noqa: ARG002
         """The element as messages, records and reports have it: "" where it could show more than keys."""

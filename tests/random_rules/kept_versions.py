@@ -57,6 +57,8 @@ def _rule(file: File, source: str, condition: Callable[[File, str], str]) -> Non
         form["where"] = condition(file, source)
     if file.chance(0.5):
         form["newest"] = True
+    if "pad" in which and file.chance(0.7):
+        form["keep"] = {"count": file.one(1, 2, 3)}
     file.rules[f"rule{len(file.rules)}"] = form
 
 
@@ -151,6 +153,8 @@ def look(view: View, rule: Body) -> None:
     one = history_of(view.spec, rule)
     if rule.get("newest"):
         _newest(view, rule)
+    if rule.get("keep"):
+        _too_many(view, rule)
     for at, source in view.of(one.source):
         try:
             if not lets_in(rule, one.source, source):
@@ -166,10 +170,39 @@ def look(view: View, rule: Body) -> None:
         item = view.items.get(place)
         if item is None and not fit(view.spec, wanted, place):
             view.leave(rule, place, "rejected")
-        elif item is None:
+        elif item is None and not beyond(view.spec, rule, view.items, place):
             view.wrong(rule, place, f"no version of {shown(at)}")
-        elif not same({"M": item}, {"M": wanted}):
+        elif item is not None and not same({"M": item}, {"M": wanted}):
             view.leave(rule, place, "VersionTaken")
+
+
+def _too_many(view: View, rule: Body) -> None:
+    for place, _ in view.of(history_of(view.spec, rule).target):
+        if beyond(view.spec, rule, view.items, place):
+            view.wrong(rule, place, "as many newer ones are there as are kept")
+
+
+def beyond(spec: Spec, rule: Body, items: Mapping[Place, Item], place: Place) -> bool:
+    """True if there are as many newer versions of an item as its rule keeps."""
+    one, count = history_of(spec, rule), rule.get("keep", {}).get("count")
+    if count is None or (rule.get("newest") and zero_rule(spec, place)):
+        return False
+
+    def of(at: Place) -> tuple[Place | None, int]:
+        fields = one.target.fields(at) or {}
+        owner = spec.named(one.source, one.owner, one.target.table.attributes(at))
+        return owner, int(word_of(fields.get("ver")) or 0)
+
+    owner, number = of(place)
+    others = (of(at) for at in items if spec.entity_of(at) is one.target)
+    return sum(whose == owner and other > number for whose, other in others) >= count
+
+
+def too_many(spec: Spec, place: Place, items: Mapping[Place, Item]) -> bool:
+    """True if an item is a version that its rule does not keep."""
+    rules = (rule for rule in spec.rules.values() if rule["kind"] == "history")
+    mine = (rule for rule in rules if history_of(spec, rule).target is spec.entity_of(place))
+    return any(beyond(spec, rule, items, place) for rule in mine)
 
 
 def _newest(view: View, rule: Body) -> None:
@@ -237,7 +270,8 @@ def lost(spec: Spec, world: World) -> Iterator[str]:
                 continue
             before, after = (list(states_of(spec, rule, entity, [state])) for state in (old, new))
             for at, held in () if new is None or before == after else (*before, *after):
-                if at not in world.items and fit(spec, held, at) and (rule["name"], at) not in told:
+                gone = at not in world.items and not beyond(spec, rule, world.items, at)
+                if gone and fit(spec, held, at) and (rule["name"], at) not in told:
                     yield f"rule {rule['name']} (history) on {shown(at)}: the version is lost"
 
 

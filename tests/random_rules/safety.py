@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tests.random_rules.kept_versions import is_version, unsafe, zero_rule
+from tests.random_rules.kept_versions import is_version, too_many, unsafe, zero_rule
 from tests.random_rules.oracle import (
     Copy,
     copy_holds,
@@ -87,7 +87,8 @@ class Safety:
         mirrors = self._mirrors.get(entity.name, [])
         if new is None:
             assert old is not None, "a change"
-            if not self._was_mirror(mirrors, place, old) and not self._goes(entity, place, old):
+            spare = too_many(self._spec, place, self._items)
+            if not spare and not self._was_mirror(mirrors, place, old) and not self._goes(entity, place, old):
                 raise UnsafeError(f"the pipeline deletes {place}, and no rule says so")
             return
         if old is None:

@@ -68,6 +68,7 @@ QUICK = {
     "where: what cannot be evaluated is false": 40,
     "default: none without a source": 40,
     "default: over what is kept": 181,
+    "keep: nobody looks when a version came": 17,
     "books: mark ignored": 2,
     "books: mark set too early": 538,
     "books: not begun before the first entry": 2,

@@ -10,13 +10,14 @@ from unittest.mock import patch
 from sync_rules.model.items import Change
 from sync_rules.model.writes import Put, Transaction
 from sync_rules.pipeline import parts
-from sync_rules.rules.kinds.history import TAKEN, UNNUMBERED, HistoryRule, NewestRule
+from sync_rules.rules.kinds.history import TAKEN, UNNUMBERED, HistoryRule, KeepRule, NewestRule
 from sync_rules.rules.rule import Blocked
 from tests.simulation.breaking import Mutant, Mutation, among, replacing
 from tests.simulation.mutants_parts import ALWAYS, judged, kept, parts_from, without_check
 
 HISTORY = among("O1", "history", "history-where")
 NEWEST = among("O1", "history-newest", "history-newest-where")
+KEEP = among("O1", "history-keep", "history-keep-newest")
 WHERE = among("O1", "history-where")
 
 
@@ -55,6 +56,23 @@ def let_all_in(rule: Any, change: Change, entity: Any, original: Any) -> Any:
     return original(replace(rule, where=None), change, entity)
 
 
+def one_too_few(rule: Any, source: Any, keys: Any, original: Any) -> Any:
+    """Mutant: of the newest versions, one goes too."""
+    return original(replace(rule, keep=rule.keep - 1), source, keys)
+
+
+def all_but_oldest(rule: Any, source: Any, keys: Any, original: Any) -> Any:
+    """Mutant: the oldest versions stay."""
+    mine = sorted(part.target for part in original(replace(rule, keep=0), source, keys))
+    return [part for part in original(replace(rule, keep=0), source, keys) if part.target in mine[rule.keep :]]
+
+
+def among_keys(change: Any) -> Mutant:
+    """KeepRule with another choice of versions that are too many."""
+    original = KeepRule.among
+    return replacing(KeepRule, "among", lambda rule, source, keys: change(rule, source, keys, original))
+
+
 def silent(reason: str) -> Mutant:
     """Mutant: what cannot be kept is not reported."""
     original = HistoryRule.write_for
@@ -78,5 +96,14 @@ MUTANTS: Mapping[str, Mutation] = {
     "newest: no check of the source": Mutation(judged(NewestRule, without_check), NEWEST),
     "newest: kept when its source goes": Mutation(judged(NewestRule, kept_or_written), NEWEST),
     "a state set aside that is nowhere else": Mutation(unlucky, HISTORY),
+    "keep: one too few": Mutation(among_keys(one_too_few), KEEP),
+    "keep: the oldest": Mutation(among_keys(all_but_oldest), KEEP),
+    "keep: the newest state is counted": Mutation(
+        replacing(KeepRule, "_is_zero", lambda _rule, _key: False), among("O1", "history-keep-newest")
+    ),
+    "keep: nobody looks when a version came": Mutation(replacing(KeepRule, "parts", lambda *_: ()), KEEP),
+    "keep: put again, to be deleted again": Mutation(
+        replacing(HistoryRule, "taken_by", lambda *_: None), among("O5", "history-keep")
+    ),
     "a state without a version unreported": Mutation(silent(UNNUMBERED), HISTORY),
 }

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tests.simulation.watch import Watch
 
 ZERO = "0"  # the name of the newest
+PADDED = "V#00"
+NUMBERS = ("1", "2", "3", "4", "5", "11")
 Heard = Mapping[Place, Iterable[tuple[Item | None, Item | None]]]
 
 
@@ -101,26 +103,70 @@ class Versions(Truth):
 
 
 @dataclass(frozen=True)
+class Latest(Versions):
+    """The newest `keep` versions of each source, by their numbers."""
+
+    keep: int = 2
+
+    def version(self, place: Place, state: Item) -> tuple[Place, Item] | None:
+        found = super().version(place, state)
+        if found is None:
+            return None
+        (table, (source, name)), held = found
+        name = f"V#{name:>02}"
+        return (table, (source, name)), {**held, "name": {"S": name}}
+
+    def owns(self, place: Place) -> bool:
+        return super().owns(place) and place[1][1] != PADDED
+
+    def newer(self, places: Iterable[Place], place: Place) -> int:
+        """The number of versions of one source that are newer than one."""
+        return sum(self.owns(one) and one[1][0] == place[1][0] and one[1][1] > place[1][1] for one in places)
+
+    def owned(self, items: Items) -> Mapping[Place, Item]:
+        every = super().owned(items)
+        return {place: item for place, item in every.items() if self.newer(every, place) < self.keep}
+
+    def unfit(self, items: Items) -> Iterable[Place]:
+        return (place for place in super().unfit(items) if place in items)
+
+    reported = unfit
+
+    def mended(self, items: Items, place: Place) -> tuple[Place, Item | None]:
+        """Give the source the next number."""
+        source = ("sources", place[1][:1])
+        numbers = [int(one[1][1][2:]) for one in items if self.owns(one) and one[1][0] == place[1][0]]
+        return source, {**items[source], "name": {"S": str(max([11, *numbers]) + 1)}}
+
+    def came_or_went(self, place: Place, old: Item | None, new: Item | None, items: Items) -> str:
+        if new is not None or not self.owns(place):
+            return super().came_or_went(place, old, new, items)
+        return "one of the newest versions was deleted" if self.newer(items, place) < self.keep else ""
+
+
+@dataclass(frozen=True)
 class Newest(Mirrored):
     """The newest state of each source, under a name that none has."""
 
     table: str = "versions"
+    zero: str = ZERO
 
     def owns(self, place: Place) -> bool:
-        return place[0] == self.table and place[1][1] == ZERO
+        return place[0] == self.table and place[1][1] == self.zero
 
 
-def newest(lets_in: Callable[[Item], bool] = lambda _item: True) -> Newest:
+def newest(lets_in: Callable[[Item], bool] = lambda _item: True, zero: str = ZERO) -> Newest:
     def asked(place: Place, item: Item) -> Mapping[Place, Item]:
         if place[0] != "sources" or not lets_in(item):
             return {}
-        at = ("versions", (*place[1], ZERO))
-        return {at: some(source=item["source"], name={"S": ZERO}, bio=item.get("bio"))}
+        at = ("versions", (*place[1], zero))
+        return {at: some(source=item["source"], name={"S": zero}, bio=item.get("bio"))}
 
     return Newest(
         asked=asked,
         holder=lambda place, _item: ("sources", place[1][:1]),
         written=("source", "name", "bio"),
+        zero=zero,
     )
 
 
@@ -146,9 +192,19 @@ rules:
     )
 
 
+def latest(name: str, options: str = "", *more: Truth, **truth: Callable[[Item], bool]) -> Configuration:
+    """Sources whose numbers come as they like, and of whose versions two stay."""
+    plain = history(name, f", keep: {{count: 2}}{options}", *more, **truth)
+    kinds = tuple(replace(kind, truths=("name", "bio"), truth_values=NUMBERS) for kind in plain.kinds)
+    rules = plain.rules.replace("{table: versions}", '{table: versions, key: {name: "V#{name:pad(2)}"}}')
+    return replace(plain, rules=rules, kinds=kinds, truths=(Latest(**truth), *more), cost_each=3)  # type: ignore[arg-type]
+
+
 WORLDS: tuple[Configuration, ...] = (
     history("history"),
     history("history-where", ", where: \"noise == 'on'\"", lets_in=on),
     history("history-newest", ", newest: true", newest()),
     history("history-newest-where", ", newest: true, where: \"noise == 'on'\"", newest(on), lets_in=on),
+    latest("history-keep"),
+    latest("history-keep-newest", ", newest: true, where: \"noise == 'on'\"", newest(on, PADDED), lets_in=on),
 )

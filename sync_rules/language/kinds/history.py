@@ -6,6 +6,8 @@ do not name the item say which version it is.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
@@ -15,7 +17,16 @@ from sync_rules.language.kinds.options import Model, OwnWhere, RenamedFrom, brac
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import show_path
-from sync_rules.rules.kinds.history import HistoryRule, NewestRule, VersionRule, telling
+from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
+from sync_rules.rules.kinds.history import HistoryRule, KeepRule, NewestRule, VersionRule, telling
+
+
+class KeepForm(Model):
+    """keep: the versions that stay."""
+
+    count: int = Field(
+        ge=1, le=MEMBERS_MAX_ITEMS, description="The newest versions of an item, so many.", examples=[20]
+    )
 
 
 class HistoryForm(Model):
@@ -37,6 +48,9 @@ class HistoryForm(Model):
         default=False,
         description="Keep the newest state under version 0 too, such as SK: V#000000, with its number beside.",
     )
+    keep: KeepForm | None = Field(
+        default=None, description="Delete the versions of an item beyond the newest.", examples=[{"count": 20}]
+    )
     where: OwnWhere = None
     renamed_from: RenamedFrom = None
 
@@ -55,6 +69,8 @@ def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[VersionRule, ..
     if not compiler.sound or fields is None or not _names_versions(compiler, source, target, fields):
         return ()
     version = _version(compiler, source, target, fields) if form.newest else ""
+    if form.keep is not None:
+        _check_keep(compiler, source, target, fields)
     rule = HistoryRule(
         name=compiler.name,
         source=source,
@@ -68,7 +84,51 @@ def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[VersionRule, ..
     check_attributes(compiler, rule)
     if not compiler.sound:
         return ()
-    return (rule, _newest(rule)) if version else (rule,)
+    newest = (_newest(rule),) if version else ()
+    if form.keep is None:
+        return (rule, *newest)
+    kept = _kept(rule, form.keep.count)
+    return (replace(rule, kept=kept), *newest, kept)
+
+
+def _check_keep(compiler: RuleCompiler, source: Entity, target: Entity, fields: Link) -> None:
+    """Report versions of one item that a Query does not list by their numbers."""
+    found = telling(source, target, fields)
+    partition, *sort = (target.templates[one.name] for one in target.table.key)
+    ttl = f"; or let versions expire by a rule: {{derive: {target.name}.expires_at, as: 'ttl(changed_at, 90d)'}}"
+    name = target.table.sort.name if target.table.sort is not None else ""
+    cure = f'put it into the sort key alone, such as {name or "SK"}: "V#{{{found[0]}:pad(6)}}"'
+    if len(found) > 1:
+        message = f"a version of {source.name!r} is told from others by {braced(found)}, which have no one order"
+        cure = "put one of them into the key"
+    elif not sort or found[0] in partition.fields:
+        message = f"the versions of one {source.name!r} are in partitions of their own: {{{found[0]}}} is in their key"
+    elif target.table.sort is not None and target.table.sort.type == "S" and found[0] not in dict(sort[0].pads):
+        message = f"{sort[0].text!r} sorts as text, 10 before 9: nothing says which versions are the newest"
+        cure = f"write {{{found[0]}:pad(6)}}"
+    elif target.table.sort is not None and target.table.sort.type == "B":
+        message = f"{name!r} is of type B: nothing says which versions are the newest"
+        cure = f"declare {name} as N"
+    elif target.table.sort is not None and target.table.sort.type == "S" and sort[0].text.startswith(f"{{{found[0]}"):
+        message = f"no text in {sort[0].text!r} tells versions from other items before their number is known"
+    else:
+        return
+    compiler.add("SR230", "keep", message, cure + ttl)
+
+
+def _kept(rule: HistoryRule, count: int) -> KeepRule:
+    """The rule beside, which deletes what is too many."""
+    return KeepRule(
+        name=f"{rule.name}.keep",
+        source=rule.source,
+        target=rule.target,
+        fields=rule.fields,
+        attributes=rule.attributes,
+        each=None,
+        where=rule.where,
+        version=rule.version,
+        keep=count,
+    )
 
 
 def _version(compiler: RuleCompiler, source: Entity, target: Entity, fields: Link) -> str:
@@ -133,4 +193,5 @@ KIND = Kind(
     sentence="history ENTITY into ENTITY",
     example="history product into product_version",
     missing={"into": "name the entity of the versions: into: product_version"},
+    meant={"keep": "keep: {{count: {}}}"},
 )

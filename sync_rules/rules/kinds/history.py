@@ -10,21 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Final
 
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.json_bytes import canonical
-from sync_rules.model.lookups import Link
+from sync_rules.model.lookups import Find, Link
 from sync_rules.model.numbers import text_of
 from sync_rules.model.sizes import index_key_limits
 from sync_rules.model.templates import Fields
 from sync_rules.model.values import AttributeValue, Item, Path, changed, overlaps
-from sync_rules.model.writes import Write, differences, unchanged
-from sync_rules.rules.families import Part, Seen
-from sync_rules.rules.kinds.mirror import MirrorRule, Values, put_of
-from sync_rules.rules.rule import Blocked, Drawing, let_in
+from sync_rules.model.writes import Delete, Write, differences, unchanged
+from sync_rules.rules.families import Members, Part, Seen
+from sync_rules.rules.kinds.mirror import CHECK_MAX_ATTRIBUTES, MirrorRule, Values, put_of
+from sync_rules.rules.rule import Blocked, Drawing, Node, let_in
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 STATE: Final = "state"  # the element of a part that stood for a state of its source, and was parked
@@ -34,6 +35,7 @@ LOST: Final = "VersionLost"  # the state was to be tried again, and is shown by 
 
 
 ZERO: Final[AttributeValue] = {"N": "0"}  # the version under which the newest state stands
+BEYOND: Final = Seen("beyond", {})  # of a part that a listing showed
 
 
 def telling(source: Entity, target: Entity, fields: Link) -> list[str]:
@@ -87,10 +89,115 @@ class NewestRule(VersionRule):
         yield {self.version: ZERO}
 
 
+def _number(key: ItemKey) -> tuple[Decimal, str]:
+    """The place of an item in its partition."""
+    _, kind, value = key.values[-1]
+    return (Decimal(str(value)), "") if kind == "N" else (Decimal(0), str(value))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KeepRule(VersionRule):
+    """The newest versions of an item alone: `keep` of them, by the order of their keys, beside the newest state. The
+    record of a version that was put asks for a look, whoever put it: so the last of several that come at once is seen
+    with all others, and a version that is put again, of an old record, goes again.
+    """
+
+    keep: int
+    by_listing = True
+    rounds_max = 1
+
+    def body(self) -> Mapping[str, object]:
+        return {**super().body(), "keep": self.keep}
+
+    def nodes(self) -> tuple[Node, ...]:
+        return ()  # it makes nothing
+
+    def drawn(self) -> Drawing:
+        return Drawing(self.target, (), (), (f"keeps the newest {self.keep}",))
+
+    @property
+    def copies(self) -> tuple[Path, ...]:
+        return ()
+
+    @property
+    def owned(self) -> tuple[Entity, ...]:
+        return ()
+
+    @property
+    def swept(self) -> tuple[Entity, ...]:
+        return (self.target,)
+
+    @property
+    def streamed(self) -> tuple[Table, ...]:
+        return (self.target.table,)
+
+    def watches(self, entity: Entity) -> tuple[Path, ...] | None:  # noqa: ARG002
+        return ()
+
+    def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
+        return True
+
+    def uses(self) -> Iterator[Use]:
+        versions = f"every {name_of(self.target)} of one {name_of(self.source)}"
+        yield Use(Moment.CHECKED, Operation.QUERY, self.target.table, versions)
+        yield from super().uses()
+
+    def writing_uses(self) -> Iterator[Use]:
+        yield Use(
+            Moment.WRITTEN, Operation.DELETE, self.target.table, f"{name_of(self.target)}, where there are too many"
+        )
+
+    # ---------------------------------------------------------------- parts
+    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
+        """A version that came, which stands for all of its item."""
+        if entity is not self.target or change.old is not None or change.new is None:
+            return ()
+        source = self.pointer(change.new)
+        return () if source is None or self._is_zero(change.key) else (Part(self, change.key, source),)
+
+    def _is_zero(self, key: ItemKey) -> bool:
+        return bool(self.version) and self.is_newest(key)
+
+    def listing(self, part: Part) -> Members | None:
+        """The versions of one item, from the newest; a few more at once than there should be."""
+        image = part.source.attributes() if part.source is not None else {}
+        read = {field: ref.read(image) for field, ref in self.fields if field in self.target.identity}
+        fields = {field: value for field, value in read.items() if value is not None}
+        conditions = self._find.conditions(fields)
+        if conditions is None:
+            return None
+        return Members(self.target.table.name, None, conditions, self.keep + 3, backward=True, enough=True)
+
+    @cached_property
+    def _find(self) -> Find:
+        partition, *sort = ((one, self.target.templates[one.name]) for one in self.target.table.key)
+        return Find(None, (partition,), tuple(sort))
+
+    def among(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:
+        """The versions beyond the newest."""
+        mine = sorted((key for key in dict.fromkeys(keys) if self._is_of(source, key)), key=_number, reverse=True)
+        return [Part(self, key, source, seen=BEYOND) for key in mine[self.keep :]]
+
+    def comes_first(self, part: Part, key: ItemKey) -> bool:
+        return part.source is not None and self._is_of(part.source, key) and _number(key) <= _number(part.target)
+
+    def _is_of(self, source: ItemKey, key: ItemKey) -> bool:
+        """True for the key of a version of an item, and not of something else in its partition."""
+        return self.target.has(key) and self.pointer(key.attributes()) == source and not self._is_zero(key)
+
+    def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:  # noqa: ARG002
+        """Delete a version that a listing showed to be one too many, as it was read."""
+        if target is None or part.seen is None:
+            return None
+        held = self.target.changing((name,) for name in sorted(target))
+        return Delete(part.target, unchanged(self.target.table.partition.name, target, held[:CHECK_MAX_ATTRIBUTES]))
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HistoryRule(VersionRule):
     """Every version of an item, once."""
 
+    kept: KeepRule | None = None
     rounds_max = 1
     snapshot = True
 
@@ -165,6 +272,11 @@ class HistoryRule(VersionRule):
         names = {*(path[0] for path in self.paths_of(image)), *key.attributes()}
         held = {name: value for name, value in image.items() if name in names}
         return Part(self, next(iter(self.mirrors(held)), key), key, seen=Seen(canonical(held), held))
+
+    def taken_by(self, part: Part) -> Part | None:
+        if self.kept is None or part.target == part.source:
+            return None
+        return Part(self.kept, part.target, part.source)
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """Put a version where there is none. A part that has no state with it speaks of the source as it is."""

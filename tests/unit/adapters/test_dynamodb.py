@@ -187,6 +187,18 @@ def test_put_is_one_put_item_under_its_guard():
     ]
 
 
+def test_delete_is_one_delete_item_under_its_guard():
+    """The item that refuses it is asked for, as for any other write."""
+    client = Client(OK, failed("ConditionalCheckFailedException"))
+    store, _ = store_on(client)
+    delete = Delete(ONE, (Condition(Test.EQUALS, ("a",), n(1)),))
+    assert [one.status for one in store.apply(Apply((delete, delete)))] == [Status.WRITTEN, Status.REFUSED]
+    operation, parameters = client.calls[0]
+    assert (operation, parameters["Key"]) == ("delete_item", ONE.attributes())
+    assert parameters["ConditionExpression"] == "#n0 = :v0"
+    assert parameters["ReturnValuesOnConditionCheckFailure"] == "ALL_OLD"
+
+
 def test_put_whose_answer_was_lost_is_refused_with_its_own_item():
     """A put whose answer was lost is refused on the retry with its own item."""
     ours = order_item("1", "1", a=n(1))

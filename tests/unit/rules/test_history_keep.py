@@ -1,0 +1,178 @@
+"""`keep` of history: the newest versions stay, in whatever order they came, and nothing else goes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from sync_rules.audit.compare import Drift, look_again
+from sync_rules.audit.explain import consequences, standings
+from sync_rules.audit.verifier import Verifier
+from sync_rules.jobs.dryrun.planner import Planner
+from sync_rules.language.load import parse_rules
+from sync_rules.model.writes import Delete
+from sync_rules.pipeline.requests import Apply
+from sync_rules.rules.kinds.history import KeepRule
+from tests.support.builders import n, s
+from tests.support.worlds import Scene
+from tests.unit.rules.test_history import FILE, SOME, product, ups, versions
+
+KEEP = SOME + ", keep: {count: %d}"
+
+
+def scene(count: int = 2, more: str = "") -> Scene:
+    return Scene(parse_rules(FILE % (KEEP % count + more)))
+
+
+def there(shop: Scene, *numbers: int, item: int | None = None) -> None:
+    """Versions, and perhaps an item, of which no record is to come."""
+    for number in numbers:
+        shop.there("shop", {"PK": s("PRODUCT#7"), "SK": s(f"V#{number:03}"), "name": s("tea"), "price": n(number)})
+    if item is not None:
+        shop.there("shop", product(item, name=s("tea"), price=n(item)))
+
+
+def verifier(shop: Scene, *, repair: bool = False) -> Verifier:
+    return Verifier(shop.rules, shop.world, shop.rules.kept, repair=repair, grace_seconds=0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_keep_leaves_the_newest_in_any_order(seed):
+    """Numbers have gaps; records come late, twice and shuffled; those of the rule's own writes come as they like."""
+    shop, random = scene(more=", newest: true" if seed % 2 else ""), Random(seed)
+    for number in (1, 4, 9, 10, 99):
+        shop.put("shop", product(number, name=s("tea"), price=n(number)))
+    waiting = shop.records * 2
+    shop.records = []
+    while waiting:
+        random.shuffle(waiting)
+        size = random.randint(1, 3)
+        some, waiting = waiting[:size], waiting[size:]
+        assert shop.deliver(some) == []
+        waiting += [record for record in shop.records for _ in range(random.randint(1, 2))]
+        shop.records = []
+    assert [one for one in versions(shop) if one != "V#000"] == ["V#010", "V#099"]
+    assert ("V#000" in versions(shop)) == bool(seed % 2)
+    assert shop.parked.told == []
+
+
+def test_keep_of_an_old_record_that_comes_again():
+    """Its versions are not put again; one that was put at the same time by another worker goes by its own record."""
+    shop = scene()
+    ups(shop, 3, 4, 5, 6)
+    old = shop.records[:2]
+    shop.rest()
+    shop.tap.requests.clear()
+    shop.deliver(old)
+    shop.rest()
+    assert (sorted(versions(shop)), shop.tap.writes) == (["V#003", "V#004"], [])
+    shop.put("shop", {"PK": s("PRODUCT#7"), "SK": s("V#002"), "price": n(4)})
+    shop.rest()
+    assert sorted(versions(shop)) == ["V#003", "V#004"]
+    assert [write.key.values[1][2] for write in shop.tap.writes if isinstance(write, Delete)] == ["V#002"]
+
+
+def test_keep_leaves_what_it_did_not_make():
+    """Items of another key among the versions, of another item, and the newest state are no versions of this one."""
+    shop = scene(1, ", newest: true")
+    others = [("PRODUCT#7", "V#1"), ("PRODUCT#7", "V#0001"), ("PRODUCT#7", "V#001#NOTE"), ("PRODUCT#70", "V#001")]
+    for partition, sort in others:
+        shop.there("shop", {"PK": s(partition), "SK": s(sort)})
+    ups(shop, 3, 4)
+    shop.rest()
+    found = {(item["PK"]["S"], item["SK"]["S"]) for item in shop.memory.items("shop")}
+    assert found == {*others, ("PRODUCT#7", "PRODUCT"), ("PRODUCT#7", "V#000"), ("PRODUCT#7", "V#002")}
+
+
+def test_keep_goes_by_numbers_alone():
+    """An item that began again at 1 has no version before it comes to higher numbers, and verify does not miss it."""
+    shop = scene()
+    there(shop, 8, 9)
+    ups(shop, 3)
+    shop.rest()
+    assert sorted(versions(shop)) == ["V#008", "V#009"]
+    assert [*verifier(shop).sweep()] == []
+    shop.put("shop", product(10, name=s("tea"), price=n(4)))
+    shop.records.clear()
+    assert all(one.repaired for one in verifier(shop, repair=True).sweep())
+    shop.rest()
+    assert sorted(versions(shop)) == ["V#009", "V#010"]
+
+
+def test_keep_deletes_a_version_only_as_it_was_read():
+    """A version that came under its number meanwhile is another one: it is looked at again."""
+    shop = scene()
+    rule = shop.rules.rules["versions.keep"]
+    source, keys = shop.at("shop", "PRODUCT#7", "PRODUCT"), [shop.at("shop", "PRODUCT#7", f"V#00{at}") for at in "321"]
+    (part,) = rule.among(source, keys)
+    write = rule.write_for(part, {**part.target.attributes(), "price": n(1)}, None)
+    there(shop, 1)
+    shop.there("shop", {**part.target.attributes(), "price": n(2)})
+    (result,) = shop.memory.apply(Apply((write,)))
+    assert (result.status.value, sorted(versions(shop))) == ("refused", ["V#001"])
+
+
+def test_keep_goes_through_more_than_fit_into_a_page(monkeypatch):
+    """A rule that comes to a long history deletes page by page; what does not fit is deleted next."""
+    shop = scene()
+    shop.consumer.limits = shop.consumer.limits.__class__(fan_out_page_max_items=3, fan_out_round_max_items=4)
+    there(shop, *range(1, 40))
+    shop.put("shop", product(50, name=s("tea"), price=n(1)))
+    shop.rest()
+    assert sorted(versions(shop)) == ["V#039", "V#050"]
+
+
+def test_keep_is_verified_and_repaired():
+    """Versions beyond the newest are drift, of an item that is gone too; a report of them is looked at again."""
+    shop = scene()
+    there(shop, 1, 2, 3, 4)
+    found = [*verifier(shop).sweep()]
+    drifts = {one.difference.target.values[1][2]: one.difference.drift for one in found}
+    assert drifts == {"V#001": Drift.EXTRA, "V#002": Drift.EXTRA}
+    shop.memory.delete(shop.at("shop", "PRODUCT#7", "V#004"))
+    again = shop.drive(look_again([one.difference for one in found], shop.rules))
+    assert [one.target.values[1][2] for one in again.different] == ["V#001"]
+    assert all(one.repaired for one in verifier(shop, repair=True).sweep())
+    assert sorted(versions(shop)) == ["V#002", "V#003"]
+
+
+def test_keep_is_planned_and_explained():
+    shop = scene()
+    there(shop, 1, 2, 3, item=3)
+    planned = []
+    plan = Planner(shop.rules, shop.rules.kept, shop.memory, on_write=planned.append, sleep=lambda _seconds: None)
+    plan.run()
+    assert [str(write.key) for write in planned] == ["shop[PRODUCT#7, V#001]"]
+    key = shop.at("shop", "PRODUCT#7", "V#001")
+    states = {one.rule.name: one.state for one in shop.drive(standings(key, shop.item(key), shop.rules))}
+    assert states == {"versions": "right", "versions.keep": Drift.EXTRA}
+    shop.put("shop", product(4, name=s("tea"), price=n(4)))
+    shop.deliver()
+    (asked,) = consequences(shop.records[-1], shop.rules)[-1:]
+    assert (asked.rule.name, str(asked.subject)) == ("versions.keep", "shop[PRODUCT#7, V#004]")
+
+
+def test_keep_needs_to_list_and_delete_versions():
+    """Rules files without it are as they were."""
+    rules = scene().rules.rules
+    assert {use.operation.name for use in rules["versions.keep"].uses()} == {
+        *("QUERY", "READ", "DELETE", "SCAN", "DESCRIBE")
+    }
+    assert rules["versions"].body() == parse_rules(FILE % SOME).rules["versions"].body()
+    assert isinstance(rules["versions.keep"], KeepRule)
+
+
+def test_keep_costs_one_query_for_each_version_that_came():
+    shop = scene()
+    ups(shop, 3, 4, 5)
+    shop.rest()
+    shop.put("shop", product(9, name=s("tea"), price=n(5)))
+    shop.deliver()
+    shop.tap.requests.clear()
+    shop.deliver()
+    assert [type(one).__name__ for one in shop.tap.requests] == ["Read", "Read", "List", "Read", "Apply"]
+
+
+def test_keep_is_drawn():
+    assert scene().rules.rules["versions.keep"].drawn().notes == ("keeps the newest 2",)
