@@ -37,7 +37,7 @@ from tests.support.lying_proxy import Answer, Asked, Engine, Lie, Proxy, Watched
 
 PATIENT_SECONDS = 120  # a loop through a function takes half of it on an idle machine
 LIED_SECONDS = 10  # for what never comes, where a shorter wait did not show why
-IMPATIENT_SECONDS = 1.5
+IMPATIENT_SECONDS = 1.0
 LOOK_SECONDS = 0.05  # an emulator has no limit for looks, and each of them is free
 STACKED = {1, 53}  # their lies are put before the corrections: the others take their place
 STATEMENTS = 1  # a gap of the engine as it is, which its process in the package closes
