@@ -11,7 +11,7 @@ import base64
 import hashlib
 import hmac
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from itertools import count
 from typing import Any, Final
@@ -43,14 +43,15 @@ SALT_MIN_CHARACTERS: Final = 16  # a short one can be guessed, and with it every
 class Redactor:
     """A redaction; the same salt gives the same replacements.
 
-    `keep_shape`: whatever is no letter and no digit stays in its place, and so do booleans.
+    `keep_shape`: whatever is no letter and no digit stays in its place, and so do booleans. `tables` has the names of
+    those that are recorded; none: all.
 
     Raises:
         UserError: for rules with padded fields, whose order is in their digits.
     """
 
-    def __init__(self, rules: Rules, salt: bytes, *, keep_shape: bool = False) -> None:
-        _refuse_padded(rules)
+    def __init__(self, rules: Rules, salt: bytes, *, keep_shape: bool = False, tables: Collection[str] = ()) -> None:
+        _refuse_padded(rules, tables or rules.tables)
         self._rules = rules
         self._salt = salt
         self._keep_shape = keep_shape
@@ -199,15 +200,15 @@ class Redactor:
 
 
 # ---------------------------------------------------------------- texts of the rules
-def _refuse_padded(rules: Rules) -> None:
-    """Refuse rules whose keys sort by the digits of a number: no replacement has its order and its length."""
+def _refuse_padded(rules: Rules, tables: Collection[str]) -> None:
+    """Refuse tables whose keys sort by the digits of a number: no replacement has its order and its length."""
     for entity in rules.entities.values():
         padded = sorted({field for template in entity.templates.values() for field, _ in template.pads})
-        if padded:
+        if padded and entity.table.name in tables:
             raise UserError(
                 f"--redact: the keys of entity {entity.name} sort by {', '.join(padded)}, a padded number: a hash "
-                "has another order. Record without --redact, or with a rules file without this entity and without the "
-                "rules that name it"
+                f"has another order. Record without --redact, or other tables than {entity.table.name} (--table), or "
+                "with a rules file without this entity and the rules that name it"
             )
 
 

@@ -21,7 +21,7 @@ from sync_rules.language.types import key_types, read_types
 from sync_rules.language.writers import attribute, two_writers, written_at
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
-from sync_rules.model.entities import Entity
+from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps
@@ -111,6 +111,7 @@ def expiring_newest(rules: Rules, document: Document) -> Iterator[Problem]:
 def unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
     """Warn of a link that is read from an index key which no rule fills, though a rule writes the field beside it."""
     written = {(rule.target, path) for rule in rules.rules.values() for path in rule.copies}
+    told = set[tuple[str, str]]()
     for rule in rules.rules.values():
         if not isinstance(rule, LinkedRule | ListingRule | BookedRule):
             continue
@@ -119,14 +120,21 @@ def unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
         for field, ref in rule.link:
             if ref.template is None or ref.path[0] in keys or (entity, ref.path) in written:
                 continue
-            if (entity, (ref.field,)) not in written:
+            if (entity, (ref.field,)) not in written or (rule.title, field) in told:
                 continue
+            told.add((rule.title, field))
             what, key = attribute(entity, (ref.field,)), attribute(entity, ref.path)
             message = f"{ref.field!r} is read from {key}, which no rule fills; {what} is what a rule writes"
             cure = f"derive: {key}, as: {ref.template.text!r}"
-            if not isinstance(rule, HopRule):
+            if not isinstance(rule, HopRule) and not _lists_by(rule, ref):
                 cure += f"; or link by the attribute itself: link: {{{field}: '\"{ref.field}\"'}}"
             yield Problem("SR461", message, written_at(rule, document, "link"), cure)
+
+
+def _lists_by(rule: Rule, ref: Ref) -> bool:
+    """True if a rule lists its items by a key, and no index has the field itself for one."""
+    listed = rule.find is not None and any(attribute.name == ref.path[0] for attribute, _ in rule.find.partition)
+    return listed and all(index.attributes[0].name != ref.field for index in rule.listed.table.indexes)
 
 
 def deletes(rules: Rules, document: Document) -> Iterator[Problem]:

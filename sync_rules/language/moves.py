@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sync_rules.language.problems import Problem
+from sync_rules.language.writers import attribute, written_at
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity
+from sync_rules.model.values import overlaps
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Rule
+from sync_rules.rules.kinds.move import MoveRule
 from sync_rules.rules.ruleset import Rules
 
 
@@ -16,9 +18,9 @@ def moves(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report items that would move twice, those that another rule keeps where they are, and what would be deleted
     because an item moved.
     """
-    moving: dict[Entity, Rule] = {}
+    moving: dict[Entity, MoveRule] = {}
     for rule in rules.rules.values():
-        if rule.moves and (first := moving.setdefault(rule.source, rule)) is not rule:
+        if isinstance(rule, MoveRule) and (first := moving.setdefault(rule.source, rule)) is not rule:
             message = f"items of {rule.source.name!r} move by rule {first.title} already"
             yield Problem("SR320", message, document.value("rules", rule.title, "mirror"))
     yield from _moving_on(moving, document)
@@ -28,13 +30,26 @@ def moves(rules: Rules, document: Document) -> Iterator[Problem]:
                 if side in keeping.owned:
                     message = f"the items of {side.name!r} are kept where they are by rule {keeping.title}"
                     yield Problem("SR301", message, document.value("rules", rule.title, option))
+    yield from _overwriting(rules, moving.values(), document)
     for rule in rules.rules.values():
         if isinstance(rule, LinkedRule) and rule.on_delete in ("delete", "restrict") and rule.source in moving:
             message = f"{rule.source.name!r} is gone from its key when rule {moving[rule.source].title} moves it"
-            yield Problem("SR321", message, document.value("rules", rule.title, "on_delete"))
+            cure = None if rule.name == rule.title else "remove on_delete; or move the item by hand"
+            yield Problem("SR321", message, document.value("rules", rule.title, "on_delete"), cure)
 
 
-def _moving_on(moving: Mapping[Entity, Rule], document: Document) -> Iterator[Problem]:
+def _overwriting(rules: Rules, moving: Iterable[MoveRule], document: Document) -> Iterator[Problem]:
+    """Report writes over the former key of a moved item, which stands nowhere else."""
+    for move in moving:
+        for rule in rules.rules.values():
+            for path in rule.puts if rule.target is move.target and rule is not move else ():
+                if any(overlaps(path, one) for one in move.identity_paths):
+                    what = attribute(rule.target, path)
+                    message = f"{what} is a part of the key that the item had before rule {move.title} moved it"
+                    yield Problem("SR323", message, written_at(rule, document))
+
+
+def _moving_on(moving: Mapping[Entity, MoveRule], document: Document) -> Iterator[Problem]:
     """Report moves of what was moved: nobody could tell what the first one left behind. Back again is a cycle."""
     for rule in moving.values():
         onward = moving.get(rule.target)

@@ -20,7 +20,7 @@ def key_types(rules: Rules, document: Document) -> Iterator[Problem]:
         table = rule.target.table
         own = {attribute.name for attribute in table.key}
         keys = {a.name: (a.type, index.name) for index in table.indexes for a in index.attributes if a.name not in own}
-        for path in rule.copies:
+        for path in rule.puts:
             wanted, index = keys.get(path[0], ("", ""))
             found = types.written(rule, path)
             if wanted and found not in (None, wanted):
@@ -41,11 +41,17 @@ def read_types(rules: Rules, document: Document) -> Iterator[Problem]:
     types = Types(rules)
     for rule in rules.rules.values():
         for path, wanted in rule.takes.items():
-            found = types.known(rule.source, path)
+            found = None if _in_index_key(rule.source, path) else types.known(rule.source, path)
             if found is not None and found not in wanted:
                 what = attribute(rule.source, path)
                 message = f"{what} is of type {found}, and this rule takes {' or '.join(wanted)} alone"
                 yield Problem("SR322", message, written_at(rule, document, rule.kind))
+
+
+def _in_index_key(entity: Entity, path: Path) -> bool:
+    """True for a field that only templates of index keys have: an item that is not in the index has an attribute."""
+    ref = entity.bound.get(path[0])
+    return ref is not None and ref.path[0] not in {key.name for key in entity.table.key}
 
 
 class Types:

@@ -182,6 +182,11 @@ class Rule(ABC):
         return ()
 
     @property
+    def puts(self) -> tuple[Path, ...]:
+        """The target paths that this rule gives a value: those that it keeps true, or once and for good."""
+        return self.copies
+
+    @property
     def always_writes(self) -> tuple[str, ...]:
         """The top-level attributes that every target has by this rule, whatever else it holds."""
         return ()

@@ -28,6 +28,7 @@ from tests.random_rules.history import History
 from tests.random_rules.oracle import (
     HISTORY,
     LATE,
+    NOT_IN_INDEX,
     Mirror,
     Verdict,
     lets_in,
@@ -292,8 +293,8 @@ def check_quiet(history: History, verdict: Verdict) -> None:
     """Everything delivered once more changes nothing."""
     if verdict.orphans:
         return  # a REMOVE that comes again also deletes what was attached since
-    if LATE in verdict.open.values():
-        return  # an INSERT that comes again finds the source that came after its item
+    if not {LATE, NOT_IN_INDEX}.isdisjoint(verdict.open.values()):
+        return  # an INSERT that comes again finds the source that came after its item, or changed unlisted
     streams, before = history.world.streams, history.world.clock
     if not streams.finished:
         return

@@ -93,7 +93,7 @@ def record(
             "--append with --redact needs the --salt of the recording: with another one, equal values get other hashes"
         )
     key = secrets.token_bytes(SALT_BYTES) if salt is None else salt.encode()
-    redactor = Redactor(rules, key, keep_shape=keep_shape) if redact else None
+    redactor = Redactor(rules, key, keep_shape=keep_shape, tables=table or ()) if redact else None
     arns = require(aws.dynamodb(endpoint_url, region), only(rules, table or [])).stream_arns
     reader = DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region))
     tables = {name: one.physical_name for name, one in rules.tables.items()}

@@ -111,6 +111,10 @@ class MirrorRule(PartRule):
 
     @cached_property
     def copies(self) -> tuple[Path, ...]:
+        return self.puts
+
+    @cached_property
+    def puts(self) -> tuple[Path, ...]:
         """The paths written on a mirror beside its key; with `all`, whatever else it holds is written too."""
         given = (to for _, to in self.attributes or ())
         return self.target.changing([*self.identity_paths, *((name,) for name in self.index_keys), *given])

@@ -22,7 +22,7 @@ from sync_rules.model.values import Item, Path, same, show_path
 from sync_rules.model.writes import Delete, Transaction, Write, unchanged
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.mirror import CHECK_MAX_ATTRIBUTES, MirrorRule, put_of
-from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf, let_in
+from sync_rules.rules.rule import Blocked, Drawing, Node, let_in
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 TAKEN: Final = "KeyTaken"
@@ -53,9 +53,6 @@ class MoveRule(MirrorRule):
 
     def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:  # noqa: ARG002
         return ()
-
-    def type_of(self, path: Path, known: TypeOf) -> str | None:  # noqa: ARG002
-        return None
 
     def known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source  # what it had when it went

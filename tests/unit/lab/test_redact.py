@@ -174,8 +174,11 @@ def test_redact_refuses_a_key_that_would_come_to_mean_something_else():
 
 def test_redact_refuses_padded_numbers_before_anything_is_read():
     """Their order is in their digits, which a hash does not keep; the entity is named."""
-    with pytest.raises(UserError, match=r"entity thing sort by version.*without this entity"):
-        Redactor(rules_with("V#{version:pad(6)}"), b"salt")
+    rules = rules_with("V#{version:pad(6)}")
+    for tables in ((), ("things",)):
+        with pytest.raises(UserError, match=r"entity thing sort by version.*without this entity"):
+            Redactor(rules, b"salt", tables=tables)
+    Redactor(rules, b"salt", tables=("others",))
 
 
 # ---------------------------------------------------------------- whole recordings

@@ -225,3 +225,63 @@ rules:
     derived = "{{derive: product.{}, as: 'NAME#{{name}}'}}"
     assert codes(derived.format("GSI1PK"), "history product into edition", base=base) == []
     assert codes(derived.format("label"), "history product into edition", base=base) == ["SR318"]
+
+
+ORDERS = """
+tables:
+  shop: {key: {PK: S, SK: S}, indexes: {GSI1: {GSI1PK: S, GSI1SK: S}, by_rank: {kind: S, rank: N}}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  dept: {table: shop, key: {PK: "DEPT#{dept_id}", SK: DEPT}}
+  order:
+    {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}", GSI1PK: "OPEN#{region}", GSI1SK: "{total}"}}
+  scored: {table: shop, key: {PK: "RANK#{rank}", SK: "ORDER#{order_id}"}}
+  closed: {table: shop, key: {PK: "DEPT#{dept_id}", SK: "ORDER#{order_id}"}}
+rules:
+"""
+
+
+def test_a_field_in_the_key_of_a_sparse_index_may_be_a_number():
+    """An item that is not in the index has the field as an attribute, of whatever type."""
+    assert codes("{sum: order.total, into: user.spent, where: status == 'CLOSED'}", base=ORDERS) == []
+    assert codes("{sum: order.order_id, into: user.spent}", base=ORDERS) == ["SR322"]
+
+
+def test_the_former_key_of_a_moved_item_is_kept():
+    """No rule writes over it, and it must be of the type of an index key of its name: else no item could ever move."""
+    move = "{{mirror: {}, into: closed, mode: move}}"
+    assert codes(move.format("order"), "copy dept.boss into closed.boss", base=ORDERS) == []
+    assert codes(move.format("order"), "copy dept.boss into closed.user_id", base=ORDERS) == ["SR323"]
+    assert codes(move.format("scored"), base=ORDERS) == ["SR312"]
+
+
+def test_a_deletion_because_of_a_move_has_a_cure_that_is_taken():
+    """`clear`, which the usual cure names, is none for a rule whose target is the parent."""
+    move = "{mirror: user, into: dept, link: {dept_id: user_id}, mode: move}"
+    for rule, cure in (
+        ("{copy: user.name, into: order.user_name, on_delete: delete}", None),
+        ("{count: order, into: user.orders, on_delete: delete}", "remove on_delete; or move the item by hand"),
+    ):
+        assert [one.cure for one in problems(move, rule, base=ORDERS) if one.code == "SR321"] == [cure]
+
+
+def test_a_link_through_an_unfilled_key_is_told_once_with_cures_that_work():
+    """A rule that lists its items by that key cannot go by an attribute instead. A count lists nothing."""
+    base = """
+tables:
+  shop: {key: {PK: S, SK: S}, indexes: {GSI1: {GSI1PK: S}}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  cart: {table: shop, key: {PK: "CART#{cart_id}", SK: CART}}
+  order: {table: shop, key: {PK: "ORDER#{order_id}", SK: ORDER, GSI1PK: "USER#{user_id}"}, required: [GSI1PK]}
+rules:
+"""
+    owner = "{copy: cart.owner, into: order.user_id, mode: snapshot, link: {cart_id: cart_id}}"
+    for rule, by_attribute in (
+        ("{count: order, into: user.orders, on_delete: delete, via: GSI1}", True),
+        ("{embed: order, into: user.cards, limit: {items: 9}}", False),
+    ):
+        (found,) = (problem for problem in problems(owner, rule, base=base) if problem.code == "SR461")
+        assert ("itself" in found.cure) is by_attribute
