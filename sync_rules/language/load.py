@@ -115,7 +115,8 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     known = Known(document, problems, tables, entities, required, broken, valid.broken["tables"], variables.filled)
     _check_renames(known, valid.form.rules)
     compiled = _compile_rules(known, valid.form.rules)
-    sound = {rule.name: rule for name in valid.form.rules for rule in compiled[name]}
+    alone = [rule for name in valid.form.rules for rule in compiled[name]]
+    sound = {rule.name: rule.beside(other for other in alone if other is not rule) for rule in alone}
     within = {side.name: side for rule in sound.values() for side in (rule.source, rule.target, *rule.owned)}
     entities = entities | within  # those of ledgers are in no file
     rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))

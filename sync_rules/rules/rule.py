@@ -175,6 +175,10 @@ class Rule(ABC):
         """
         return self
 
+    def beside(self, others: Iterable[Rule]) -> Self:  # noqa: ARG002
+        """The rule, with what it must know of the other rules of its file."""
+        return self
+
     # ---------------------------------------------------------------- what it reads and writes
     @property
     def copies(self) -> tuple[Path, ...]:

@@ -2,10 +2,12 @@
 
 Invariant: the item is created under its new key and removed under its old one in one transaction, or neither. Nothing
 that was seen is left behind: the new item has every attribute of the old one, its former key included, and the old one
-goes only if each of them still has the value that was read. What stands under the new key already is left alone, and
-reported. Nothing moves back: an item under its new key is the application's. An attribute that came after the look goes
-with the old item: the record of the delete shows it, and it is reported by its name. It is never put back, because that
-record may come late: the application may have removed the attribute since.
+goes only if each of them still has the value that was read. Only an index key for which the new entity has a template
+is made anew, or dropped where the item lacks a field of that template. What stands under the new key already is left
+alone, and reported. Nothing moves back: an item under its new key is the application's. An attribute that came after
+the look goes with the old item: the record of the delete shows it, and it is reported by its name. It is never put
+back, because that record may come late: the application may have removed the attribute since. What other rules write on
+the new item is theirs, and never missed.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, Self
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
@@ -22,7 +24,7 @@ from sync_rules.model.values import Item, Path, same, show_path
 from sync_rules.model.writes import Delete, Transaction, Write, unchanged
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.mirror import CHECK_MAX_ATTRIBUTES, MirrorRule, put_of
-from sync_rules.rules.rule import Blocked, Drawing, Node, let_in
+from sync_rules.rules.rule import Blocked, Drawing, Node, Rule, let_in
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 TAKEN: Final = "KeyTaken"
@@ -31,13 +33,21 @@ LATE: Final = "AttributeLeftBehind"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MoveRule(MirrorRule):
-    """The source is the item under its old key, the target the same item under its new one."""
+    """The source is the item under its old key, the target the same item under its new one. `theirs` has the attributes
+    that other rules write on the target, and remove from it.
+    """
 
+    theirs: tuple[str, ...] = ()
     moves = True
     rounds_max = 1
 
     def body(self) -> Mapping[str, object]:
         return {**super().body(), "mode": "move"}
+
+    def beside(self, others: Iterable[Rule]) -> Self:
+        writes = [node.writes for rule in others if not rule.moves for node in rule.nodes()]
+        names = {path[0] for entity, path in writes if entity is self.target and len(path) == 1}  # a map stays
+        return replace(self, theirs=tuple(sorted(names)))
 
     # ---------------------------------------------------------------- the item is no mirror
     @cached_property
@@ -99,7 +109,8 @@ class MoveRule(MirrorRule):
         if not part.element:
             return (part,)
         moved = target if target is not None and self.pointer(target) == part.source else None
-        late = [] if moved is None else [name for name in _names(part.element) if name not in moved]
+        there = {*(moved or ()), *self.theirs}
+        late = [] if moved is None else [name for name in _names(part.element) if name not in there]
         return (replace(part, element=_element(late)),) if late else ()
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:

@@ -25,6 +25,7 @@ from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import decode, encode
 from sync_rules.pipeline.parts import message_of
 from sync_rules.pipeline.tasks import part_of
+from sync_rules.rules.compiled_file import read, written
 from sync_rules.rules.families import Part
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import n, s
@@ -102,6 +103,46 @@ def test_move_is_made_once_under_every_delivery(delivery, tmp_path):
     (tmp_path / "orders.scenario.yaml").write_text(SCENARIO)
     trial = run_trial(load_scenario(tmp_path / "orders.scenario.yaml"), delivery)
     assert trial.ok, trial.report()[-3_000:]
+
+
+THEIRS = """
+  names: copy dept.name into dept_order.dept_name
+  label: {derive: dept_order.label, as: "{closed_at}"}
+"""
+REPLACED = """
+rules: rules.yaml
+data:
+  shop:
+  - {PK: DEPT#x, SK: DEPT}
+  - {PK: USER#a, SK: ORDER#1, status: OPEN, dept_id: x, dept_name: stale, label: old, note: n}
+steps:
+- say: an order brings what the rules of its new place write, and they have nothing to write
+  update: {shop: {key: {PK: USER#a, SK: ORDER#1}, set: {status: CLOSED}}}
+  expect: {shop: {PK: DEPT#x, SK: ORDER#1, note: n, dept_name: <absent>, label: <absent>}}
+  expect_gone: {shop: {PK: USER#a, SK: ORDER#1}}
+"""
+
+
+@pytest.mark.parametrize("delivery", VARIANTS, ids=str)
+def test_move_misses_nothing_that_other_rules_took_away(delivery, tmp_path):
+    """Attributes of the new item that rules keep are theirs: their removal is no attribute left behind."""
+    (tmp_path / "rules.yaml").write_text(RULES + THEIRS)
+    (tmp_path / "orders.scenario.yaml").write_text(REPLACED)
+    trial = run_trial(load_scenario(tmp_path / "orders.scenario.yaml"), delivery)
+    assert trial.ok, trial.report()[-3_000:]
+
+
+def test_move_knows_what_other_rules_write(rule):
+    """Whole attributes of the new item, in compiled rules too; in a map only its entries are theirs, never the map."""
+    rules = parse_rules(RULES + THEIRS + "  inner: copy dept.name into dept_order.dept.name")
+    told = read(written(rules, {}), "rules.compiled").rules["closed"]
+    assert (rule.theirs, told.theirs) == ((), ("dept_name", "label"))
+    assert told.body() == rule.body()
+    had = {"note", "dept_name", "label", "dept"}
+    gone = order(**dict.fromkeys(had, n(1)))
+    (part,) = told.parts(Change(told.source.table.key_of(gone), gone, None), told.source)
+    (late,) = told.meant(part, MOVED, None)
+    assert told.label(late) == '["dept","note"]'
 
 
 def test_move_does_what_the_documentation_shows(tmp_path):
