@@ -46,7 +46,8 @@ PURE_MAY_IMPORT = frozenset({
 # Compiled rules are read and written here: bytes, handed in and out.
 PURE_BUT = {"rules.compiled_file": frozenset({"copyreg", "io", "os", "pathlib", "pickle", "sys"})}
 KINDS_KNOWN_IN = frozenset({"rules", "language", "read"})
-KINDS_BUT = frozenset({"audit.ledger_balance", "lab.recompute"})  # both recompute what kinds keep, as their checkers
+# They recompute what kinds keep, as their checkers.
+KINDS_BUT = frozenset({"audit.ledger_balance", "lab.moving", "lab.recompute"})
 EXTRA = "Top-level `handlers` has one thin module for each Lambda function, and imports `functions` and below."
 # Third-party packages, each with the rooms or modules that may import it.
 ONLY_IN = {

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import VARIANTS, Delivery
+from sync_rules.lab.moving import Moves
 from sync_rules.lab.recompute import Derived, Ending, Wrong, wrongs
 from sync_rules.lab.recording import Recorded
 from sync_rules.lab.rehearsal import Rehearsal, write
@@ -172,6 +173,7 @@ class Replay:
         self._derived = Derived(rules)
         self._stage = Rehearsal(rules, delivery=delivery)
         self._applied = MemoryStore(rules.tables)
+        self._moves = Moves(rules, self._derived, self._applied)
         self._by: By = "rules"
         self._record = 0
         self._on_change = self._stage.store.on_change
@@ -188,6 +190,7 @@ class Replay:
             if not self._play(records, data):
                 yield Mismatch("", RESTLESS, self._delivery, history=tuple(self.events))
                 return
+            self._moves.excuse(self._stage.parked(), self._stage.store, self._changes())
             ending = Ending(self._rules, self._stage.store, self._applied, self._changes(), self._stage.parked())
             for wrong in wrongs(ending):
                 yield self._mismatch(wrong)
@@ -204,9 +207,10 @@ class Replay:
             self._do(put)
         if not self._rest():
             return False
+        moved = self._moves.recorded(own) if not self._with_copies else ()
         for one in own:
             self._by, self._record = "record", one.number
-            self.counts[self._redo(one.change)] += 1
+            self.counts["copies" if one.number in moved else self._redo(one.change)] += 1
             if not self._work(Random(f"{self._delivery.seed}/{one.identity}")):  # noqa: S311 - to be drawn again
                 return False
         return self._end()
@@ -274,6 +278,8 @@ class Replay:
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
         change = Change(key, old, new, str(len(self.events) + 1), shrank_from=shrank_from(old, new))
         self.events.append(Event(self._by, change, self._record if self._by == "record" else 0))
+        if self._by == "rules":
+            self._moves.note(change, (event.change for event in self.events))
         if self._on_change is not None:
             self._on_change(key, old, new)
 

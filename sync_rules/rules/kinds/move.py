@@ -110,7 +110,7 @@ class MoveRule(MirrorRule):
             return (part,)
         moved = target if target is not None and self.pointer(target) == part.source else None
         there = {*(moved or ()), *self.theirs}
-        late = [] if moved is None else [name for name in _names(part.element) if name not in there]
+        late = [] if moved is None else [name for name in attributes_in(part.element) if name not in there]
         return (replace(part, element=_element(late)),) if late else ()
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
@@ -118,7 +118,7 @@ class MoveRule(MirrorRule):
         if part.source is None:
             return None
         if part.element:
-            names = ", ".join(show_path((name,)) for name in _names(part.element))
+            names = ", ".join(show_path((name,)) for name in attributes_in(part.element))
             return Blocked(f"{LATE}: {names}", member=part.source)
         if source is None:
             return None
@@ -160,7 +160,7 @@ def _element(names: Iterable[str]) -> str:
     return compact(sorted(names)) if names else ""
 
 
-def _names(element: str) -> list[str]:
+def attributes_in(element: str) -> list[str]:
     """The names in an element; a text of another origin is taken for a name, so that it is never right in silence."""
     try:
         names = parsed(element)
