@@ -133,13 +133,16 @@ Check = Literal["rules", "application", "recompute"]
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a replay. `applied` holds the application's writes alone, `changes` all changes in order."""
+    """The end of a replay. `applied` holds the application's writes alone, `changes` all changes in order. `erased` has
+    the items that were deleted by a record, and not by the rules of this replay.
+    """
 
     rules: Rules
     store: MemoryStore
     applied: MemoryStore
     changes: Sequence[Change] = ()
     parked: Collection[Failure] = ()
+    erased: frozenset[ItemKey] = frozenset()
 
     @property
     def names(self) -> frozenset[str]:
@@ -186,7 +189,7 @@ def differences(store: MemoryStore, rules: Rules, names: frozenset[str]) -> Iter
 def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
     for one in found:
         if one.repairable:
-            wrong = not _impossible(ending, one) and not may_be_late(one, ending.rules)
+            wrong = not (_impossible(ending, one) or may_be_late(one, ending.rules) or _was_too_many(ending, one))
         else:
             wrong = one.drift is Drift.ORPHAN and _should_be_gone(ending, one)
         if wrong:
@@ -214,24 +217,31 @@ def _by_versions(ending: Ending) -> Iterator[Wrong]:
         gone = [
             part
             for part in dict.fromkeys(replace(part, seen=None) for part in states if part.target != part.source)
-            if ending.store.item(part.target) is None and (rule.name, part.target) not in told
+            if ending.store.item(part.target) is None
+            and (rule.name, part.target) not in told
+            and part.target not in ending.erased
         ]
         too_many = _too_many(ending, kept[rule.name], gone) if rule.name in kept else set()
         yield from (Wrong(rule.name, Drift.MISSING, one.target, (), one.source) for one in gone if one not in too_many)
 
 
 def _too_many(ending: Ending, rule: KeepRule, gone: Iterable[Part]) -> set[Part]:
-    """The missing versions of which as many newer ones are there as are kept."""
+    """The missing versions of which as many newer ones are there, or were, as are kept."""
     by_source: dict[ItemKey | None, list[ItemKey]] = {}
-    for item in ending.store.items(rule.target.table.name):
-        key = rule.target.table.key_of(item)
-        if key is not None and rule.target.has(key):
-            by_source.setdefault(rule.pointer(item), []).append(key)
+    for change in ending.changes:
+        if change.new is not None and rule.target.has(change.key):
+            by_source.setdefault(rule.pointer(change.new), []).append(change.key)
     found: set[Part] = set()
     for part in gone:
         beyond = () if part.source is None else rule.among(part.source, [*by_source.get(part.source, ()), part.target])
         found |= {part} if part.target in {one.target for one in beyond} else set()
     return found
+
+
+def _was_too_many(ending: Ending, one: Difference) -> bool:
+    """Tell whether the version that an item now is was not put, because newer ones were there then."""
+    rule = ending.rules.rules.get(f"{one.rule}.keep")
+    return one.part is not None and isinstance(rule, KeepRule) and bool(_too_many(ending, rule, [one.part]))
 
 
 def _should_be_gone(ending: Ending, one: Difference) -> bool:

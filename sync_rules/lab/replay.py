@@ -191,7 +191,10 @@ class Replay:
                 yield Mismatch("", RESTLESS, self._delivery, history=tuple(self.events))
                 return
             self._moves.excuse(self._stage.parked(), self._stage.store, self._changes())
-            ending = Ending(self._rules, self._stage.store, self._applied, self._changes(), self._stage.parked())
+            erased = frozenset(one.change.key for one in self.events if one.by == "record" and one.change.new is None)
+            ending = Ending(
+                self._rules, self._stage.store, self._applied, self._changes(), self._stage.parked(), erased
+            )
             for wrong in wrongs(ending):
                 yield self._mismatch(wrong)
         except StoreError as error:

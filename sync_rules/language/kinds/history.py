@@ -106,11 +106,18 @@ def _check_keep(compiler: RuleCompiler, source: Entity, target: Entity, fields: 
     elif target.table.sort is not None and target.table.sort.type == "S" and found[0] not in dict(sort[0].pads):
         message = f"{sort[0].text!r} sorts as text, 10 before 9: nothing says which versions are the newest"
         cure = f"write {{{found[0]}:pad(6)}}"
+        if sort[0].text.startswith(f"{{{found[0]}"):
+            cure = f'write {name}: "V#{{{found[0]}:pad(6)}}"'
     elif target.table.sort is not None and target.table.sort.type == "B":
         message = f"{name!r} is of type B: nothing says which versions are the newest"
         cure = f"declare {name} as N"
     elif target.table.sort is not None and target.table.sort.type == "S" and sort[0].text.startswith(f"{{{found[0]}"):
         message = f"no text in {sort[0].text!r} tells versions from other items before their number is known"
+        cure = f'put a text before it: {name}: "V#{{{found[0]}:pad(6)}}"'
+    elif sort[0].fields[-1] != found[0]:
+        message = f"{sort[0].text!r} lists the versions of all {source.name!r} by number, and not those of one"
+        behind = sort[0].fields[sort[0].fields.index(found[0]) + 1 :]
+        cure = f"put {{{found[0]}}} behind {braced(behind)}"
     else:
         return
     compiler.add("SR230", "keep", message, cure + ttl)
