@@ -311,11 +311,25 @@ class _History:
 def _by_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
     history = _history(ending, found)
     made = _recomputed(ending, history)
-    derived = Derived(ending.rules)
+    derived, behind = Derived(ending.rules), _behind(ending, found)
     for key in _keys(ending.rules, ending.store, made):
         entity = ending.rules.entity_of(key)
         if entity is not None and key not in history.items and not derived.in_ledger(key):
-            yield from _apart(derived, key, entity, (ending.store.item(key), made.item(key)), history)
+            wrong = _apart(derived, key, entity, (ending.store.item(key), made.item(key)), history)
+            yield from (one for one in wrong if one.rule not in behind)
+
+
+def _behind(ending: Ending, found: Sequence[Difference]) -> frozenset[str]:
+    """The rules that follow from what may be late, which only a backfill brings."""
+    rules = ending.rules.rules
+    late = [rules[one.rule] for one in found if may_be_late(one, ending.rules)]
+    behind = {rule.name for rule in late}
+    while late:
+        rule = late.pop()
+        more = [other for other in rules.values() if other.name not in behind and rule.feeds(other)]
+        behind |= {other.name for other in more}
+        late += more
+    return frozenset(behind)
 
 
 def _apart(

@@ -131,7 +131,8 @@ def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
         if entity is None:
             continue
         newest[change.key] = change
-        _ask_pull(change, rules.into_target(entity), asked, tasks)
+        entering = rules.entering(change, entity)
+        _ask_pull(change, rules.into_target(entity), asked, tasks, entering)
         for rule in rules.anchored(entity):
             if rule.pushes(change):
                 pushed[change.key, rule] = change.new is None or pushed.get((change.key, rule), False)
@@ -139,12 +140,12 @@ def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
                 tasks.concerns((rule,), change)
         for rule in rules.from_source(entity):
             if isinstance(rule, TargetRule):
-                _ask_hinted(change, rule, asked, tasks)
+                _ask_hinted(change, rule, asked, tasks, entering)
             elif isinstance(rule, EffectRule) and (effect := rule.effect(change)) is not None:
                 effects.append((change.key, effect))
                 tasks.concerns((rule,), change)
         for part_rule in rules.parts_of(entity):
-            for part in part_rule.parts(change, entity):
+            for part in _parts(change, part_rule, entity, entering):
                 parts[part] = None
                 tasks.trace(part.target, change)
                 tasks.concerns((part_rule,), change)
@@ -157,6 +158,18 @@ def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
     return tasks
 
 
+def _as_seen(change: Change, rule: Rule, entering: tuple[Rule, ...]) -> tuple[Change, ...]:
+    """A change as the rule must see it. An item that enters the index of the rule has also come: whatever was listed
+    until then, for a source or a node that came before, was listed without it.
+    """
+    return (change, replace(change, old=None)) if rule in entering else (change,)
+
+
+def _parts(change: Change, rule: PartRule, entity: Entity, entering: tuple[Rule, ...]) -> Iterator[Part]:
+    for seen in _as_seen(change, rule, entering):
+        yield from rule.parts(seen, entity)
+
+
 def _unlisted(change: Change, entity: Entity, rules: Rules) -> Iterator[Rule]:
     """The rules whose index does not list an item that came without one of its key attributes, or lost one."""
     now = () if change.new is None else rules.unlisted(entity, change.new)
@@ -164,9 +177,15 @@ def _unlisted(change: Change, entity: Entity, rules: Rules) -> Iterator[Rule]:
     return (rule for rule in now if rule not in before)
 
 
-def _ask_pull(change: Change, into: tuple[TargetRule, ...], asked: dict[ItemKey, TargetWork], tasks: Tasks) -> None:
+def _ask_pull(
+    change: Change,
+    into: tuple[TargetRule, ...],
+    asked: dict[ItemKey, TargetWork],
+    tasks: Tasks,
+    entering: tuple[Rule, ...],
+) -> None:
     """Ask for a pull if this is a relevant record of a target: for all of its rules."""
-    if not any(rule.pulls(change) for rule in into):
+    if not any(rule.pulls(seen) for rule in into for seen in _as_seen(change, rule, entering)):
         return
     one = asked.setdefault(change.key, TargetWork())
     one.rules |= dict.fromkeys(into)
@@ -176,9 +195,15 @@ def _ask_pull(change: Change, into: tuple[TargetRule, ...], asked: dict[ItemKey,
     tasks.concerns(into, change)
 
 
-def _ask_hinted(change: Change, rule: TargetRule, asked: dict[ItemKey, TargetWork], tasks: Tasks) -> None:
+def _ask_hinted(
+    change: Change,
+    rule: TargetRule,
+    asked: dict[ItemKey, TargetWork],
+    tasks: Tasks,
+    entering: tuple[Rule, ...],
+) -> None:
     """Ask for pulls of the targets that a record of a source names by itself."""
-    for hint in rule.hints(change):
+    for hint in (hint for seen in _as_seen(change, rule, entering) for hint in rule.hints(seen)):
         one = asked.setdefault(hint.target, TargetWork())
         one.rules[rule] = None
         if hint.member is not None:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from sync_rules.model.entities import Address, Entity, Table, address_of
 from sync_rules.model.errors import RecordError
-from sync_rules.model.items import ItemKey
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import Beginnings
 from sync_rules.model.values import Item, Path
@@ -155,6 +155,14 @@ class Rules:
             if any(not self._to_come(entity, (one.name,), item, at_rest=at_rest) for one in find.lacking(item))
             and rule.points(item)
         )
+
+    def entering(self, change: Change, entity: Entity) -> tuple[Rule, ...]:
+        """The rules whose index lists an item from this change on, and did not list it as it was."""
+        old, new = change.old, change.new
+        if old is None or new is None:
+            return ()
+        listing = self._listing[entity.name]
+        return tuple(rule for rule, find in listing if find.lacking(old) and not find.lacking(new))
 
     def _to_come(self, entity: Entity, path: Path, item: Item, *, at_rest: bool) -> bool:
         fills = [rule.fills(path, item) for rule in self.into_target(entity) if path in rule.copies]

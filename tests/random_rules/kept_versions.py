@@ -137,7 +137,10 @@ def unsafe(
         return "it is written, and its source has none"
     lately = () if "attributes" in rule else [name for name in wanted[1] if name not in new]
     held = {name: value for name, value in wanted[1].items() if name not in lately}
-    return "" if same({"M": new}, {"M": held}) else f"it becomes {new}, and its source is {source}"
+    # one that was read before its source went to another number and back keeps the rest as it was, until the next record
+    changed = {name for name in {*new, *held} if old is None or not same(old.get(name), new.get(name))}
+    right = all(same(new.get(name), held.get(name)) for name in changed)
+    return "" if right else f"it becomes {new}, and its source is {source}"
 
 
 def fit(spec: Spec, item: Item, place: Place) -> bool:

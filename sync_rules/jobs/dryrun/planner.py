@@ -187,8 +187,10 @@ class Planner:
         if entity is None or isinstance(action, Check):
             return {}
         written, writers = _written(action), self._writers[entity.name]
-        if not isinstance(action, Update):  # whole items are those of parts
-            return {name: written for name in writers if isinstance(self.rules.rules[name], PartRule)}
+        if not isinstance(action, Update):  # whole items are those of parts; a listing only takes some away
+            parts = {name: rule for name in writers if isinstance(rule := self.rules.rules[name], PartRule)}
+            fit = [name for name, rule in parts.items() if rule.by_listing is isinstance(action, Delete)]
+            return dict.fromkeys(fit or parts, written)
         mine = {
             name: self._shown(name, action, [path for path in written if any(overlaps(path, own) for own in paths)])
             for name, paths in writers.items()
@@ -224,6 +226,8 @@ def _writers(rules: Rules, names: frozenset[str]) -> dict[str, dict[str, set[Pat
         for node in rule.nodes():
             entity, path = node.writes
             found[entity.name].setdefault(rule.name, set()).add(path)
+        if isinstance(rule, PartRule) and rule.by_listing:
+            found[rule.target.name].setdefault(rule.name, set())
         for entity in rule.owned:  # marks of books among them
             found[entity.name].setdefault(rule.name, set())
     return found

@@ -6,11 +6,13 @@ from random import Random
 
 import pytest
 
+from sync_rules.audit import compare
 from sync_rules.audit.compare import Drift, look_again
 from sync_rules.audit.explain import consequences, standings
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import parse_rules
+from sync_rules.model.limits import Bounds
 from sync_rules.model.writes import Delete
 from sync_rules.pipeline.requests import Apply
 from sync_rules.rules.kinds.history import KeepRule
@@ -137,13 +139,26 @@ def test_keep_is_verified_and_repaired():
     assert sorted(versions(shop)) == ["V#002", "V#003"]
 
 
+def test_keep_is_verified_beyond_a_bounded_listing(monkeypatch):
+    """Of a long history all versions that are too many are told."""
+    shop = scene()
+    there(shop, *range(1, 40))
+    limits = compare.BOUNDS.limits.__class__(fan_out_page_max_items=3, fan_out_round_max_items=4)
+    monkeypatch.setattr(compare, "BOUNDS", Bounds(limits))
+    assert len([*verifier(shop).sweep()]) == 37
+
+
 def test_keep_is_planned_and_explained():
     shop = scene()
     there(shop, 1, 2, 3, item=3)
     planned = []
     plan = Planner(shop.rules, shop.rules.kept, shop.memory, on_write=planned.append, sleep=lambda _seconds: None)
-    plan.run()
-    assert [str(write.key) for write in planned] == ["shop[PRODUCT#7, V#001]"]
+    figures = plan.run().rules
+    assert [(write.rule, str(write.key)) for write in planned] == [("versions.keep", "shop[PRODUCT#7, V#001]")]
+    assert {name: (one.to_write, one.write_units) for name, one in figures.items()} == {
+        "versions": (0, 0),
+        "versions.keep": (1, 1),
+    }
     key = shop.at("shop", "PRODUCT#7", "V#001")
     states = {one.rule.name: one.state for one in shop.drive(standings(key, shop.item(key), shop.rules))}
     assert states == {"versions": "right", "versions.keep": Drift.EXTRA}
