@@ -238,7 +238,7 @@ def refuse(_failure: object) -> None:
 
 @pytest.mark.parametrize("kind", ["copy", "snapshot", "embed", "collect"])
 def test_unlisted_item_that_enters_its_index_late_is_looked_at(kind):
-    """What was listed for a source that came before was listed without it. Its own record is all that tells."""
+    """A source that came before was listed without it: its own record is all that tells."""
     scene = Scene(parse_rules(rules_of(LISTING[kind], entity=", required: [shipped_at]")))
     order = {"order_id": s("1"), "user_id": s("7")}
     scene.put("orders", order)
