@@ -140,7 +140,7 @@ def test_keep_is_verified_and_repaired():
 
 
 def test_keep_is_verified_beyond_a_bounded_listing(monkeypatch):
-    """Of a long history all versions that are too many are told."""
+    """All versions that are too many are told, of a long history too."""
     shop = scene()
     there(shop, *range(1, 40))
     limits = compare.BOUNDS.limits.__class__(fan_out_page_max_items=3, fan_out_round_max_items=4)
