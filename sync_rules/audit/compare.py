@@ -268,14 +268,10 @@ def _compare_series(series: Sequence[Part], sides: Mapping[Part, bool], comparis
     if isinstance(found, Blocked):
         comparison.different.append(_differing_part(series[0], found, None, None))
         return
-    asked = {part.target: part for part in series}
-    listed = (
-        series[0].rule.among(series[0].source, (*found.keys, *(asked if found.more else ())))
-        if series[0].source
-        else ()
-    )
-    wrong = {part.target: part for part in listed}  # what is beyond a bounded listing, too
-    comparison.right.update({series[0].rule.name: sum(sides[part] for part in series if part.target not in wrong)})
+    rule, source, asked = series[0].rule, series[0].source, {part.target: part for part in series}
+    keys = (*found.keys, *(asked if found.more else ()))  # what is beyond a bounded listing, too
+    wrong = {part.target: part for part in (rule.among(source, keys) if source is not None else ())}
+    comparison.right.update({rule.name: sum(sides[part] for part in series if part.target not in wrong)})
     for part, written_on, _ in (yield from read_parts(part for key, part in wrong.items() if key in asked)):
         if isinstance(written_on, StoreError):
             raise written_on
