@@ -163,7 +163,7 @@ def bare_words(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report a name in double quotes, and a comparison with a name that nothing else in the file names: it is likely a
     text without quotes. It is an error where the name is written as constants are, and the other side is not.
     """
-    known = _attributes(rules)
+    known = named_attributes(rules)
     for rule in rules.rules.values():
         entity = rule.target if isinstance(rule, LinkedRule) else rule.source
         for option, where in rule.filters.items():
@@ -185,7 +185,7 @@ def bare_words(rules: Rules, document: Document) -> Iterator[Problem]:
                 yield Problem("SR410", f"\"{name}\" is the attribute {name}: for the text, write '{name}'", location)
 
 
-def _attributes(rules: Rules) -> dict[str, set[str]]:
+def named_attributes(rules: Rules) -> dict[str, set[str]]:
     """The attributes of each entity that anything but a condition names: keys, links, what rules read and write."""
     known = {entity.name: {*entity.bound, *entity.identity} for entity in rules.entities.values()}
     for entity in rules.entities.values():
@@ -303,6 +303,7 @@ def _repeats(entity: Entity) -> bool:
 def unused(rules: Rules, document: Document) -> Iterator[Problem]:
     """Warn of entities without a rule and tables without an entity."""
     used = {entity.name for rule in rules.rules.values() for entity in (rule.source, rule.target)}
+    used |= {name for pattern in rules.patterns.values() for name in pattern.entities}
     for entity in declared(rules):
         if entity.name not in used:
             message = f"no rule reads or writes {entity.name!r}"

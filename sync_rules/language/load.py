@@ -17,6 +17,7 @@ from sync_rules.language.compiler import Known, RuleCompiler
 from sync_rules.language.kinds.options import Model
 from sync_rules.language.kinds.registry import kind_of_form
 from sync_rules.language.links import default_template
+from sync_rules.language.patterns import patterns_of, volumes_of
 from sync_rules.language.problems import Problem, Problems, errors
 from sync_rules.language.schema import NAME, EntityForm, IndexForm
 from sync_rules.language.sentences import read_sentence
@@ -120,6 +121,9 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     within = {side.name: side for rule in sound.values() for side in (rule.source, rule.target, *rule.owned)}
     entities = entities | within  # those of ledgers are in no file
     rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
+    volumes = volumes_of(document, problems, valid.form)
+    patterns = patterns_of(known, valid.form, rules, lint.named_attributes(rules))
+    rules = replace(rules, patterns=patterns, volumes=volumes)
     lint.lint(rules, known)
     found = problems.sorted()
     return (None if errors(found) else rules), found

@@ -15,8 +15,8 @@ Severity = Literal["error", "warning"]
 INDENT = " " * 2
 UNREAD = "SR001"  # the value there is not what was meant, so that what its place lacks is no second mistake
 WARNINGS = "SR4"  # the family of codes that let the rules run
-SECTIONS = {"rules": "rule", "entities": "entity", "tables": "table"}
-EXPLAINED = ("SR2", "SR3", "SR4")  # families whose reason is not plain from the message
+SECTIONS = {"rules": "rule", "entities": "entity", "tables": "table", "patterns": "pattern"}
+EXPLAINED = ("SR2", "SR3", "SR4", "SR5")  # families whose reason is not plain from the message
 
 
 def severity(code: str) -> Severity:

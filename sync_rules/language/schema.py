@@ -15,6 +15,7 @@ from pydantic import Discriminator, Field, StringConstraints, Tag, create_model
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import NO_FORM, Model, by_type
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule, kinds_with_sentences
+from sync_rules.language.pattern_forms import PatternEntry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KEY_ATTRIBUTES_MAX = 4  # per partition key and per sort key of an index; Amazon DynamoDB Developer Guide, GSI
@@ -33,6 +34,13 @@ ShortKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_lengt
 Projection = Annotated[
     Annotated[Literal["all", "keys"], Tag("form:word")] | Annotated[list[AttributeName], Tag("form:names")],
     by_type({str: "form:word", list: "form:names"}, "all, keys, or a list of attribute names"),
+]
+
+
+Size = Annotated[
+    Annotated[int, Field(ge=1), Tag("form:number")]
+    | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? ?(B|KB)$"), Tag("form:size")],
+    by_type({int: "form:number", str: "form:size"}, "a size such as 1.6KB"),
 ]
 
 
@@ -108,6 +116,10 @@ class EntityForm(Model):
         "without one is reported.",
         examples=[["created_at"]],
     )
+    size: Size | None = Field(
+        default=None, description="The size of an item, names and values: for estimates.", examples=["1.6KB", 500]
+    )
+    items: int | None = Field(default=None, ge=0, description="How many items there are: for estimates.")
 
 
 class FileForm(Model):
@@ -117,6 +129,9 @@ class FileForm(Model):
     entities: dict[Name, EntityForm] = Field(description="The kinds of items, by name.")
     rules: dict[Name, Any] = Field(
         description="The rules, by name. Short: copy user.name into order.user_name",
+    )
+    patterns: dict[Name, PatternEntry] = Field(
+        default={}, description="The access patterns, by name: what the application asks for, and how often."
     )
 
 

@@ -19,12 +19,13 @@ from pydantic_core import ErrorDetails
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import NO_FORM
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule
+from sync_rules.language.pattern_forms import form_of_pattern, meant_in_pattern
 from sync_rules.language.problems import Problems
 from sync_rules.language.schema import EntityForm, FileForm, IndexForm, TableForm, file_form
 from sync_rules.language.yaml_source import Document, KeyPath, type_name
 from sync_rules.model.suggest import unknown
 
-SECTIONS: Final = ("tables", "entities", "rules")
+SECTIONS: Final = ("tables", "entities", "rules", "patterns")
 TAG: Final = "form:"  # how the names of forms begin, which pydantic puts into its locations
 EXPECTED: Final = {
     "string_type": "text",
@@ -161,6 +162,9 @@ class _Validator:
         """The fields, by key, of the map at whose key a key path ends."""
         if len(path) == 1:
             return _keys(FileForm)
+        if path[0] == "patterns":
+            form = form_of_pattern(self.data["patterns"][path[1]])
+            return {} if form is None else _keys(form)
         if kind := self._kind(path):
             fields = _keys(kind.form)
             for part in path[2:-1]:  # an option that is a map of its own
@@ -193,6 +197,8 @@ class _Validator:
         if expected == EXPECTED["string_type"] and isinstance(value, dict):
             return "quote text that starts with a brace, such as " + _as_template(value)
         kind, name = self._kind(path), str(path[-1])
+        if path[0] == "patterns" and isinstance(value, str | int | float):
+            return meant_in_pattern(name, value, as_list=expected == EXPECTED["list_type"])
         if kind is None or not isinstance(value, str | int) or isinstance(value, bool):
             return None
         if expected == EXPECTED["list_type"]:

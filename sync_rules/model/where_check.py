@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, cast
 
@@ -17,7 +18,8 @@ import jmespath
 from jmespath.functions import Functions
 from jmespath.lexer import Lexer
 
-from sync_rules.model.numbers import SPELLING
+from sync_rules.model.numbers import SPELLING, spelt
+from sync_rules.model.values import AttributeValue
 
 Node = dict[str, Any]
 TYPES: Final = ("array", "boolean", "null", "number", "object", "string")  # all that type() gives
@@ -220,6 +222,29 @@ def _retyped(sides: list[Node], types: tuple[Types, Types]) -> str:
 
 
 # ---------------------------------------------------------------- names that may be meant as texts
+def equalities(text: str) -> tuple[tuple[str, AttributeValue], ...]:
+    """The attributes that a condition sets to a text, a number, true or false, so that no other item can fulfil it."""
+    found: dict[str, AttributeValue] = {}
+    rows = [cast("Node", jmespath.compile(text).parsed)]
+    while rows:
+        node = rows.pop(0)
+        if node["type"] == "and_expression":
+            rows = [*node["children"], *rows]
+        elif node["type"] == "comparator" and node["value"] == "eq":
+            names = [side["value"] for side in node["children"] if side["type"] == "field"]
+            values = [side["value"] for side in node["children"] if side["type"] == "literal"]
+            if len(names) == len(values) == 1 and isinstance(values[0], str | int | float):
+                found.setdefault(names[0], _held(values[0]))
+    return tuple(found.items())
+
+
+def _held(value: str | float) -> AttributeValue:
+    """A literal as an item holds it."""
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    return {"S": value} if isinstance(value, str) else {"N": spelt(Decimal(repr(value)))}
+
+
 def bare_words(text: str) -> Iterator[tuple[str, Node]]:
     """The names of attributes that a condition compares something with, each with the other side, which is no literal.
     Of two names, the right one, unless the left one is written as constants are.

@@ -6,9 +6,9 @@ Invariant: an item is of one entity by its key, and its entity alone says which 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from sync_rules.model.entities import Address, Entity, Table, address_of
 from sync_rules.model.errors import RecordError
@@ -20,18 +20,25 @@ from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.rule import ArchivePlace, Rule
 
+if TYPE_CHECKING:
+    from sync_rules.rules.patterns import Pattern, Volume
+
 T = TypeVar("T")
 STREAMS_KEPT_MAX: Final = 1_024
 
 
 @dataclass(frozen=True)
 class Rules:
-    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does."""
+    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does; access patterns
+    and stated volumes, by entity, do not.
+    """
 
     tables: Mapping[str, Table]
     entities: Mapping[str, Entity]
     rules: Mapping[str, Rule]
     fingerprint: str = ""
+    patterns: Mapping[str, Pattern] = field(default_factory=dict)
+    volumes: Mapping[str, Volume] = field(default_factory=dict)
 
     @cached_property
     def by_physical_name(self) -> Mapping[str, tuple[Table, ...]]:

@@ -39,6 +39,7 @@ CHECK_SECTIONS = {
     "SR2": "Links and finding targets",
     "SR3": "Writers, cycles and keys",
     "SR4": "Warnings",
+    "SR5": "Access patterns",
 }
 ASSUMPTIONS_HEAD = """# What we assume of AWS
 

@@ -1,0 +1,170 @@
+"""The keys of access patterns in a rules file and their types; editors show the descriptions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from sync_rules.language.kinds.options import NO_FORM, Model
+
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html: BatchGetItem
+KEYS_MAX: Final = 100
+DEPTH_MAX: Final = 1_000
+
+Rate = Annotated[
+    str | None, Field(description="Calls per time: a number and a unit.", examples=["120/s", "30/min", "5/h", "1/day"])
+]
+Returns = Annotated[
+    list[str] | None,
+    Field(
+        description="The attributes that are needed. Default: all. One of another entity: user.name.",
+        examples=[["user_name", "total"]],
+    ),
+]
+Page = Annotated[int | None, Field(ge=1, description="Items per request. Default: as many as 1 MB holds.")]
+Items = Annotated[int | None, Field(ge=0, description="The items that one call finds in all.", examples=[40])]
+Share = Annotated[str | None, Field(examples=["5%"])]
+BUSIEST: Final = "The share of the calls that asks for the same key, where one key is asked more than others."
+Busiest = Annotated[Share, Field(description=BUSIEST)]
+
+
+class GetForm(Model):
+    """Items of one entity."""
+
+    get: str = Field(description="The entity whose items are read.", examples=["order"])
+    by: list[str] = Field(default=[], description="The fields whose values each call gives.", examples=[["user_id"]])
+    between: str | None = Field(default=None, description="The field of which each call gives the least and the most.")
+    at_least: str | None = Field(default=None, description="The field of which each call gives the least value.")
+    at_most: str | None = Field(default=None, description="The field of which each call gives the greatest value.")
+    begins_with: str | None = Field(default=None, description="The field of which each call gives the beginning.")
+    order: str | None = Field(
+        default=None, description="The field by which the items are sorted; `desc` after it: the other way.",
+        examples=["order_id desc"],
+    )  # fmt: skip
+    one: bool = Field(default=False, description="At most one item is found.")
+    keys: int | None = Field(
+        default=None, ge=2, le=KEYS_MAX, description="So many items at once, each by its key: a BatchGetItem."
+    )
+    returns: Returns = None
+    where: str | None = Field(
+        default=None,
+        description="JMESPath over the item's own fields: which items are meant. What no key serves is a filter.",
+        examples=["status == 'OPEN'"],
+    )
+    keeps: Share = Field(default=None, description="The share of the items that `where` lets in.")
+    consistent: bool = Field(default=False, description="A read right after a write must see it.")
+    via: str | None = Field(
+        default=None, description="The only way that is meant: `table`, the name of an index, or `mirror`."
+    )
+    rate: Rate = None
+    page: Page = None
+    items: Items = None
+    busiest: Busiest = None
+
+
+class GraphForm(Model):
+    """The nodes that edges lead to from one item."""
+
+    graph: str = Field(description="The entity of the nodes.", examples=["goal"])
+    start: str = Field(alias="from", description="The entity of the item that edges lead from.", examples=["user"])
+    through: str = Field(description="The entity of the edges.", examples=["membership"])
+    at_least: str | None = Field(
+        default=None, description="The least text of the edges' sort key.", examples=["400-CONTRIBUTOR"]
+    )
+    begins_with: str | None = Field(default=None, description="The beginning of the edges' sort key.")
+    order: Literal["asc", "desc"] | None = Field(
+        default=None, description="The edges in the order of their sort key, or the other way."
+    )
+    neighbours: list[str] = Field(
+        default=[], description="The entities at the other ends of each node's edges, read too.", examples=[["user"]]
+    )
+    attributes: Returns = None
+    via: str | None = Field(default=None, description="The index by which the edges are listed, or `table`.")
+    rate: Rate = None
+    page: Page = None
+    items: Items = None
+    busiest: Busiest = None
+
+
+class TreeForm(Model):
+    """Items of a hierarchy, around one."""
+
+    tree: str = Field(description="The entity whose items make the hierarchy.", examples=["component"])
+    under: str | None = Field(default=None, description="The id of an item whose descendants are read.")
+    above: str | None = Field(default=None, description="The id of an item whose ancestors are read.")
+    children: str | None = Field(default=None, description="The id of an item whose children are read.")
+    depth: int | None = Field(default=None, ge=1, le=DEPTH_MAX, description="At most so many levels down.")
+    itself: bool = Field(default=False, description="That item too.")
+    attributes: Returns = None
+    rate: Rate = None
+    page: Page = None
+    items: Items = None
+    busiest: Busiest = None
+
+
+class PutForm(Model):
+    """Items that the application puts."""
+
+    put: str = Field(description="The entity whose items are put.")
+    rate: Rate = None
+    busiest: Busiest = None
+
+
+class UpdateForm(Model):
+    """Items that the application updates."""
+
+    update: str = Field(description="The entity whose items are updated.")
+    sets: list[str] | None = Field(default=None, description="The attributes that change.", examples=[["name"]])
+    rate: Rate = None
+    busiest: Busiest = None
+
+
+class DeleteForm(Model):
+    """Items that the application deletes."""
+
+    delete: str = Field(description="The entity whose items are deleted.")
+    rate: Rate = None
+    busiest: Busiest = None
+
+
+FORMS: Final[dict[str, type[Model]]] = {
+    "get": GetForm,
+    "graph": GraphForm,
+    "tree": TreeForm,
+    "put": PutForm,
+    "update": UpdateForm,
+    "delete": DeleteForm,
+}
+
+
+def form_of_pattern(value: Any) -> type[Model] | None:
+    """The form of a pattern, by the key that only it has; None for none."""
+    return next((form for word, form in FORMS.items() if isinstance(value, dict) and word in value), None)
+
+
+def meant_in_pattern(name: str, value: str | float, *, as_list: bool) -> str | None:
+    """The form of an option that was most likely meant by a value of another type."""
+    if as_list:
+        return f"{name}: [{value}]"
+    return {"rate": f"rate: {value}/s", "busiest": f"busiest: {value}%", "keeps": f"keeps: {value}%"}.get(name)
+
+
+def _tag(value: Any) -> str | None:
+    form = form_of_pattern(value)
+    return None if form is None else f"form:{form.__name__}"
+
+
+PatternEntry = Annotated[
+    Annotated[GetForm, Tag("form:GetForm")]
+    | Annotated[GraphForm, Tag("form:GraphForm")]
+    | Annotated[TreeForm, Tag("form:TreeForm")]
+    | Annotated[PutForm, Tag("form:PutForm")]
+    | Annotated[UpdateForm, Tag("form:UpdateForm")]
+    | Annotated[DeleteForm, Tag("form:DeleteForm")],
+    Discriminator(
+        _tag,
+        custom_error_type=NO_FORM,
+        custom_error_message="a map with get, graph, tree, put, update or delete, such as {get: order, by: [user_id]}",
+    ),
+]

@@ -1,0 +1,134 @@
+"""Access patterns as a rules file declares them: what the application asks for, and how often.
+
+Invariant: a pattern changes nothing that the pipeline does. No fingerprint depends on one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sync_rules.model.values import AttributeValue
+from sync_rules.model.where import Where
+
+RangeForm = Literal["between", "at_least", "at_most", "begins_with"]
+Direction = Literal["under", "above", "children"]
+Operation = Literal["put", "update", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """How much there is of an entity, as the file states it: the size of an item in bytes and the number of items."""
+
+    size_bytes: int | None = None
+    items: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A range of one attribute, whose ends come with each call."""
+
+    attribute: str
+    form: RangeForm
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadPattern:
+    """The part that all reads share. `returns`: the attributes that are needed, None for all; one of another entity is
+    `user.name`. `rate` is in calls per second; `page` in items per request; `items` are those that one call finds
+    in all. `busiest`: the share of the calls that asks for the same key, from 0 to 1.
+    """
+
+    name: str
+    returns: tuple[str, ...] | None = None
+    rate: float | None = None
+    page: int | None = None
+    items: int | None = None
+    busiest: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetPattern(ReadPattern):
+    """Items of one entity. `by` are the fields that each call gives; `fixed` those that the condition `where` sets to a
+    value. `keeps`: the share of the items that the condition lets in, from 0 to 1. `keys`: so many items at once, each
+    by its key.
+    """
+
+    entity: str
+    by: tuple[str, ...] = ()
+    within: Range | None = None
+    order: str | None = None
+    backward: bool = False
+    one: bool = False
+    keys: int | None = None
+    where: Where | None = None
+    fixed: tuple[tuple[str, AttributeValue], ...] = ()
+    keeps: float | None = None
+    consistent: bool = False
+    via: str | None = None
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """The entities that it names."""
+        return (self.entity,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphPattern(ReadPattern):
+    """The nodes that edges lead to from one item, of the entity `start`, in the order of the edges' sort key.
+    `within` narrows that key, by `at_least` or `begins_with`, to a text. `neighbours`: the entities around each
+    node, read too.
+    """
+
+    node: str
+    start: str
+    edge: str
+    within: tuple[RangeForm, str] | None = None
+    backward: bool = False
+    neighbours: tuple[str, ...] = ()
+    via: str | None = None
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """The entities that it names."""
+        return (self.node, self.start, self.edge, *self.neighbours)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreePattern(ReadPattern):
+    """Items of a hierarchy, around the one that `field` names: those under it, above it, or its children. `depth`: at
+    most so many levels down. `itself`: that one too.
+    """
+
+    entity: str
+    direction: Direction
+    field: str
+    depth: int | None = None
+    itself: bool = False
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """The entities that it names."""
+        return (self.entity,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WritePattern:
+    """Writes of the application to items of one entity, `rate` per second. `sets`: the attributes that an update sets,
+    None: not stated. `busiest`: as with reads.
+    """
+
+    name: str
+    operation: Operation
+    entity: str
+    sets: tuple[str, ...] | None = None
+    rate: float | None = None
+    busiest: float | None = None
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """The entities that it names."""
+        return (self.entity,)
+
+
+Pattern = GetPattern | GraphPattern | TreePattern | WritePattern
