@@ -15,7 +15,21 @@ from pathlib import Path
 from textwrap import fill
 from typing import Final
 
-from sync_rules.jobs.dryrun.prices import MILLION, on_demand, own_prices
+from sync_rules.costs.copies import (
+    CHUNK_COPIES,
+    INLINE_COPIES,
+    RECORD_SECONDS,
+    STREAM_BATCH_RECORDS,
+    WORKER_COPIES_SECOND,
+    WORKER_GIGABYTES,
+    compute_of,
+    money_of,
+    reads_of,
+    writes_of,
+)
+from sync_rules.costs.money import on_demand
+from sync_rules.costs.prices import own_prices
+from sync_rules.model.units import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "scale.md"
 BEGIN, END = "<!-- generated: scale -->\n", "<!-- end -->"
@@ -25,8 +39,6 @@ REGION: Final = "us-east-1"
 
 # ---------------------------------------------------------------- DynamoDB: limits, units per second
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput-scenarios.html
-PARTITION_WRITES: Final = 1_000
-PARTITION_READS: Final = 3_000
 NEW_TABLE_WRITES: Final = 4_000
 NEW_TABLE_READS: Final = 12_000
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
@@ -34,9 +46,6 @@ TABLE_WRITES: Final = 40_000
 TABLE_READS: Final = 40_000
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
 DOUBLES_SECONDS: Final = 30 * 60  # after which an on-demand table takes twice its peak
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
-WRITE_UNIT_BYTES: Final = 1_024
-READ_UNIT_BYTES: Final = 4_096  # consistent; twice as much where it may lag
 
 # ---------------------------------------------------------------- Lambda and SQS
 WORKERS_MAX: Final = 1_000  # MaximumConcurrency of an SQS event source mapping, and Lambda's default for an account
@@ -45,20 +54,10 @@ WORKERS_MIN: Final = 2  # the least MaximumConcurrency there is
 WORKERS_FIRST: Final = 5
 WORKERS_MORE_SECOND: Final = 5.0  # 300 a minute
 LAMBDA_MAX_SECONDS: Final = 900
-GIGABYTE_SECOND: Final = Decimal("0.0000133334")  # arm64
-INVOCATIONS_MILLION: Final = Decimal("0.20")
-MESSAGES_MILLION: Final = Decimal("0.40")  # requests of SQS, standard queue, of up to 64 KB
-REQUESTS_OF_A_MESSAGE: Final = 3  # sent, received, deleted
 
 # ---------------------------------------------------------------- assumptions
 TARGET_BYTES: Final = 1_024
 INDEX_ROW_BYTES: Final = 128  # keys only
-INLINE_COPIES: Final = 1_000  # made where the record arrives; the rest goes to workers
-CHUNK_COPIES: Final = 200  # of one message to a worker
-STREAM_BATCH_RECORDS: Final = 100  # of our own writes, which come back
-WORKER_COPIES_SECOND: Final = 2_500  # one process, 5 ms for each answer: what `make bench` measured on a busy machine
-RECORD_SECONDS: Final = 0.0001  # for a record of our own write, with reading it as JSON
-WORKER_GIGABYTES: Final = 1.769  # a whole core
 LOOP_COPIES_SECOND: Final = 130  # the hand-written loop, measured beside
 
 
@@ -91,8 +90,8 @@ LAYOUTS: Final = (
         "The targets share a partition key, as when they lie beside their source. They are written in the order of"
         " their keys, so that one partition takes all writes of a moment, however many the table has.",
         "partition",
-        (PARTITION_WRITES,),
-        PARTITION_READS,
+        (PARTITION_MAX_WRITE_UNITS,),
+        PARTITION_MAX_READ_UNITS,
         TARGET_BYTES,
         consistent=True,
     ),
@@ -180,31 +179,20 @@ def _limits(copies: int, layout: Layout, stage: int, units: int) -> Iterable[Lim
 
 # ---------------------------------------------------------------- units and money
 def write_units(copies: int) -> int:
-    """The write units: one for each KB of a target, however little of it changes."""
-    return copies * math.ceil(TARGET_BYTES / WRITE_UNIT_BYTES)
+    """The write units of copies."""
+    return writes_of(copies, TARGET_BYTES)
 
 
 def read_units(copies: int, layout: Layout) -> float:
-    """The read units: of the listing; of the images, which a worker reads again and an index does not have; of the
-    source, once for each page, each chunk, and each batch of records of the pipeline's own writes.
-    """
-    listing = copies * layout.listed_bytes / READ_UNIT_BYTES * (1 if layout.consistent else 0.5)
-    seen_by_listing = min(copies, INLINE_COPIES) if layout.consistent else 0
-    images = (copies - seen_by_listing) * math.ceil(TARGET_BYTES / READ_UNIT_BYTES)
-    sources = math.ceil(copies / CHUNK_COPIES) + math.ceil(copies / STREAM_BATCH_RECORDS)
-    return listing + images + sources
+    """The read units of copies, listed as the layout has it."""
+    return reads_of(copies, TARGET_BYTES, layout.listed_bytes, consistent=layout.consistent)
 
 
 def compute(copies: int) -> Decimal:
-    """The cost of Lambda and SQS: the workers, and the stream handler, which gets a record of each write."""
-    chunks = math.ceil(max(copies - INLINE_COPIES, 0) / CHUNK_COPIES)
-    invocations = 1 + chunks + math.ceil(copies / STREAM_BATCH_RECORDS)
-    seconds = copies / WORKER_COPIES_SECOND + copies * RECORD_SECONDS
-    return (
-        Decimal(seconds * WORKER_GIGABYTES) * GIGABYTE_SECOND
-        + invocations * INVOCATIONS_MILLION / MILLION
-        + chunks * REQUESTS_OF_A_MESSAGE * MESSAGES_MILLION / MILLION
-    )
+    """The cost of Lambda and SQS."""
+    money = money_of(compute_of(copies, WORKER_COPIES_SECOND), own_prices().regions[REGION])
+    assert money is not None
+    return money
 
 
 def loop_invocations(copies: int) -> int:
@@ -231,7 +219,10 @@ def dollars(money: Decimal) -> str:
 
 def assumed() -> Iterable[tuple[str, str]]:
     """The assumptions behind the estimates."""
-    prices = own_prices().regions[REGION].on_demand
+    region = own_prices().regions[REGION]
+    prices, functions, queues = region.on_demand, region.functions, region.queues
+    assert functions
+    assert queues
     more = f"{WORKERS_MORE_SECOND * 60:.0f}"
     yield "a target; no index contains a copied attribute", f"{TARGET_BYTES:,} bytes"
     yield "a target's row in an index that projects keys only", f"{INDEX_ROW_BYTES} bytes"
@@ -242,15 +233,18 @@ def assumed() -> Iterable[tuple[str, str]]:
     yield "records of the pipeline's own writes, per batch", f"{STREAM_BATCH_RECORDS}"
     yield "time for each such record", f"{RECORD_SECONDS * 1e6:.0f} us"
     yield "memory of a worker, which gives it a whole core", f"{WORKER_GIGABYTES} GB"
-    yield "write units and read units per second of one partition", f"{PARTITION_WRITES:,}, {PARTITION_READS:,}"
+    yield (
+        "write units and read units per second of one partition",
+        f"{PARTITION_MAX_WRITE_UNITS:,}, {PARTITION_MAX_READ_UNITS:,}",
+    )
     yield "write units and read units per second of a new on-demand table", f"{NEW_TABLE_WRITES:,}, {NEW_TABLE_READS:,}"
     yield "write units and read units per second of a table, by default quota", f"{TABLE_WRITES:,}, {TABLE_READS:,}"
     yield "workers at first, workers added per minute, most workers", f"{WORKERS_FIRST}, {more}, {WORKERS_MAX:,}"
     units = f"${prices.write_units_million}, ${prices.read_units_million}"
     yield "price of a million write units, of a million read units", units
-    functions = f"${GIGABYTE_SECOND}, ${INVOCATIONS_MILLION}"
-    yield "price of Lambda (arm64): a gigabyte-second, a million invocations", functions
-    yield "price of SQS: a million requests, three for each message", f"${MESSAGES_MILLION}"
+    words = f"${functions.arm_gb_second}, ${functions.requests_million:.2f}"
+    yield "price of Lambda (arm64): a gigabyte-second, a million invocations", words
+    yield "price of SQS: a million requests, three for each message", f"${queues.requests_million:.2f}"
 
 
 def generated() -> str:

@@ -23,6 +23,7 @@ LOWER = CORE | {"adapters", "audit", "jobs"}
 ROOMS: dict[str, frozenset[str]] = {
     "model": frozenset(),
     "rules": frozenset({"model"}),
+    "costs": frozenset({"model", "rules"}),
     "language": frozenset({"rules", "model"}),
     "pipeline": frozenset({"rules", "model"}),
     "adapters": CORE,
@@ -33,8 +34,8 @@ ROOMS: dict[str, frozenset[str]] = {
     "functions": LOWER | {"language"},
     "deploy": CORE | {"adapters", "language"},
     "imports": frozenset({"model", "rules", "language", "adapters"}),
-    "selftest": LOWER | {"language", "deploy"},
-    "cli": LOWER | {"language", "lab", "read", "deploy", "selftest", "imports"},
+    "selftest": LOWER | {"language", "deploy", "costs"},
+    "cli": LOWER | {"language", "lab", "read", "deploy", "selftest", "imports", "costs"},
 }
 EXPORTING = {"read"}  # applications import its classes from the room itself
 MOUTHS = {"handlers": LOWER | {"functions"}, "__main__": frozenset({"cli"})}

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from sync_rules.model.entities import Table
 from sync_rules.model.limits import Limits
+from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 
 BURST_SECONDS: Final = 1.0  # of the ceiling, at once
 SLOWER: Final = 0.7  # times the rate, after a throttle
@@ -26,8 +27,6 @@ LEAST: Final = 0.01  # of the ceiling: the rate never is zero
 WRITES_AT_ONCE_SECONDS: Final = 0.1  # of the rate
 WAIT_MAX_SECONDS: Final = 0.5  # in one piece, as the rate may change meanwhile
 ENOUGH: Final = 1e-9  # relative error of sums of floats
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
-PARTITION_MAX_UNITS_PER_SECOND: Final = 1_000
 PARTITIONS_MAX: Final = 1_000  # known at a time; a partition that was dropped starts with a new burst
 
 Partition = tuple[Any, ...]  # a table, and the name, type and value of its partition key
@@ -145,7 +144,7 @@ class Budget:
     ) -> None:
         limits = {name: table.max_write_units_per_second for name, table in tables.items()}
         self._shares = {name: limit / writers for name, limit in limits.items() if limit is not None}
-        self._of_partition = PARTITION_MAX_UNITS_PER_SECOND / writers
+        self._of_partition = PARTITION_MAX_WRITE_UNITS / writers
         self._within_seconds = within_seconds
         self._clock = clock
         self._sleep = sleep

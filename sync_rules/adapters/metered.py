@@ -22,30 +22,17 @@ from sync_rules.model.entities import Index, Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.sizes import item_bytes
+from sync_rules.model.units import TRANSACTION_TIMES, index_write_units, read_units, write_units
 from sync_rules.model.values import Item, same
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Result, Status, Transaction, Write
 from sync_rules.pipeline.requests import NOT_SENT, Apply, List, Page, Read, Remembering, Scan, Store
 
-READ_UNIT_BYTES: Final = 4096
-WRITE_UNIT_BYTES: Final = 1024
 FIRST_SEEN_MAX_ITEMS: Final = 1_000  # room for a page and a round of a push
 LAST_SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
 AT_ONCE_MAX_UNITS: Final = 100.0  # write units of the writes sent together
 
 
 # ---------------------------------------------------------------- units
-
-
-def read_units(size_bytes: int, *, consistent: bool) -> float:
-    """Units of one read: an item, or a page of a Query or Scan. Finding nothing costs one unit, or half of it."""
-    return max(1, -(-size_bytes // READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
-
-
-def write_units(size_bytes: int) -> int:
-    """Units of one write, by the larger of the item's sizes before and after."""
-    return max(1, -(-size_bytes // WRITE_UNIT_BYTES))
-
-
 def after(action: Action, before: Item | None) -> Item | None:
     """The item after an action. An action that the service would reject changes nothing."""
     if isinstance(action, Delete):
@@ -76,7 +63,7 @@ class Cost:
 
 def costs_of(write: Write, tables: Mapping[str, Table], seen: Callable[[ItemKey], Item | None]) -> Iterator[Cost]:
     """The cost of each action of a write, by the items as they were `seen`."""
-    times = 2 if isinstance(write, Transaction) else 1
+    times = TRANSACTION_TIMES if isinstance(write, Transaction) else 1
     for action in actions_of(write):
         table, before = tables[action.key.table], seen(action.key)
         now = after(action, before)
@@ -92,14 +79,12 @@ def base_units(before: Item | None, now: Item | None) -> int:
 def index_units(table: Table, index: Index, before: Item | None, now: Item | None) -> int:
     """Units of one index when an item changes."""
     old, new = _row(table, index, before), _row(table, index, now)
-    if old is None and new is None:
-        return 0
-    if old is None or new is None:
-        return write_units(item_bytes(old or new or {}))
-    if same_item(old, new):
-        return 0
-    moved = any(not same(old[a.name], new[a.name]) for a in index.attributes)
-    return write_units(item_bytes(old)) * moved + write_units(item_bytes(new))
+    moved = False
+    if old is not None and new is not None:
+        if same_item(old, new):
+            return 0
+        moved = any(not same(old[a.name], new[a.name]) for a in index.attributes)
+    return index_write_units(*(None if row is None else item_bytes(row) for row in (old, new)), moved=moved)
 
 
 def _row(table: Table, index: Index, item: Item | None) -> Item | None:

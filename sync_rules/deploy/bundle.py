@@ -35,6 +35,7 @@ OURS: Final = ("handlers", "sync_rules")
 LEFT_OUT: Final = {  # modules and folders of sync_rules that no function uses, each with the reason
     "__main__.py": "starts the command line",
     "cli": "the command line; needs typer and rich",
+    "costs": "prices; needs pydantic",
     "deploy": "builds what is deployed",
     "imports": "makes rules files of models, templates and tables; needs language",
     "jobs/consume": "`sync-rules run`, which consumes streams without Lambda; needs pydantic",

@@ -15,8 +15,10 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from sync_rules.cli.show.console import as_markdown, escaped, grid
-from sync_rules.jobs.dryrun.figures import PARTITION_MAX_UNITS, Plan, PlannedWrite, Since
-from sync_rules.jobs.dryrun.prices import Prices, on_demand, provisioned
+from sync_rules.costs.money import on_demand, provisioned
+from sync_rules.costs.prices import Prices
+from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, Since
+from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.books import waits
 from sync_rules.pipeline.failure_records import printable, shown_key
@@ -193,7 +195,7 @@ class Shown:
             yield f"prices of {self.region}, {money['date']}: {money['source']}"
         digits = f"{self.rate:,.0f}" if self.rate >= WHOLE_RATE else f"{self.rate:g}"
         rate = f"{digits} write units a second" if self.rate else "no rate limit"
-        bound = f", which the hottest key takes at {PARTITION_MAX_UNITS:,} units a second" if self._bound else ""
+        bound = f", which the hottest key takes at {PARTITION_MAX_WRITE_UNITS:,} units a second" if self._bound else ""
         yield f"time: {estimate}{duration(self.plan.seconds(self.rate))} {'at' if self.rate else 'with'} {rate}{bound}"
 
     def _heat(self) -> Iterator[str]:

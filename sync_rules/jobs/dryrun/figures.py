@@ -11,11 +11,11 @@ from typing import Final
 
 from sync_rules.audit.findings import Share
 from sync_rules.model.items import ItemKey
+from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.values import Path
 from sync_rules.rules.ruleset import Rules
 
 UNCHANGED: Final = "unchanged"
-PARTITION_MAX_UNITS: Final = 1_000  # write units per second: Developer Guide, "Designing partition keys"
 
 
 # ---------------------------------------------------------------- since the last apply
@@ -98,7 +98,7 @@ class Plan:
     @property
     def hottest_seconds(self) -> float:
         """The least time for the hottest partition key, whatever the rate."""
-        return self.hottest[0][1] / PARTITION_MAX_UNITS if self.hottest else 0.0
+        return self.hottest[0][1] / PARTITION_MAX_WRITE_UNITS if self.hottest else 0.0
 
     def seconds(self, rate: float) -> float:
         """The time for the writes at a rate in units a second, 0 for no limit. Reads may take longer."""

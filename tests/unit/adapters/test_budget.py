@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.adapters.budget import PARTITION_MAX_UNITS_PER_SECOND, PARTITIONS_MAX, Budget, Costs
+from sync_rules.adapters.budget import PARTITIONS_MAX, Budget, Costs
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.metered import within_budget
 from sync_rules.cli import commands
+from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.writes import WRITTEN, Condition, Test, Transaction, Update
 from sync_rules.pipeline.requests import NOT_SENT, Apply, Read
 from tests.support.builders import key, n, s, table
@@ -59,7 +60,7 @@ def test_budget_never_lets_more_through_than_the_share(limit, writers, steps):
             let.append((clock(), amount, partition))
         else:
             clock.now += amount
-    bounds = {"abc": limit / writers} | dict.fromkeys("abc", min(limit, PARTITION_MAX_UNITS_PER_SECOND) / writers)
+    bounds = {"abc": limit / writers} | dict.fromkeys("abc", min(limit, PARTITION_MAX_WRITE_UNITS) / writers)
     for of, share in bounds.items():
         mine = [(at, units) for at, units, partition in let if partition in of]
         for i, (since, _) in enumerate(mine):
@@ -74,7 +75,7 @@ def test_budget_is_shared_by_threads_and_used_up(partitions):
     each = [costs(20, partition=str(i % partitions)) for i in range(400)]
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(budget.take, each))
-    share = 2_000 if partitions > 1 else PARTITION_MAX_UNITS_PER_SECOND
+    share = 2_000 if partitions > 1 else PARTITION_MAX_WRITE_UNITS
     assert clock.now - 1_000 == pytest.approx((8_000 - share) / share, rel=0.02)
 
 
@@ -226,7 +227,7 @@ def test_budget_is_kept_to_by_each_command_there_is():
 def test_budget_of_a_partition_is_shared_by_the_writers():
     """A quarter of the table is more than a quarter of a partition: that is what one key gets, to the unit."""
     budget, clock = budget_of(tables_of(shop=8_000), writers=4)
-    of_one = PARTITION_MAX_UNITS_PER_SECOND // 4
+    of_one = PARTITION_MAX_WRITE_UNITS // 4
     for _ in range(9 * of_one):
         assert budget.take(costs(1, partition="hot"))
     assert clock.now - 1_000 == pytest.approx(8.0, rel=0.01)

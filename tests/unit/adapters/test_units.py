@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.adapters.metered import after, base_units, index_units, read_units, write_units
+from sync_rules.adapters.metered import after, base_units, index_units
+from sync_rules.model.units import read_units, write_units
 from sync_rules.model.writes import Check, Delete, Put, Update
 from tests.support.builders import index, key, n, s, table
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.jobs.dryrun.prices import on_demand, own_prices, provisioned, read_prices
+from sync_rules.costs.money import on_demand, provisioned
+from sync_rules.costs.prices import own_prices, read_prices
 from sync_rules.model.errors import UserError
 
 OWN = {
@@ -46,13 +47,51 @@ def file(tmp_path):
     return write
 
 
+COMMERCIAL = {
+    "af-south-1", "ap-east-1", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3", "ap-south-1", "ap-southeast-1",
+    "ap-southeast-2", "ca-central-1", "eu-central-1", "eu-north-1", "eu-south-1", "eu-west-1", "eu-west-2", "eu-west-3",
+    "il-central-1", "me-central-1", "me-south-1", "sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2",
+}  # fmt: skip
+
+
 def test_prices_of_the_package_have_a_date_and_say_where_they_are_from():
-    """The price file of the package has a date and names its secondary source; it knows one Region."""
+    """The price file of the package has a date, names its secondary sources, and each group of each Region names one."""
     prices = own_prices()
     assert prices.date >= date(2026, 11, 21)
     assert "secondary" in prices.source
     assert "check" in prices.source
-    assert prices.regions.keys() == {"us-east-1"}
+    assert prices.regions.keys() == COMMERCIAL
+    for region in prices.regions.values():
+        given = {
+            name for name, group in region.model_dump(by_alias=True).items() if name != "how" and group is not None
+        }
+        assert region.how.keys() == given
+        assert set(region.how.values()) <= prices.sources.keys()
+    assert {name for region in prices.regions.values() for name in region.how.values()} == prices.sources.keys()
+
+
+@pytest.mark.parametrize("name", sorted(COMMERCIAL))
+def test_prices_without_a_source_are_in_the_ratio_that_is_stated(name):
+    """Prices that are derived are in the ratio to those of us-east-1; those that are quoted are near to it."""
+    here, there = own_prices().regions[name], own_prices().regions["us-east-1"]
+    writes = here.provisioned.write_unit_hour / there.provisioned.write_unit_hour
+    reads = here.provisioned.read_unit_hour / there.provisioned.read_unit_hour
+    rounding = Decimal("0.00006")
+    for group, within in (("on_demand", "0.004"), ("storage", "0.005")):
+        derived = here.how[group] == f"ratio-{group.replace('_', '-')}"
+        pairs = {
+            "on_demand": [
+                (here.on_demand.write_units_million, there.on_demand.write_units_million * writes),
+                (here.on_demand.read_units_million, there.on_demand.read_units_million * reads),
+            ],
+            "storage": [(here.storage.gb_month, there.storage.gb_month * writes)],
+        }[group]
+        for stated, expected in pairs:
+            assert abs(stated - expected) <= (rounding if derived else Decimal(within) * stated)
+    of_storage = here.storage.gb_month / there.storage.gb_month
+    for part in ("recovery_gb_month", "backup_gb_month", "restore_gb", "export_gb"):
+        assert abs(getattr(here.storage, part) - getattr(there.storage, part) * of_storage) <= rounding
+    assert abs(here.streams.reads_million - there.streams.reads_million * of_storage) <= rounding
 
 
 def test_prices_on_demand_are_of_a_million_units():
