@@ -23,30 +23,31 @@ LOWER = CORE | {"adapters", "audit", "jobs"}
 ROOMS: dict[str, frozenset[str]] = {
     "model": frozenset(),
     "rules": frozenset({"model"}),
-    "costs": frozenset({"model", "rules"}),
+    "patterns": frozenset({"rules", "model"}),
+    "costs": frozenset({"model", "rules", "patterns"}),
     "language": frozenset({"rules", "model"}),
     "pipeline": frozenset({"rules", "model"}),
     "adapters": CORE,
     "audit": CORE,
     "jobs": LOWER,
     "lab": LOWER | {"language"},
-    "read": frozenset({"adapters", "rules", "model"}),
+    "read": frozenset({"adapters", "patterns", "rules", "model"}),
     "functions": LOWER | {"language"},
     "deploy": CORE | {"adapters", "language"},
     "imports": frozenset({"model", "rules", "language", "adapters"}),
     "selftest": LOWER | {"language", "deploy", "costs"},
-    "cli": LOWER | {"language", "lab", "read", "deploy", "selftest", "imports", "costs"},
+    "cli": LOWER | {"language", "lab", "patterns", "read", "deploy", "selftest", "imports", "costs"},
 }
 EXPORTING = {"read"}  # applications import its classes from the room itself
 MOUTHS = {"handlers": LOWER | {"functions"}, "__main__": frozenset({"cli"})}
-PURE = ("model", "rules", "pipeline")  # no clock, no file, no network, no thread
+PURE = ("model", "rules", "patterns", "pipeline")  # no clock, no file, no network, no thread
 PURE_MAY_IMPORT = frozenset({
     "__future__", "abc", "base64", "binascii", "collections", "contextlib", "dataclasses", "datetime", "decimal", "difflib", "enum",
     "functools", "graphlib", "gzip", "hashlib", "heapq", "jmespath", "json", "math", "operator", "re", "types", "typing",
 })  # fmt: skip
 # Compiled rules are read and written here: bytes, handed in and out.
 PURE_BUT = {"rules.compiled_file": frozenset({"copyreg", "io", "os", "pathlib", "pickle", "sys"})}
-KINDS_KNOWN_IN = frozenset({"rules", "language", "read"})
+KINDS_KNOWN_IN = frozenset({"rules", "language", "patterns", "read"})
 # They recompute what kinds keep, as their checkers.
 KINDS_BUT = frozenset({"audit.ledger_balance", "lab.moving", "lab.recompute"})
 EXTRA = "Top-level `handlers` has one thin module for each Lambda function, and imports `functions` and below."

@@ -55,7 +55,7 @@ WAYS: Final = ("table", "mirror")
 
 
 def volumes_of(document: Document, problems: Problems, form: FileForm) -> dict[str, Volume]:
-    """The sizes and numbers that the file states, by entity. A size that no item has is reported."""
+    """The facts that the file states of its entities, by their names. A size that no item has is reported."""
     found: dict[str, Volume] = {}
     for name, entity in form.entities.items():
         size = entity.size
@@ -64,8 +64,8 @@ def volumes_of(document: Document, problems: Problems, form: FileForm) -> dict[s
         if isinstance(size, int) and not 1 <= size <= ITEM_MAX_BYTES:
             location = document.value("entities", name, "size")
             problems.add("SR106", location, f"expected 1B to 400KB, as an item may have; found {entity.size}")
-        elif size is not None or entity.items is not None:
-            found[name] = Volume(size if isinstance(size, int) else None, entity.items)
+        elif size is not None or entity.items is not None or entity.required:
+            found[name] = Volume(size if isinstance(size, int) else None, entity.items, tuple(entity.required))
     return found
 
 

@@ -18,10 +18,13 @@ Operation = Literal["put", "update", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """How much there is of an entity, as the file states it: the size of an item in bytes and the number of items."""
+    """The facts that a file states of an entity: the size of an item in bytes, the number of items, and the attributes
+    that every item has.
+    """
 
     size_bytes: int | None = None
     items: int | None = None
+    required: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

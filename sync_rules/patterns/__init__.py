@@ -1,0 +1,1 @@
+"""Access patterns proved: the request that answers each, or why there is none, and the cure."""

@@ -1,0 +1,146 @@
+"""Serve `graph`: a Query of the edges, a BatchGetItem of their nodes, and one of the neighbours that a set names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sync_rules.model.entities import Entity
+from sync_rules.patterns.answers import BATCH_KEYS_MAX, Answer, Step, Term, Use, places_of
+from sync_rules.patterns.gets import Model
+from sync_rules.patterns.ways import Reach, reach, ways_of
+from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.patterns import GraphPattern
+
+AROUND: Final = 5  # neighbours of a node, where nothing is stated
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The entities of a graph pattern."""
+
+    start: Entity
+    edge: Entity
+    node: Entity
+    neighbours: tuple[Entity, ...]
+
+
+def ends_of(model: Model, pattern: GraphPattern) -> Ends:
+    """The entities that a pattern names."""
+    entities = model.rules.entities
+    around = tuple(entities[name] for name in pattern.neighbours)
+    return Ends(entities[pattern.start], entities[pattern.edge], entities[pattern.node], around)
+
+
+def served(model: Model, pattern: GraphPattern) -> Answer | None:
+    """The cheapest answer to a pattern; None where no key lists the edges, or a set of neighbours is missing."""
+    ends = ends_of(model, pattern)
+    rule = set_rule(model, ends)
+    if ends.neighbours and rule is None:
+        return None
+    lists = [*listings(model, pattern, ends)]
+    if not lists:
+        return None
+    found = min(lists, key=lambda one: (one.way.index is not None, len(one.terms)))
+    steps = [_edges(model, pattern, ends, found), _nodes(model, pattern, ends)]
+    use = Use(
+        frozenset((ends.edge.name, name) for name in found.used)
+        | frozenset((ends.node.name, name) for name in pattern.returns or (None,)),
+        frozenset(places_of((steps[0],))),
+        found.rules,
+    )
+    remarks = []
+    if ends.neighbours and rule is not None:
+        steps.append(_around(model, pattern, ends, rule))
+        use |= Use(frozenset({(ends.node.name, rule.into), *((one.name, None) for one in ends.neighbours)}))
+        use |= Use(rules=frozenset({rule.title}))
+        remarks.append(f"a node whose set was left out (NULL) needs one more Query: rule {rule.title}")
+    if steps[0].backward is False and pattern.within is None and found.sorted_by is not None:
+        use |= Use(frozenset({(ends.edge.name, found.sorted_by)}))
+    return Answer(pattern, tuple(steps), remarks=tuple(remarks), use=use)
+
+
+def set_rule(model: Model, ends: Ends) -> CollectRule | None:
+    """The rule that keeps the set of a node's edges."""
+    found = (
+        rule
+        for rule in model.rules.rules.values()
+        if isinstance(rule, CollectRule) and rule.source is ends.edge and rule.target is ends.node
+    )
+    return next(found, None)
+
+
+def listings(model: Model, pattern: GraphPattern, ends: Ends) -> Iterator[Reach]:
+    """The ways that list the edges of the start, from the text that the pattern gives on."""
+    given = frozenset(ends.start.identity)
+    for way in ways_of(ends.edge.table):
+        if pattern.via is not None and pattern.via != ("table" if way.index is None else way.index.name):
+            continue
+        found = reach(model.makers, ends.edge, way, given, None)
+        if found is None or not given <= found.used:
+            continue
+        narrowed = found if pattern.within is None else _narrowed(model, ends.edge, found, *pattern.within)
+        if narrowed is not None and all(way.shows(ends.edge, name) for name in ends.node.identity):
+            yield narrowed
+
+
+def _narrowed(model: Model, edge: Entity, found: Reach, form: str, text: str) -> Reach | None:
+    """A way with a term for the sort key, from a text of the pattern's own on."""
+    way = found.way
+    equal = sum(term.form == "equals" for term in found.terms) - len(way.partition)
+    if equal >= len(way.sort) or way.sort[equal].type != "S":
+        return None
+    attribute = way.sort[equal]
+    maker = model.makers.best(edge, attribute, found.used)
+    if not text.startswith(maker.literal) and not maker.literal.startswith(text):
+        return None
+    term = Term(maker, "begins_with" if form == "begins_with" else "at_least", text=text)
+    terms = (*(one for one in found.terms if one.form == "equals"), term)
+    return replace(found, terms=terms, used=found.used | set(maker.fields), whole=False)
+
+
+def _edges(model: Model, pattern: GraphPattern, ends: Ends, found: Reach) -> Step:
+    return Step(
+        "Query",
+        ends.edge,
+        found.way.index,
+        found.terms,
+        backward=pattern.backward,
+        limit=pattern.page,
+        items=_page(pattern),
+        size_bytes=model.size_of(ends.edge),
+    )
+
+
+def _page(pattern: GraphPattern) -> int | None:
+    given = [number for number in (pattern.page, pattern.items) if number is not None]
+    return min(given, default=None)
+
+
+def _nodes(model: Model, pattern: GraphPattern, ends: Ends) -> Step:
+    page = _page(pattern)
+    return Step(
+        "BatchGetItem",
+        ends.node,
+        projects=pattern.returns,
+        follows=f"the {ends.node.name} of each {ends.edge.name}",
+        requests=1 if page is None else max(1, math.ceil(page / BATCH_KEYS_MAX)),
+        items=page,
+        size_bytes=model.size_of(ends.node),
+    )
+
+
+def _around(model: Model, pattern: GraphPattern, ends: Ends, rule: CollectRule) -> Step:
+    page = _page(pattern)
+    most = None if page is None else page * AROUND
+    names = " and ".join(one.name for one in ends.neighbours)
+    return Step(
+        "BatchGetItem",
+        ends.neighbours[0],
+        follows=f"the {names} that {ends.node.name}.{rule.into} names",
+        requests=1 if most is None else max(1, math.ceil(most / BATCH_KEYS_MAX)),
+        items=most,
+        size_bytes=model.size_of(ends.neighbours[0]),
+    )

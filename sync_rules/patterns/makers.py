@@ -1,0 +1,163 @@
+"""Key attributes as the rules file makes them, and how far they are known by some fields.
+
+Invariant: a maker says no more than the file does. An attribute without a template and without a rule is the field of
+its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from sync_rules.model.entities import Entity, KeyAttribute
+from sync_rules.model.templates import Template, as_key, as_text
+from sync_rules.model.values import AttributeValue
+from sync_rules.rules.formula import Formula, Slot
+from sync_rules.rules.kinds.derive import DeriveRule
+from sync_rules.rules.ruleset import Rules
+
+AFTER_ALL: Final = "\U0010ffff"  # the greatest letter there is: texts are compared by their UTF-8 bytes
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field within a key attribute; `slot` if a rule formats it."""
+
+    name: str
+    slot: Slot | None = None
+    padded: int | None = None
+
+
+@dataclass(frozen=True)
+class Maker:
+    """A key attribute, and what makes it: `source` is a template, a formula, or the field of its name (None). `rule` is
+    the title of the rule that writes it.
+    """
+
+    attribute: KeyAttribute
+    source: Template | Formula | None = None
+    rule: str = ""
+
+    @cached_property
+    def parts(self) -> tuple[str | Field, ...]:
+        """Texts and fields, in their order."""
+        source = self.source
+        if source is None:
+            return (Field(self.attribute.name),)
+        if isinstance(source, Template):
+            pads, parts = dict(source.pads), [source.literals[0]]
+            made: list[str | Field] = [*parts]
+            for name, after in zip(source.fields, source.literals[1:], strict=True):
+                made += [Field(name, padded=pads.get(name)), after]
+        else:
+            made = []
+            for piece in source.pieces:
+                if made and source.separator is not None:
+                    made.append(source.separator)
+                made.append(piece if isinstance(piece, str) else Field(piece.field, piece))
+        return tuple(part for part in made if part != "")
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """The fields it is made of, in order, each once."""
+        return tuple(dict.fromkeys(part.name for part in self.parts if isinstance(part, Field)))
+
+    @property
+    def plain(self) -> bool:
+        """True if the attribute is one field and nothing else, of any type."""
+        return len(self.parts) == 1 and isinstance(self.parts[0], Field) and self.parts[0].slot is None
+
+    @property
+    def text(self) -> str:
+        """The attribute as the file writes it."""
+        if isinstance(self.source, Template):
+            return self.source.text
+        return "".join(part if isinstance(part, str) else f"{{{part.name}}}" for part in self.parts)
+
+    def known(self, given: Collection[str]) -> int:
+        """The number of parts at the beginning that are known by these fields."""
+        for count, part in enumerate(self.parts):
+            if isinstance(part, Field) and part.name not in given:
+                return count
+        return len(self.parts)
+
+    def whole(self, given: Collection[str]) -> bool:
+        """True if these fields make the attribute."""
+        return self.known(given) == len(self.parts)
+
+    def beginning(self, given: Collection[str]) -> str:
+        """The text, with fields in braces, that all values begin with for these fields."""
+        known = self.parts[: self.known(given)]
+        return "".join(part if isinstance(part, str) else f"{{{part.name}}}" for part in known)
+
+    def next_field(self, given: Collection[str]) -> Field | None:
+        """The first field that is not among these: values are sorted by it."""
+        rest = self.parts[self.known(given) :]
+        return rest[0] if rest and isinstance(rest[0], Field) else None
+
+    @property
+    def literal(self) -> str:
+        """The text that every value begins with."""
+        first = self.parts[0] if self.parts else ""
+        return first if isinstance(first, str) else ""
+
+    # ------------------------------------------------------------ values
+    def value(self, fields: Mapping[str, AttributeValue]) -> AttributeValue | None:
+        """The attribute for these fields; None where they do not make it."""
+        if self.source is None:
+            value = fields.get(self.attribute.name)
+            return None if value is None else as_key(value, self.attribute.type)
+        if isinstance(self.source, Template):
+            return self.source.build(fields, self.attribute.type)
+        text = self.source.text(fields.get)
+        return None if text is None else as_key({"S": text}, self.attribute.type)
+
+    def prefix(self, fields: Mapping[str, AttributeValue]) -> str | None:
+        """The text of the parts that are known by these fields; None where a value cannot be in a key."""
+        texts: list[str] = []
+        for part in self.parts[: self.known(fields)]:
+            text = part if isinstance(part, str) else self.inner(part, fields[part.name])
+            if not text:
+                return None
+            texts.append(text)
+        return "".join(texts)
+
+    def inner(self, field: Field, value: AttributeValue) -> str | None:
+        """A value as it stands in the attribute's text."""
+        if field.slot is not None:
+            return field.slot.text({field.name: value, field.slot.field: value}.get)
+        text = as_text(value)
+        return text.zfill(field.padded) if text is not None and field.padded else text
+
+
+class Makers:
+    """The makers of key attributes, by entity: what a rule derives, what a template says, or the field of that name."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._derived: dict[tuple[str, str], DeriveRule] = {}
+        for rule in rules.rules.values():
+            if isinstance(rule, DeriveRule) and len(rule.path) == 1:
+                self._derived[rule.target.name, rule.path[0]] = rule
+
+    def of(self, entity: Entity, attribute: KeyAttribute) -> Iterator[Maker]:
+        """The makers of one attribute: a value may be given by any of them."""
+        rule = self._derived.get((entity.name, attribute.name))
+        title = "" if rule is None else rule.title
+        if rule is not None and isinstance(rule.formula, Formula):
+            yield Maker(attribute, rule.formula, title)
+        template = entity.templates.get(attribute.name)
+        renamed = template is not None and template.whole != attribute.name
+        if renamed:
+            yield Maker(attribute, template, title)
+        if not renamed or attribute not in entity.table.key:
+            yield Maker(attribute, None, title)
+
+    def best(self, entity: Entity, attribute: KeyAttribute, given: Collection[str]) -> Maker:
+        """The maker of which these fields say most."""
+        return max(self.of(entity, attribute), key=lambda one: (one.whole(given), one.known(given)))
+
+    def says(self, entity: Entity, attribute: KeyAttribute) -> bool:
+        """True if the file says how items of the entity have this attribute."""
+        return (entity.name, attribute.name) in self._derived or attribute.name in entity.templates

@@ -1,0 +1,149 @@
+"""The ways to items by key: a table or an index, and how far the fields that a call gives lead into its keys.
+
+Invariant: DynamoDB finds by a whole partition key, by equality along the sort key from its left, and by one range or
+beginning after that. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.KeyConditionExpressions.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sync_rules.model.entities import Entity, Index, KeyAttribute, Table
+from sync_rules.patterns.answers import Term
+from sync_rules.patterns.makers import Maker, Makers
+from sync_rules.rules.patterns import Range
+from sync_rules.rules.ruleset import Rules
+
+
+@dataclass(frozen=True)
+class Way:
+    """A table (index None) or an index, with its key."""
+
+    table: Table
+    index: Index | None
+
+    @property
+    def partition(self) -> tuple[KeyAttribute, ...]:
+        """The attributes of its partition key."""
+        return (self.table.partition,) if self.index is None else self.index.partition
+
+    @property
+    def sort(self) -> tuple[KeyAttribute, ...]:
+        """The attributes of its sort key."""
+        return self.table.key[1:] if self.index is None else self.index.sort
+
+    @property
+    def shown(self) -> str:
+        """The way in words."""
+        return f"table {self.table.name}" if self.index is None else f"index {self.index.name}"
+
+    @property
+    def eventual(self) -> bool:
+        """True if no read of it is strongly consistent."""
+        return self.index is not None and not self.index.local
+
+    def shows(self, entity: Entity, attribute: str) -> bool:
+        """True if a row of it has an attribute, or a field, of the entity."""
+        if self.index is None or self.index.projection in ("all", None):
+            return True
+        top = attribute.partition(".")[0]
+        keys = {one.name for one in (*self.table.key, *self.index.attributes)}
+        projected = self.index.projection if isinstance(self.index.projection, tuple) else ()
+        stored = entity.bound[top].path[0] if top in entity.bound else top
+        return bool({top, stored} & (keys | set(projected)))
+
+
+def ways_of(table: Table) -> Iterator[Way]:
+    """The table itself, and each of its indexes."""
+    yield Way(table, None)
+    for index in table.indexes:
+        yield Way(table, index)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far the fields of a call lead on one way: the terms of the key condition, the fields that they use up, and
+    the sort key's next field. `whole`: every attribute of the key is known.
+    """
+
+    way: Way
+    terms: tuple[Term, ...]
+    used: frozenset[str]
+    sorted_by: str | None
+    whole: bool
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The rules that make the key attributes of the condition."""
+        return frozenset(term.maker.rule for term in self.terms if term.maker.rule)
+
+
+def reach(makers: Makers, entity: Entity, way: Way, given: frozenset[str], within: Range | None) -> Reach | None:
+    """How far fields lead on a way; None where they do not make the partition key, or the range has no place in it."""
+    partition = [makers.best(entity, attribute, given) for attribute in way.partition]
+    if not all(maker.whole(given) for maker in partition):
+        return None
+    terms = [Term(maker, "equals", tuple(maker.fields)) for maker in partition]
+    used = {name for maker in partition for name in maker.fields}
+    whole, ranged, sorted_by = True, within is None, None
+    for attribute in way.sort:
+        maker = makers.best(entity, attribute, given | ({within.attribute} if within is not None else frozenset()))
+        if maker.whole(given):
+            terms.append(Term(maker, "equals", tuple(maker.fields)))
+            used |= set(maker.fields)
+            continue
+        whole = False
+        known = tuple(name for name in maker.fields if name in _leading(maker, given))
+        upcoming = maker.next_field(given)
+        if within is not None and upcoming is not None and upcoming.name == within.attribute:
+            if within.form == "begins_with" and maker.attribute.type != "S":
+                return None
+            terms.append(Term(maker, within.form, known, upcoming))
+            used |= {*known, within.attribute}
+            ranged = True
+        elif maker.beginning(given):
+            terms.append(Term(maker, "begins_with", known))
+            used |= set(known)
+        sorted_by = None if upcoming is None else upcoming.name
+        break
+    return Reach(way, tuple(terms), frozenset(used), sorted_by, whole) if ranged else None
+
+
+def _leading(maker: Maker, given: frozenset[str]) -> set[str]:
+    """The fields at the beginning of a maker that are known."""
+    return {part.name for part in maker.parts[: maker.known(given)] if not isinstance(part, str)}
+
+
+def strangers(rules: Rules, makers: Makers, entity: Entity, found: Reach) -> tuple[Entity, ...]:
+    """Other entities whose items a key condition finds too, as far as the file says how their keys are made."""
+    return tuple(
+        other
+        for other in rules.entities.values()
+        if other is not entity and other.table == entity.table and "." not in other.name
+        if all(_meets(makers, other, term) for term in found.terms) and _on(makers, other, found.way)
+    )
+
+
+def _on(makers: Makers, entity: Entity, way: Way) -> bool:
+    """True if items of the entity are said to be on a way."""
+    keys = {attribute.name for attribute in entity.table.key}
+    return all(one.name in keys or makers.says(entity, one) for one in (*way.partition, *way.sort))
+
+
+def _meets(makers: Makers, other: Entity, term: Term) -> bool:
+    """True if an attribute of another entity may fulfil a term."""
+    begins = term.text or "".join(_texts(term.maker))
+    theirs = makers.best(other, term.maker.attribute, frozenset())
+    literal = theirs.literal
+    if not theirs.fields and term.form != "begins_with" and not term.maker.fields:
+        return literal == begins
+    return literal.startswith(begins) or begins.startswith(literal)
+
+
+def _texts(maker: Maker) -> Iterator[str]:
+    """The text at the beginning of a maker before its first field."""
+    for part in maker.parts:
+        if not isinstance(part, str):
+            return
+        yield part
