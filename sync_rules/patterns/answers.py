@@ -79,8 +79,15 @@ class Step:
     size_bytes: int | None = None
 
     @property
+    def writes(self) -> bool:
+        """True for a write of the application."""
+        return self.request in ("PutItem", "UpdateItem", "DeleteItem")
+
+    @property
     def units(self) -> float | None:
-        """The read units of one page; None where number or size of the items is not stated."""
+        """The read units of one page; None where number or size of the items is not stated, and for a write."""
+        if self.writes:
+            return None
         if self.request == "GetItem" or (self.request == "Query" and self.items == 0):
             return None if self.size_bytes is None else read_units(self.size_bytes, consistent=self.consistent)
         if self.items is None or self.size_bytes is None:
@@ -158,6 +165,15 @@ class Answer:
     def remarked(self, *texts: str) -> Answer:
         """The answer with more remarks."""
         return replace(self, remarks=(*self.remarks, *(text for text in texts if text)))
+
+
+def merged(data: Mapping[str, Any], entries: Mapping[str, Any]) -> dict[str, Any]:
+    """A rules file's values with a cure's entries in them; a map is merged, any other value is replaced."""
+    made = dict(data)
+    for name, value in entries.items():
+        before = made.get(name)
+        made[name] = merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
+    return made
 
 
 def places_of(steps: tuple[Step, ...]) -> Iterator[tuple[str, str]]:

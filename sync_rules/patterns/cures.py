@@ -39,7 +39,18 @@ def of_get(model: Model, pattern: GetPattern) -> Answer:
     if pattern.keys is not None:
         return _of_keys(pattern, entity)
     cures = [cure for cure in _of_get(model, pattern, entity) if cure is not None]
+    if pattern.consistent:
+        cures = [*_local(model, pattern, entity), *(_without(pattern, cure, "consistent", False) for cure in cures)]
+    if pattern.via is not None:
+        cures = [_without(pattern, cure, "via", None) for cure in cures]
     return Answer(pattern, reason=_lacks(model, pattern, entity), cures=tuple(cures))
+
+
+def _without(pattern: GetPattern, cure: Cure, option: str, value: Any) -> Cure:
+    """A cure that goes with another value of an option alone."""
+    own = {**cure.entries.get("patterns", {}).get(pattern.name, {}), option: value}
+    entries = {**cure.entries, "patterns": {pattern.name: own}}
+    return Cure(f"{cure.title}, and drop `{option}`", cure.price, entries)
 
 
 def _of_keys(pattern: GetPattern, entity: Entity) -> Answer:
@@ -272,8 +283,11 @@ def _mirror(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
     table = entity.table
     if any(one.type != "S" for one in table.key) or not pattern.by or set(pattern.by) & set(entity.identity):
         return None
-    if any("." in name for name in pattern.by):
-        return None
+    others = (one for one in model.rules.entities.values() if one.table == table)
+    if any("." in name for name in pattern.by) or not all(
+        one.templates[table.partition.name].literals[0] for one in others
+    ):
+        return None  # a key that is a field alone may be any text
     name = _unique(f"{entity.name}_by_{'_'.join(pattern.by)}"[:60], set(model.rules.entities))
     key = {table.partition.name: f"{name.upper()}#" + "#".join(f"{{{field}}}" for field in pattern.by)}
     if table.sort is not None:

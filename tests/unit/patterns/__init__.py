@@ -1,0 +1,1 @@
+"""The prover of access patterns."""

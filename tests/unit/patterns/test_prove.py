@@ -1,0 +1,211 @@
+"""Each pattern gets the request that an engineer would write, or a true reason and a cure that serves it."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+
+import pytest
+
+from sync_rules.language.load import check_rules, parse_rules
+from sync_rules.language.problems import Problems, errors
+from sync_rules.language.yaml_source import read
+from sync_rules.patterns.answers import merged
+from sync_rules.patterns.prove import prove
+
+BASE = """
+tables:
+  shop:
+    key: {PK: S, SK: S}
+    indexes:
+      GSI1: {GSI1PK: S, GSI1SK: S}
+      by_place: {partition: {state: S}, sort: {place: S}, projection: [name]}
+      by_price: {partition: {category: S}, sort: {price: N, product_id: S}}
+      newest: {partition: {PK: S}, sort: {made: S}, projection: keys, local: true}
+  records: {key: {source: S, target: S}, indexes: {gsi0: {target: S, gsi0: S}}}
+  components: {key: {ComponentId: S}, indexes: {GSI1: {ParentId: S, ComponentId: S}, GSI2: {GraphId: S, Path: S}}}
+  games: {key: {game_id: S}, indexes: {by_map: {map: S, started: S}}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}, size: 1.6KB, items: 1000}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}, size: 1KB}
+  user_by_email: {table: shop, key: {PK: "EMAIL#{email}", SK: USER}}
+  store: {table: shop, key: {PK: "STORE#{store_id}", SK: STORE}}
+  product: {table: shop, key: {PK: "PRODUCT#{product_id}", SK: PRODUCT}}
+  ware: {table: shop, key: {PK: "WARE#{ware_id}", SK: WARE, GSI1PK: "SHELF#{shelf}", GSI1SK: "{row}#{ware_id}"}}
+  goal: {table: records, key: {source: "GOAL-{goal_id}", target: "GOAL-{goal_id}"}}
+  member: {table: records, key: {source: "USER-{user_id}", target: "USER-{user_id}"}}
+  membership:
+    table: records
+    key: {source: "GOAL-{goal_id}", target: "GOALMEMBERSHIP-USER-{user_id}"}
+    required: [gsi0]
+  component: {table: components}
+  game: {table: games, size: 500, items: 1000}
+rules:
+  user-name-on-orders: copy user.name into order.user_name
+  user-by-email: {mirror: user, into: user_by_email, attributes: [name]}
+  place: {derive: store.place, as: "{city:upper}#{zip}"}
+  rank: {derive: membership.gsi0, as: "{memberRole:rank}-{memberRole}", map: {rank: {LEAD: 500, CONTRIBUTOR: 400}}}
+  goal-edges: {collect: membership, into: goal.edges, as: "{target}-{memberRole}"}
+  parts: {path: component.Path, parent: ParentId, graph: GraphId}
+"""
+
+
+def answers(*patterns: str, base: str = BASE):
+    """The answers to patterns p0, p1 and so on."""
+    lines = "\n".join(f"  p{number}: {one}" for number, one in enumerate(patterns))
+    proof = prove(parse_rules(f"{base}\npatterns:\n{lines}"))
+    return [*proof.answers.values()]
+
+
+def told(answer):
+    """The requests in words."""
+    return [
+        f"{step.request} {step.place}: {step.condition}" + (" desc" if step.backward else "") for step in answer.steps
+    ]
+
+
+SERVED = {
+    "{get: order, by: [user_id, order_id]}": ["GetItem shop: PK = USER#{user_id} and SK = ORDER#{order_id}"],
+    "{get: user, by: [user_id]}": ["GetItem shop: PK = USER#{user_id} and SK = PROFILE"],
+    "{get: user, by: [user_id], keys: 25}": ["BatchGetItem shop: PK = USER#{user_id} and SK = PROFILE"],
+    "{get: order, by: [user_id], order: order_id desc}": [
+        "Query shop: PK = USER#{user_id} and begins_with(SK, ORDER#) desc"
+    ],
+    "{get: order, by: [user_id], between: order_id}": [
+        "Query shop: PK = USER#{user_id} and SK between ORDER#{order_id from} and ORDER#{order_id to}"
+    ],
+    "{get: order, by: [user_id], at_least: order_id, consistent: true}": [
+        "Query shop: PK = USER#{user_id} and SK >= ORDER#{order_id}"
+    ],
+    "{get: order, by: [user_id], order: made, consistent: true, returns: [made]}": [
+        "Query shop/newest: PK = USER#{user_id}"
+    ],
+    "{get: order, by: [user_id], returns: [user.name]}": [
+        "Query shop: PK = USER#{user_id} and begins_with(SK, ORDER#)"
+    ],
+    "{get: order, by: [user_id], returns: [user.email]}": [
+        "Query shop: PK = USER#{user_id} and begins_with(SK, ORDER#)",
+        "BatchGetItem shop: the user that each item names by user_id",
+    ],
+    "{get: user, by: [email], one: true, returns: [name]}": ["GetItem shop: PK = EMAIL#{email} and SK = USER"],
+    "{get: user, by: [email], one: true, via: mirror}": [
+        "GetItem shop: PK = EMAIL#{email} and SK = USER",
+        "GetItem shop: the user that each mirror names",
+    ],
+    "{get: store, by: [state], returns: [name]}": ["Query shop/by_place: state = {state}"],
+    "{get: store, by: [state, city], returns: [name]}": [
+        "Query shop/by_place: state = {state} and begins_with(place, {city}#)"
+    ],
+    "{get: store, by: [state, city, zip], returns: [name]}": [
+        "Query shop/by_place: state = {state} and place = {city}#{zip}"
+    ],
+    "{get: store, by: [state, city], begins_with: zip, returns: [name]}": [
+        "Query shop/by_place: state = {state} and begins_with(place, {city}#{zip})"
+    ],
+    "{get: store, by: [state]}": ["Query shop/by_place: state = {state}", "BatchGetItem shop: the keys of the rows"],
+    "{get: product, by: [category], between: price}": [
+        "Query shop/by_price: category = {category} and price between {price from} and {price to}"
+    ],
+    "{get: product, by: [category, price], at_most: product_id}": [
+        "Query shop/by_price: category = {category} and price = {price} and product_id <= {product_id}"
+    ],
+    "{get: ware, by: [shelf, row]}": ["Query shop/GSI1: GSI1PK = SHELF#{shelf} and begins_with(GSI1SK, {row}#)"],
+    "{get: game, by: [map], where: \"status == 'OPEN'\", order: started desc}": [
+        "Query games/by_map: map = {map} desc"
+    ],
+    "{graph: goal, from: member, through: membership, at_least: 400-CONTRIBUTOR, neighbours: [member]}": [
+        "Query records/gsi0: target = GOALMEMBERSHIP-USER-{user_id} and gsi0 >= 400-CONTRIBUTOR",
+        "BatchGetItem records: the goal of each membership",
+        "BatchGetItem records: the member that goal.edges names",
+    ],
+    "{tree: component, under: ComponentId}": [
+        "GetItem components: ComponentId = {ComponentId}",
+        "Query components/GSI2: GraphId = {GraphId} and begins_with(Path, {Path}|)",
+    ],
+    "{tree: component, children: ComponentId}": ["Query components/GSI1: ParentId = {ParentId}"],
+    "{tree: component, above: ComponentId, attributes: [name]}": [
+        "GetItem components: ComponentId = {ComponentId}",
+        "BatchGetItem components: the ids in Path",
+    ],
+    "{put: order, rate: 20/s}": ["PutItem shop: PK = USER#{user_id} and SK = ORDER#{order_id}"],
+}
+
+
+@pytest.mark.parametrize("pattern", SERVED)
+def test_patterns_are_served_by_the_request_that_fits(pattern):
+    """The cheapest request, with its key condition."""
+    (answer,) = answers(pattern)
+    assert told(answer) == SERVED[pattern], answer.reason
+
+
+REASONS = {
+    "{get: order, by: [order_id]}": "no key finds order by order_id: table shop by USER#{user_id}",
+    "{get: order, by: [user_id, status]}": "table shop finds by user_id, and not by status",
+    "{get: order, by: [user_id], order: total}": "table shop finds by user_id and is sorted by order_id, not by total",
+    "{get: product, by: [category], consistent: true}": "shop/by_price serves it, and no index is strongly consistent",
+    "{get: order}": "nothing says which order: a Scan would read all of table shop",
+    "{get: order, by: [user_id], keys: 3}": "`keys` reads items by their whole key, user_id, order_id; given is user_id",
+    "{get: order, by: [user_id], via: GSI1}": "via GSI1: table shop finds by user_id; shop serves it",
+    "{graph: goal, from: goal, through: membership, neighbours: [member], via: gsi0}": "table records finds by goal_id",
+    "{graph: member, from: goal, through: membership, neighbours: [goal]}": "no set on member names its goal",
+}
+
+
+@pytest.mark.parametrize("pattern", REASONS)
+def test_patterns_that_nothing_serves_have_a_reason(pattern):
+    """The reason names the nearest way, and what it lacks."""
+    (answer,) = answers(pattern)
+    assert not answer.served
+    assert answer.reason.startswith(REASONS[pattern])
+
+
+def asked():
+    """Patterns of many forms, of which the file serves some."""
+    fields = {
+        "user": ["user_id", "email", "city"],
+        "order": ["user_id", "order_id", "status", "made"],
+        "store": ["store_id", "state", "city", "zip"],
+        "product": ["product_id", "category", "price"],
+        "ware": ["ware_id", "shelf", "row"],
+        "membership": ["goal_id", "user_id", "memberRole"],
+        "component": ["ComponentId", "ParentId", "kind"],
+    }
+    for entity, names in fields.items():
+        for count in range(1, len(names)):
+            for by in combinations(names, count):
+                plain = {"get": entity, "by": [*by]}
+                rest = [name for name in names if name not in by]
+                yield plain
+                yield {**plain, "one": True}
+                yield {**plain, "order": f"{rest[0]} desc"}
+                yield {**plain, "between": rest[-1]}
+                yield {**plain, "consistent": True}
+                yield {**plain, "consistent": True, "order": rest[0]}
+                yield {**plain, "keys": 10}
+                yield {**plain, "via": "table"}
+    for node, start in (("goal", "member"), ("member", "goal"), ("goal", "goal")):
+        for around in ([], ["member"], ["goal"]):
+            yield {"graph": node, "from": start, "through": "membership", "neighbours": around}
+    for entity, name in (("component", "ComponentId"), ("user", "user_id"), ("game", "game_id")):
+        for direction in ("under", "above", "children"):
+            yield {"tree": entity, direction: name}
+
+
+def test_patterns_are_served_by_each_of_their_cures():
+    """A cure is merged into the file, which then passes check and serves the pattern: of hundreds of patterns."""
+    document = read(BASE, Problems())
+    assert document is not None
+    forms = {f"p{number}": form for number, form in enumerate(asked())}
+    proof = prove(parse_rules(json.dumps({**document.data, "patterns": forms})))
+    cured = 0
+    for name, answer in proof.answers.items():
+        for cure in answer.cures:
+            cured += 1
+            data = merged({**document.data, "patterns": {name: forms[name]}}, cure.entries)
+            rules, problems = check_rules(json.dumps(data))
+            told = f"{forms[name]}: {cure.title} {cure.entries}"
+            assert rules is not None, f"{told}: {[one.message for one in errors(problems)]}"
+            assert prove(rules).answers[name].served, f"{told}: {prove(rules).answers[name].reason}"
+    bare = [forms[name] for name, answer in proof.answers.items() if not answer.served and not answer.cures]
+    assert cured > 300
+    assert bare == []
