@@ -40,13 +40,16 @@ def of_get(model: Model, pattern: GetPattern) -> Answer:
         return _of_keys(pattern, entity)
     cures = [cure for cure in _of_get(model, pattern, entity) if cure is not None]
     if pattern.consistent:
-        cures = [*_local(model, pattern, entity), *(_without(pattern, cure, "consistent", False) for cure in cures)]
+        cures = [
+            *_local(model, pattern, entity),
+            *(_without(pattern, cure, "consistent", value=False) for cure in cures),
+        ]
     if pattern.via is not None:
-        cures = [_without(pattern, cure, "via", None) for cure in cures]
+        cures = [_without(pattern, cure, "via", value=None) for cure in cures]
     return Answer(pattern, reason=_lacks(model, pattern, entity), cures=tuple(cures))
 
 
-def _without(pattern: GetPattern, cure: Cure, option: str, value: Any) -> Cure:
+def _without(pattern: GetPattern, cure: Cure, option: str, *, value: Any) -> Cure:
     """A cure that goes with another value of an option alone."""
     own = {**cure.entries.get("patterns", {}).get(pattern.name, {}), option: value}
     entries = {**cure.entries, "patterns": {pattern.name: own}}
