@@ -1,4 +1,5 @@
-"""The parts of a rules file that an importer finds: tables with their indexes, entities, and what is not sure.
+"""The parts of a rules file that an importer finds: tables with their indexes, entities, access patterns, and what is
+not sure.
 
 Invariant: an importer reads and never guesses silently. What it is not sure of is a check, which stands as a `# CHECK:`
 comment where it belongs.
@@ -13,6 +14,8 @@ from typing import Final, Literal
 from sync_rules.model.entities import Index, KeyAttribute
 
 Stream = Literal["both", "other", "none", "unknown"]
+Verb = Literal["get", "put", "update", "delete"]
+RangeForm = Literal["between", "at_least", "at_most", "begins_with"]
 IMAGES: Final = "NEW_AND_OLD_IMAGES"
 NO_STREAM: Final[Mapping[Stream, str]] = {
     "none": f"it has no stream: rules see no changes until it has one with {IMAGES}",
@@ -68,6 +71,32 @@ class FoundEntity:
     attributes: Sequence[str] = ()
     required: list[str] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
+    facets: Sequence[str] = ()  # the names by which its source shows its items
+
+
+@dataclass(eq=False)
+class FoundPattern:
+    """An access pattern, in the words of a rules file. `said` is what its source says of it, for a comment. `refused`
+    says why it stands as a comment; one without an entity always does.
+    """
+
+    called: str
+    verb: Verb = "get"
+    entity: FoundEntity | None = None
+    by: list[str] = field(default_factory=list)
+    within: tuple[RangeForm, str] | None = None
+    order: str = ""
+    one: bool = False
+    keys: int | None = None
+    returns: list[str] = field(default_factory=list)
+    where: str = ""
+    consistent: bool = False
+    via: str = ""
+    page: int | None = None
+    sets: list[str] = field(default_factory=list)
+    said: str = ""
+    refused: str = ""
+    checks: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -77,4 +106,5 @@ class Found:
     origin: str
     tables: list[FoundTable] = field(default_factory=list)
     entities: list[FoundEntity] = field(default_factory=list)
+    patterns: list[FoundPattern] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

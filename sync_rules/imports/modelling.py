@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from sync_rules.imports import schema_patterns
 from sync_rules.imports.document import Node
 from sync_rules.imports.found import Found, FoundEntity, FoundTable
 from sync_rules.imports.keys import attribute_name, sized
@@ -28,9 +29,10 @@ def fits(document: Any) -> bool:
 
 
 def read(root: Node) -> Found:
-    """The tables and entities of a schema. Access patterns are counted in the notes: rules do not need them."""
+    """The tables, entities and access patterns of a schema."""
     found = Found(NAME)
-    patterns = 0
+    named: dict[tuple[str, str], FoundEntity] = {}
+    asked: list[tuple[FoundEntity, Node]] = []  # the holders of access patterns
     for node in root["tables"].list():
         config = node.require_map()["table_config"].require_map("a map with table_name and partition_key")
         name = config["table_name"].text("the table's name")
@@ -43,17 +45,20 @@ def read(root: Node) -> Found:
         table.indexes = [_index(one, types) for one in node["gsi_list"].list("a list of indexes")]
         found.tables.append(table)
         by_entity: dict[KeyPath, dict[str, str]] = {}
-        for attribute, template, entity in templates:
-            by_entity.setdefault(entity.path, {})[attribute] = template
+        for attribute, template, holder in templates:
+            by_entity.setdefault(holder.path, {})[attribute] = template
         entities = [
-            _entity(table, called, one, by_entity.get(one.path, {})) for called, one in node["entities"].items()
+            (called, _entity(table, called, one, by_entity.get(one.path, {})), one)
+            for called, one in node["entities"].items()
         ]
-        found.entities += entities or [unseen(table)]
-        patterns += sum(len(list(one["access_patterns"].list())) for _, one in node["entities"].items())
-    if patterns:
-        found.notes.append(
-            f"{patterns} access patterns were read past: rules say what must be equal, not how it is read"
-        )
+        found.entities += [entity for _, entity, _ in entities] or [unseen(table)]
+        named |= {(name, called): entity for called, entity, _ in entities}
+        asked += [(entity, one) for _, entity, one in entities]
+    others = {called: entity for (_, called), entity in named.items()}
+    for entity, holder in asked:
+        found.patterns += schema_patterns.patterns_of(entity, holder, others)
+    for node in root["cross_table_access_patterns"].list("a list of access patterns"):
+        found.patterns += schema_patterns.across(node, named)
     return found
 
 

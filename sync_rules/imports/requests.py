@@ -1,7 +1,7 @@
 """JSON of DynamoDB itself: what DescribeTable answers and CreateTable takes, one table or a list of them, with items.
 
 The model that the modelling server of AWS Labs validates, dynamodb_data_model.json, is a list of such tables with items
-as BatchWriteItem takes them.
+as BatchWriteItem takes them, and access patterns as commands of the AWS CLI.
 https://github.com/awslabs/mcp/tree/main/src/dynamodb-mcp-server
 """
 
@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from sync_rules.imports import asked
 from sync_rules.imports.clusters import Sample
-from sync_rules.imports.document import Node
-from sync_rules.imports.found import Found, FoundTable
+from sync_rules.imports.commands import SCAN, requests_of
+from sync_rules.imports.document import Node, quoted
+from sync_rules.imports.expressions import NotReadError
+from sync_rules.imports.found import Found, FoundPattern, FoundTable
 from sync_rules.imports.keys import fill
+from sync_rules.imports.names import words
 from sync_rules.imports.samples import entities_of
 from sync_rules.imports.workbench import unseen
 
@@ -43,7 +47,35 @@ def read(root: Node) -> Found:
         samples = [Sample(item) for item in _items(items)]
         found.tables.append(table)
         found.entities += entities_of(table, samples) or [unseen(table)]
+    for number, node in enumerate(root["access_patterns"].list("a list of access patterns"), start=1):
+        found.patterns += _patterns(found, node.require_map("an access pattern: a map with pattern"), number)
     return found
+
+
+def _patterns(found: Found, node: Node, number: int) -> list[FoundPattern]:
+    """The patterns of an access pattern: those of its command, or one that says why there is none."""
+    mark = node["pattern"].said or str(number)
+    described = node["description"].said
+    said = f"{mark}: {described}" if described else f"access pattern {mark}"
+    called = "-".join(words(described)) or f"pattern-{mark}"
+    command = node["implementation"].said
+    try:
+        requests = requests_of(command) if command else []
+    except NotReadError as error:
+        return [FoundPattern(called, said=said, refused=str(error))]
+    if not requests:
+        return [FoundPattern(called, said=said, refused=_without_command(node))]
+    return asked.patterns_of_all(requests, found.tables, found.entities, called, said)
+
+
+def _without_command(node: Node) -> str:
+    reason = node["reason"].said
+    operation = node["dynamodb_operation"].said
+    if reason:
+        return f"its source says: {reason}"
+    if operation.lower() == "scan":
+        return SCAN
+    return f"the source has no command for {quoted(operation)}" if operation else "the source has no command for it"
 
 
 def table_of(node: Node) -> FoundTable:

@@ -125,7 +125,8 @@ class _Maker:
         ignored = {type_name, *own, *(name for name in table.types if says_nothing(name))}
         held = Counter(one for sample in cluster.samples for one in sample.item if one not in ignored)
         self.table, self.cluster, self.namer, self.live = table, cluster, namer, live
-        self.made = FoundEntity(name, table, attributes=[one for one, _ in held.most_common()])
+        facets = list(dict.fromkeys(sample.facet for sample in cluster.samples if sample.facet))
+        self.made = FoundEntity(name, table, attributes=[one for one, _ in held.most_common()], facets=facets)
         plain_values = [{one: text for one in held if (text := sample.plain(one))} for sample in cluster.samples]
         self.values = Values(plain_values, {})
 
@@ -191,9 +192,10 @@ class _Maker:
 
     def _check(self, *, sure: bool) -> None:
         number = len(self.cluster.samples)
-        facets = sorted({sample.facet for sample in self.cluster.samples if sample.facet})
+        facets = self.made.facets
         if len(facets) > 1:
-            self.made.checks.append(f"the keys of {', '.join(facets)} cannot be told apart: they are one entity here")
+            names = ", ".join(sorted(facets))
+            self.made.checks.append(f"the keys of {names} cannot be told apart: they are one entity here")
         if self.made.key:
             read = "the key is" if sure else "name and key are"
             self.made.checks.append(f"{read} read off {'one item' if number == 1 else f'{number} items'}")

@@ -13,8 +13,8 @@ from itertools import count
 from typing import Final
 
 from sync_rules.imports.document import ImportedFileError, quoted
-from sync_rules.imports.found import Found, FoundEntity, FoundTable
-from sync_rules.imports.names import Unique, kept, table_slug, variable
+from sync_rules.imports.found import Found, FoundEntity, FoundPattern, FoundTable
+from sync_rules.imports.names import NAME_MAX, RESERVED, Unique, kept, table_slug, variable, words
 from sync_rules.language.links import default_template
 from sync_rules.language.schema import INDEX_NAME
 from sync_rules.language.variables import VARIABLE
@@ -22,6 +22,7 @@ from sync_rules.model.entities import Index, KeyAttribute, Table, misnamed, told
 from sync_rules.model.errors import UserError
 from sync_rules.model.templates import Template, may_overlap, parse_template
 
+PATTERN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 TABLE_CURE: Final = "give the table a name that DynamoDB takes, and export the file again"
 
 
@@ -64,12 +65,23 @@ class SettledEntity:
         return sum(len(text) for template in self.templates.values() for text in template.literals)
 
 
+@dataclass(eq=False)
+class SettledPattern:
+    """An access pattern by its name in the file. `refused` says why it stands as a comment."""
+
+    name: str
+    entity: SettledEntity | None
+    found: FoundPattern
+    refused: str
+
+
 @dataclass
 class Settled:
     """The named parts of a rules file, in their order."""
 
     tables: list[SettledTable] = field(default_factory=list)
     entities: list[SettledEntity] = field(default_factory=list)
+    patterns: list[SettledPattern] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -84,7 +96,35 @@ def settle(found: Found, file: str) -> Settled:
         if table is not None:
             named.append(_entity(names.name(kept(entity.called)), table, entity))
     settled.entities = _told_apart(named)
+    by_found = {id(entity.found): entity for entity in settled.entities}
+    patterns = Unique()
+    for one in found.patterns:
+        known = by_found.get(id(one.entity)) if one.entity is not None else None
+        settled.patterns.append(_pattern(patterns.name(_pattern_name(one.called)), known, one))
     return settled
+
+
+# ---------------------------------------------------------------- patterns
+def _pattern(name: str, entity: SettledEntity | None, found: FoundPattern) -> SettledPattern:
+    refused = found.refused
+    if not refused and entity is None:
+        refused = "what it is for is not known"
+    elif not refused and entity is not None and entity.refused:
+        refused = f"entity {entity.name} is written as a comment"
+    return SettledPattern(name, entity, found, refused)
+
+
+def _pattern_name(called: str) -> str:
+    """A name for a pattern: as it is where a rules file can have it, else of its words."""
+    if PATTERN_NAME.fullmatch(called) and called not in RESERVED:
+        return called
+    parts = words(called)
+    while parts and parts[0].isdigit():
+        parts = parts[1:]
+    made = "-".join(parts)
+    if len(made) > NAME_MAX:
+        made = made[: NAME_MAX + 1].rpartition("-")[0] or made[:NAME_MAX]
+    return f"{made}-pattern" if made in RESERVED else made or "pattern"
 
 
 # ---------------------------------------------------------------- tables

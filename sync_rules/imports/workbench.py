@@ -1,4 +1,5 @@
-"""Models of NoSQL Workbench: tables and indexes as they are, entities from facets and from the sample data.
+"""Models of NoSQL Workbench: tables and indexes as they are, entities from facets and from the sample data, access
+patterns from facets.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/workbench.Modeler.ImportExisting.html
 """
@@ -9,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from sync_rules.imports import facets
 from sync_rules.imports.clusters import Sample
 from sync_rules.imports.document import Node
 from sync_rules.imports.found import Found, FoundEntity, FoundTable
@@ -28,12 +30,15 @@ def fits(document: Any) -> bool:
 
 
 def read(root: Node) -> Found:
-    """The tables and entities of a model."""
+    """The tables, entities and access patterns of a model."""
     found = Found(NAME)
     for node in root["DataModel"].list("a list of tables"):
         table = _table(node)
+        entities = _entities(table, node)
         found.tables.append(table)
-        found.entities += _entities(table, node)
+        found.entities += entities
+        found.patterns += [*facets.patterns_of(table, entities, node), *facets.unread(node)]
+    found.patterns += facets.unread(root)
     return found
 
 
@@ -74,7 +79,7 @@ def _entities(table: FoundTable, node: Node) -> list[FoundEntity]:
     plain = (Sample(item) for item in items_of(node["TableData"]))
     samples += [sample for sample in plain if _key_text(table, sample.item) not in seen]
     found = [*entities_of(table, samples), *bare]
-    return found or [unseen(table, _names(node["NonKeyAttributes"]))]
+    return found or [unseen(table, facets.names_of(node["NonKeyAttributes"]))]
 
 
 def _aliases(table: FoundTable, facet: Node) -> dict[str, str]:
@@ -95,14 +100,8 @@ def _bare(table: FoundTable, facet: Node, name: str, aliases: Mapping[str, str])
         if alias != attribute:
             key[attribute] = text if text != alias or not re.fullmatch(r"[A-Za-z_]\w*", alias) else f"{{{alias}}}"
     checks = ["the facet has no sample data: its key is made of the aliases"]
-    return FoundEntity(name, table, key, _names(facet["NonKeyAttributes"]), checks=checks)
-
-
-def _names(node: Node) -> list[str]:
-    """The names of attributes, listed as texts or as maps."""
-    entries = node.value if isinstance(node.value, list) else []
-    names = (entry.get("AttributeName") if isinstance(entry, dict) else entry for entry in entries)
-    return [name for name in names if isinstance(name, str) and name]
+    attributes = facets.names_of(facet["NonKeyAttributes"])
+    return FoundEntity(name, table, key, attributes, checks=checks, facets=(name,))
 
 
 def _key_text(table: FoundTable, item: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 from sync_rules.imports.document import AGAIN, ImportedFileError
 from sync_rules.imports.examples import Example, examples
 from sync_rules.imports.found import NO_STREAM, Found, Imported
-from sync_rules.imports.settled import Settled, SettledEntity, SettledTable, settle
+from sync_rules.imports.settled import Settled, SettledEntity, SettledPattern, SettledTable, settle
 from sync_rules.language.load import check_rules
 from sync_rules.language.problems import Problem, errors
 from sync_rules.model.entities import Index, KeyAttribute
@@ -67,8 +67,13 @@ def _errors(text: str) -> list[Problem]:
 
 
 def _take_out(settled: Settled, problem: Problem) -> bool:
-    """Take out the entity or the index that a problem is about; False if it is about neither, or was taken out."""
+    """Take out the entity, the index or the pattern that a problem is about; False for none, or where it is out."""
     match problem.location.key_path:
+        case ("patterns", str(name), *_):
+            for pattern in settled.patterns:
+                if pattern.name == name and not pattern.refused:
+                    pattern.refused = problem.message
+                    return True
         case ("entities", str(name), *_):
             for entity in settled.entities:
                 if entity.name == name and not entity.refused:
@@ -90,6 +95,10 @@ def _notes(settled: Settled) -> Iterator[str]:
         yield from (f"entity {entity.name}: {check}" for check in entity.checks)
         if entity.refused:
             yield f"entity {entity.name} is written as a comment: {entity.refused}"
+    for pattern in settled.patterns:
+        yield from (f"pattern {pattern.name}: {check}" for check in pattern.found.checks)
+        if pattern.refused:
+            yield f"pattern {pattern.name} is written as a comment: {pattern.refused}"
 
 
 def _table_checks(table: SettledTable) -> list[str]:
@@ -114,6 +123,44 @@ def _lines(settled: Settled) -> Iterator[str]:
             yield from _checks(entity.checks)
             yield from _entry(entity.name, _entity(entity))
     yield ""
+    if settled.patterns:
+        yield from _patterns(settled.patterns)
+        yield ""
+
+
+def _patterns(patterns: list[SettledPattern]) -> Iterator[str]:
+    yield "patterns:" if any(not pattern.refused for pattern in patterns) else "patterns: {}"
+    for pattern in patterns:
+        if pattern.found.said:
+            yield from _wrapped(pattern.found.said)
+        if not pattern.refused:
+            yield from _checks(pattern.found.checks)
+            yield from _entry(scalar(pattern.name), _pattern(pattern))
+            continue
+        yield from _checks([f"{pattern.name} is not written: {pattern.refused}", *pattern.found.checks])
+        if pattern.entity is not None:
+            yield from (f"  #{line[1:]}" for line in _entry(scalar(pattern.name), _pattern(pattern)))
+
+
+def _pattern(pattern: SettledPattern) -> dict[str, Part]:
+    found = pattern.found
+    parts: dict[str, Part] = {found.verb: scalar(pattern.entity.name if pattern.entity else "")}
+    if found.by:
+        parts["by"] = _names(found.by)
+    if found.within:
+        parts[found.within[0]] = scalar(found.within[1])
+    if found.order:
+        name, _, way = found.order.rpartition(" ")
+        parts["order"] = f"{name} {way}" if PLAIN.fullmatch(name) else scalar(found.order)
+    parts |= {name: "true" for name in ("one", "consistent") if getattr(found, name)}
+    parts |= {name: str(number) for name in ("keys", "page") if (number := getattr(found, name)) is not None}
+    parts |= {name: _names(names) for name in ("returns", "sets") if (names := getattr(found, name))}
+    parts |= {name: scalar(text) for name in ("where", "via") if (text := getattr(found, name))}
+    return parts
+
+
+def _names(names: Iterable[str]) -> str:
+    return f"[{', '.join(scalar(name) for name in names)}]"
 
 
 def _table(table: SettledTable) -> dict[str, Part]:
@@ -131,7 +178,7 @@ def _index(index: Index) -> str:
     if index.sort:
         parts.append(f"sort: {_types(index.sort)}")
     if isinstance(index.projection, tuple):
-        parts.append(f"projection: [{', '.join(scalar(name) for name in index.projection)}]")
+        parts.append(f"projection: {_names(index.projection)}")
     elif index.projection is not None:
         parts.append(f"projection: {index.projection}")
     if index.local:
@@ -149,7 +196,7 @@ def _entity(entity: SettledEntity) -> dict[str, Part]:
         parts["key"] = {name: scalar(text) for name, text in entity.key.items()}
     required = [name for name in dict.fromkeys(entity.found.required) if name not in entity.key]
     if required:
-        parts["required"] = f"[{', '.join(scalar(name) for name in required)}]"
+        parts["required"] = _names(required)
     return parts
 
 
@@ -175,13 +222,14 @@ def _flat(part: Part) -> str:
 
 def _checks(checks: Iterable[str]) -> Iterator[str]:
     for check in dict.fromkeys(checks):
-        yield from textwrap.wrap(
-            f"CHECK: {_comment(check)}",
-            LINE_MAX,
-            initial_indent="  # ",
-            subsequent_indent="  #   ",
-            break_long_words=False,
-        )
+        yield from _wrapped(f"CHECK: {check}")
+
+
+def _wrapped(text: str) -> list[str]:
+    """A comment of an entry, on as many lines as it takes."""
+    return textwrap.wrap(
+        _comment(text), LINE_MAX, initial_indent="  # ", subsequent_indent="  #   ", break_long_words=False
+    )
 
 
 def _comment(text: str) -> str:
