@@ -54,7 +54,7 @@ def survey(
     retrying: Retrying | None = None,
 ) -> Survey:
     """Describe each table of the rules once. `streams=False` ignores their streams, for commands that read none;
-    `times_to_live` also looks at their Times to Live, which only matter where rules are run.
+    `times_to_live` also looks at the Times to Live that rules need, which only matter where rules are run.
 
     Raises:
         StoreError: when a table cannot be described, unless it does not exist.
@@ -125,7 +125,7 @@ def _found_time_to_live(client: DynamoDBClient, rules: Rules, table: Table, retr
     """The problem with the Time to Live of a table. One that may not be described, or that an emulator does not know,
     counts as right.
     """
-    name = rules.times_to_live.get(table.name)
+    name = rules.needed_times_to_live.get(table.name)
     if name is None:
         return ()
     try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules import __version__
+from sync_rules.adapters import table_settings
 from sync_rules.adapters.preflight import differences, time_to_live_problems
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
 from sync_rules.deploy.deployment import Deployment
@@ -21,6 +22,7 @@ from sync_rules.deploy.measures import anchor
 from sync_rules.deploy.permissions import FANOUT, STREAM
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION, is_elsewhere, stream_parameter, table_id
 from sync_rules.deploy.roles import MARK
+from sync_rules.deploy.tables import settings_of
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.rules.ruleset import Rules
@@ -135,6 +137,10 @@ def of_tables(site: Site, descriptions: Descriptions) -> Iterator[Finding]:
             continue
         for problem in differences(site.rules, table, description):
             yield Finding(f"table {name}: {problem.found}", problem.cure)
+        settings, emulated = settings_of(site.rules, table), "--endpoint-url" in site.options
+        ours = table_id(table) in site.resources
+        for problem in table_settings.problems(table, settings, description, site.options, emulated=emulated):
+            yield Finding(f"table {name}: {problem.found}", DEPLOY if ours else problem.cure)
         states = {"it": description.get("TableStatus", "ACTIVE")}
         for index in description.get("GlobalSecondaryIndexes", ()):
             states[f"index {index['IndexName']}"] = index.get("IndexStatus", "ACTIVE")

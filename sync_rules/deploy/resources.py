@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sync_rules import __version__
+from sync_rules.adapters.table_settings import recovery_of
 from sync_rules.deploy.deployment import Deployment, logical
 from sync_rules.deploy.filters import filter_criteria
-from sync_rules.deploy.tables import table_parameters, time_to_live
+from sync_rules.deploy.tables import settings_of, table_parameters, time_to_live
 from sync_rules.model.entities import Table
 from sync_rules.pipeline.books import books_of, identities
 
@@ -29,7 +30,7 @@ def is_elsewhere(table: Table) -> bool:
     return table.physical_name.startswith("arn:")
 
 
-def _created(deployment: Deployment) -> tuple[Table, ...]:
+def created_tables(deployment: Deployment) -> tuple[Table, ...]:
     """The tables that the stack may create."""
     return tuple(table for table in deployment.rules.streamed_tables if not is_elsewhere(table))
 
@@ -73,7 +74,8 @@ def _stream_pattern(deployment: Deployment, table: Table) -> str:
 def conditions(deployment: Deployment) -> dict[str, Any]:
     """The conditions under which tables and buckets are created, and objects in these deleted."""
     made: dict[str, Any] = {
-        condition_id(table): {"Fn::Equals": [{"Ref": stream_parameter(table)}, ""]} for table in _created(deployment)
+        condition_id(table): {"Fn::Equals": [{"Ref": stream_parameter(table)}, ""]}
+        for table in created_tables(deployment)
     }
     for bucket in archive_buckets(deployment):
         given = {"Ref": days_parameter(bucket)}
@@ -98,7 +100,7 @@ def tables(deployment: Deployment) -> dict[str, Any]:
             "UpdateReplacePolicy": "Retain",
             "Properties": _table(deployment, table),
         }
-        for table in _created(deployment)
+        for table in created_tables(deployment)
     }
 
 
@@ -207,16 +209,17 @@ def stream_arn(table: Table) -> Any:
 
 
 def _table(deployment: Deployment, table: Table) -> dict[str, Any]:
-    properties = table_parameters(table, stream=True)
+    settings = settings_of(deployment.rules, table)
+    properties = table_parameters(table, settings, stream=True)
     properties["TableName"] = deployment.text(table.physical_name)
     properties["StreamSpecification"] = {"StreamViewType": properties["StreamSpecification"]["StreamViewType"]}
     expires = deployment.rules.times_to_live.get(table.name)
     return {
         **properties,
         **({} if expires is None else {"TimeToLiveSpecification": time_to_live(expires)}),
-        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+        "PointInTimeRecoverySpecification": recovery_of(on=settings.backups is not False),
         "SSESpecification": {"SSEEnabled": True},
-        "DeletionProtectionEnabled": True,
+        "DeletionProtectionEnabled": settings.deletion_protection is not False,
         "Tags": TAGS,
     }
 

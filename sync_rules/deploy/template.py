@@ -16,6 +16,7 @@ from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.handwritten import at, made_by_sam, timeouts_seconds
 from sync_rules.deploy.names import ENVIRONMENT, require_distinct
 from sync_rules.deploy.roles import role_resources, value_limits
+from sync_rules.deploy.scaling import scaling_resources
 from sync_rules.deploy.yamltext import as_yaml, read_yaml
 from sync_rules.model.errors import UserError
 
@@ -58,6 +59,7 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
         "streams": resources.streams(deployment),
         "tables": {
             **resources.tables(deployment),
+            **scaling_resources(deployment),
             **resources.buckets(deployment),
             **resources.books(deployment),
         },
@@ -172,7 +174,9 @@ def _expiry_warnings(name: str, before: Any, after: Any, template: Path) -> Iter
 
 
 def _indexes(resource: Mapping[str, Any], kind: str = GLOBAL) -> dict[str, Any]:
-    return {at(index, "IndexName"): index for index in at(resource, "Properties", kind) or ()}
+    """The indexes of a table: by name, what cannot change of each. Its capacity can."""
+    indexes = at(resource, "Properties", kind) or ()
+    return {at(index, "IndexName"): [at(index, part) for part in ("KeySchema", "Projection")] for index in indexes}
 
 
 def place_warnings(rules_file: Path, template: Path) -> Iterator[str]:

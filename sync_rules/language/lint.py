@@ -318,6 +318,7 @@ def unused(rules: Rules, document: Document) -> Iterator[Problem]:
 def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report a second attribute of Time to Live for one table, and an archive of expired items that names none."""
     first: dict[str, tuple[Rule, str]] = {}
+    stated = {name: one.ttl for name, one in rules.settings.items() if one.ttl is not None}
     for rule in rules.rules.values():
         option = "ttl" if ("rules", rule.title, "ttl") in document.locations else "as"
         for table, name in rule.times_to_live:
@@ -325,9 +326,12 @@ def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
             if name != known:
                 message = f"items of table {table.name!r} expire by {name} here, and by {known} in rule {other.title}"
                 yield Problem("SR317", message, document.value("rules", rule.title, option))
+            if name != stated.get(table.name, name):
+                message = f"items of table {table.name!r} expire by {stated[table.name]} here, and by {name} in rule "
+                yield Problem("SR317", message + rule.title, document.value("tables", table.name, "ttl"))
     for rule in rules.rules.values():
         table = rule.source.table
-        if rule.archive is not None and rule.archive.when == "expired" and table.name not in first:
+        if rule.archive is not None and rule.archive.when == "expired" and table.name not in {*first, *stated}:
             message = f"nothing says by which attribute items of table {table.name!r} expire"
             yield Problem("SR470", message, document.value("rules", rule.title, "archive"))
 

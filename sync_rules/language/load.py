@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from sync_rules.language import defaults, lint
+from sync_rules.language.capacity import settings_of
 from sync_rules.language.compiler import Known, RuleCompiler
 from sync_rules.language.kinds.options import Model
 from sync_rules.language.kinds.registry import kind_of_form
@@ -24,6 +25,7 @@ from sync_rules.language.sentences import read_sentence
 from sync_rules.language.validate import ValidFile, validate
 from sync_rules.language.variables import Variables
 from sync_rules.language.yaml_source import Document, read
+from sync_rules.model.capacity import NO_SETTINGS
 from sync_rules.model.entities import (
     KEY_MAX_BYTES,
     Entity,
@@ -120,7 +122,9 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     sound = {rule.name: rule.beside(other for other in alone if other is not rule) for rule in alone}
     within = {side.name: side for rule in sound.values() for side in (rule.source, rule.target, *rule.owned)}
     entities = entities | within  # those of ledgers are in no file
-    rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
+    said = {name: settings_of(document, problems, table, valid.form.tables[name]) for name, table in tables.items()}
+    settings = {name: one for name, one in said.items() if one != NO_SETTINGS}
+    rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound), settings=settings)
     volumes = volumes_of(document, problems, valid.form)
     patterns = patterns_of(known, valid.form, rules, lint.named_attributes(rules))
     rules = replace(rules, patterns=patterns, volumes=volumes)

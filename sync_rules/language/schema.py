@@ -12,10 +12,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, create_model
 
+from sync_rules.language.capacity import BillingEntry, WarmForm
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import NO_FORM, Model, by_type
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule, kinds_with_sentences
 from sync_rules.language.pattern_forms import PatternEntry
+from sync_rules.model.capacity import TableClass
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KEY_ATTRIBUTES_MAX = 4  # per partition key and per sort key of an index; Amazon DynamoDB Developer Guide, GSI
@@ -59,11 +61,18 @@ class IndexForm(Model):
         description="A local secondary index: the table's own partition key, and another sort key. DynamoDB makes it "
         "with the table and never later.",
     )
+    billing: BillingEntry | None = Field(
+        default=None, description="The capacity of the index. Without it, that of its table."
+    )
+    warm: WarmForm | None = Field(
+        default=None, description="Warm throughput: units a second that the index serves at once."
+    )
 
 
 def index_form(value: Any) -> str:
-    """Tell the two forms of an index apart: in full, `partition` or `sort` holds a map."""
-    full = isinstance(value, dict) and any(isinstance(value.get(part), dict) for part in ("partition", "sort"))
+    """Tell the two forms of an index apart: in full, `partition` or `sort` holds a map, and so may its figures."""
+    parts = ("partition", "sort", "billing", "warm")
+    full = isinstance(value, dict) and any(isinstance(value.get(part), dict) for part in parts)
     return "form:full" if full else "form:short"
 
 
@@ -97,6 +106,29 @@ class TableForm(Model):
         description="At most so many write units a second are spent on it by these rules, so that the application has "
         "the others. Without it, as many as the table takes.",
         examples=[500],
+    )
+    billing: BillingEntry | None = Field(
+        default=None,
+        description="How a table that sync-rules creates is billed: on-demand, with a maximum or without, or "
+        "provisioned, with autoscaling or without. Default: on-demand.",
+        examples=["on-demand", {"provisioned": {"read": 5, "write": 5, "autoscaling": {"min": 5, "max": 500}}}],
+    )
+    warm: WarmForm | None = Field(
+        default=None,
+        description="Warm throughput: units a second that the table serves at once. It can be raised, and not lowered.",
+        examples=[{"read": 20000, "write": 10000}],
+    )
+    table_class: TableClass | None = Field(
+        default=None, alias="class", description="The table's class. Default: standard."
+    )
+    deletion_protection: bool | None = Field(
+        default=None, description="Refuse to delete the table. Default: true in the template."
+    )
+    backups: bool | None = Field(default=None, description="Point-in-time recovery. Default: true in the template.")
+    ttl: str | None = Field(
+        default=None,
+        description="The attribute of Time to Live of the application's own. Rules that need one name it themselves.",
+        examples=["expires_at"],
     )
 
 

@@ -21,7 +21,7 @@ from sync_rules.language.kinds.options import NO_FORM
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule
 from sync_rules.language.pattern_forms import form_of_pattern, meant_in_pattern
 from sync_rules.language.problems import Problems
-from sync_rules.language.schema import EntityForm, FileForm, IndexForm, TableForm, file_form
+from sync_rules.language.schema import EntityForm, FileForm, TableForm, file_form
 from sync_rules.language.yaml_source import Document, KeyPath, type_name
 from sync_rules.model.suggest import unknown
 
@@ -38,6 +38,7 @@ EXPECTED: Final = {
 }
 MISSING: Final = {  # cures; kinds have their own
     "key": "key: {PK: S, SK: S}",
+    "partition": "write the index in full: partition: {user_id: S}",
     "table": "name the table that holds the items",
     "into": "say where to: entity.attribute",
 }
@@ -171,7 +172,13 @@ class _Validator:
                 inner = _models_in(fields[str(part)].annotation) if str(part) in fields else ()
                 fields = next(map(_keys, inner), fields)
             return fields
-        return _keys(IndexForm if "indexes" in path[:-1] else TableForm if path[0] == "tables" else EntityForm)
+        if path[0] != "tables":
+            return _keys(EntityForm)
+        fields = _keys(TableForm)
+        for part in path[2:-1]:
+            forms = [*_models_in(fields[str(part)].annotation)] if str(part) in fields else []
+            fields = {key: one for form in forms for key, one in _keys(form).items()} or fields
+        return fields
 
     # ------------------------------------------------------------ messages and cures
     def _unknown_key(self, path: KeyPath) -> tuple[str, str | None]:

@@ -45,7 +45,7 @@ def written(rules: Rules, marks: Marks, python: str = OF_THIS_PYTHON) -> bytes:
     """The compiled form of rules, for functions that run on this version of Python."""
     file = BytesIO()
     writer = _Writer(file, marks)
-    writer.dump(rules)
+    writer.dump(replace(rules, settings={}))  # no function creates tables
     stamp = {"sync-rules": __version__, "python": python, "marks": marks, "classes": writer.classes}
     line, body = json.dumps(stamp, separators=(",", ":")).encode(), file.getvalue()
     return b"\n".join((line, _digest(line, body), body))

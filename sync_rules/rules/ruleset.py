@@ -21,6 +21,7 @@ from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.rule import ArchivePlace, Rule
 
 if TYPE_CHECKING:
+    from sync_rules.model.capacity import TableSettings
     from sync_rules.rules.patterns import Pattern, Volume
 
 T = TypeVar("T")
@@ -29,8 +30,8 @@ STREAMS_KEPT_MAX: Final = 1_024
 
 @dataclass(frozen=True)
 class Rules:
-    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does; access patterns
-    and stated volumes, by entity, do not.
+    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does; access patterns,
+    stated volumes, by entity, and `settings`, by table, do not.
     """
 
     tables: Mapping[str, Table]
@@ -39,6 +40,7 @@ class Rules:
     fingerprint: str = ""
     patterns: Mapping[str, Pattern] = field(default_factory=dict)
     volumes: Mapping[str, Volume] = field(default_factory=dict)
+    settings: Mapping[str, TableSettings] = field(default_factory=dict)
 
     @cached_property
     def by_physical_name(self) -> Mapping[str, tuple[Table, ...]]:
@@ -193,6 +195,12 @@ class Rules:
     @cached_property
     def times_to_live(self) -> Mapping[str, str]:
         """The attribute of Time to Live of each table that must have one, by the table's name."""
+        stated = {name: one.ttl for name, one in self.settings.items() if one.ttl is not None}
+        return {**stated, **self.needed_times_to_live}
+
+    @cached_property
+    def needed_times_to_live(self) -> Mapping[str, str]:
+        """The attribute of Time to Live of each table that a rule needs one of."""
         return {table.name: name for rule in self.rules.values() for table, name in rule.times_to_live}
 
     @cached_property
