@@ -6,17 +6,16 @@ refused with the reason; one that reads several kinds is a pattern of each, whic
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from sync_rules.imports import filters
 from sync_rules.imports.commands import Request
 from sync_rules.imports.document import quoted
 from sync_rules.imports.expressions import Condition
 from sync_rules.imports.found import FoundEntity, FoundPattern, FoundTable, RangeForm
 from sync_rules.imports.names import words
-from sync_rules.imports.tokens import WORD
 from sync_rules.language.links import default_template
 from sync_rules.model.entities import KeyAttribute
 from sync_rules.model.errors import UserError
@@ -25,7 +24,6 @@ from sync_rules.model.templates import Template, parse_template
 KEYS_AT_ONCE: Final = 25
 KEYS_MAX: Final = 100
 TOGETHER: Final = "one call does this {number} times in the example"
-SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RANGES: Final[Mapping[str, RangeForm]] = {
     "between": "between",
     "begins_with": "begins_with",
@@ -225,7 +223,7 @@ def _pattern(
         made.order = f"{left[0]} desc" if left else ""
         if not left:
             made.checks.append(NO_ORDER)
-    _filter(made, request.filters)
+    filters.add(made, request.filters)
     return made
 
 
@@ -237,41 +235,3 @@ def _returned(entity: FoundEntity, attributes: Sequence[str]) -> list[str]:
         template = template_of(entity, attribute) if attribute in types else None
         names += template.fields if template is not None else [attribute]
     return list(dict.fromkeys(names))
-
-
-def _filter(made: FoundPattern, filters: Sequence[Condition]) -> None:
-    """Say the filter of a request as a condition, as a field that each call gives, or as what is left out."""
-    texts = []
-    for one in filters:
-        attribute = one.path[0]
-        text = _condition(one) if len(one.path) == 1 and SIMPLE.fullmatch(attribute) else ""
-        if text:
-            texts.append(text)
-            if one.values:
-                made.checks.append(
-                    f"{attribute} is compared with a value of the example: if each call gives it, say it in `by`"
-                )
-        elif one.operator == "=" and len(one.path) == 1:
-            made.by.append(attribute)
-        else:
-            made.checks.append(f"a filter is left out, whose value each call gives: {one.text}")
-    made.where = " && ".join(texts)
-
-
-def _condition(one: Condition) -> str:
-    """A condition of a filter in JMESPath, where it compares with a word or a truth value; "" for any other."""
-    attribute = one.path[0]
-    match one.operator:
-        case "attribute_exists":
-            return f"{attribute} != `null`"
-        case "attribute_not_exists":
-            return f"{attribute} == `null`"
-        case "=" | "<>":
-            value = one.values[0]
-            sign = "==" if one.operator == "=" else "!="
-            if isinstance(value.get("BOOL"), bool):
-                return f"{attribute} {sign} `{str(value['BOOL']).lower()}`"
-            text = value.get("S")
-            if isinstance(text, str) and (WORD.fullmatch(text) or re.fullmatch(r"[A-Z][A-Z0-9_]*", text)):
-                return f"{attribute} {sign} '{text}'"
-    return ""

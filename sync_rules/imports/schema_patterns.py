@@ -58,16 +58,14 @@ def _pattern(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity])
     index = next((one for one in entity.table.indexes if one.name == name), None)
     if name and index is None:
         return FoundPattern(called, said=said, refused=f"the table has no index {quoted(name)}")
-    made = FoundPattern(called, "get", entity, via=name, said=said)
+    made = FoundPattern(called, "get", entity, one=operation != "Query", via=name, said=said)
     _asked(made, node, index)
     if made.refused:
         return made
     made.consistent = node["consistent_read"].value is True
     if operation == "BatchGetItem":
-        made.keys = KEYS_AT_ONCE
+        made.one, made.keys = False, KEYS_AT_ONCE
         made.checks.append(HOW_MANY)
-    else:
-        made.one = operation == "GetItem" and not made.within
     if node["return_type"].said == "mixed_data":
         made.checks.append(MIXED)
     return made
@@ -94,8 +92,9 @@ def _asked(made: FoundPattern, node: Node, index: Index | None) -> None:
     if form is None and free and [name.split("_")[0] for name in left_over] in ENDS:
         form = "between"
         made.checks.append(f"the parameters {' and '.join(left_over)} are taken for a range of {free[0]}")
-    elif form is None:
-        made.checks += [f"no key says what the parameter {name} is for: it is left out" for name in left_over]
+        left_over = []
+    made.checks += [f"no key says what the parameter {name} is for: it is left out" for name in left_over]
+    if form is None:
         return
     if len(given) < ends or not free:
         made.refused = f"no field of the key is left for its range {quoted(condition)}"
@@ -109,16 +108,17 @@ def _by(made: FoundPattern, given: Sequence[str], whole: Sequence[str], fields: 
     assert made.entity is not None
     by: list[str] = []
     left_over = []
+    asked = fields if made.one else [*fields, *made.entity.attributes]
     for name in given:
         free = [field for field in whole if field not in given and field not in by]
-        if name in fields or name in made.entity.attributes:
+        if name in asked:
             by.append(name)
         elif free:
             by.append(free[0])
             made.checks.append(f"the parameter {name} is taken for {free[0]}")
         else:
             left_over.append(name)
-    made.by = list(dict.fromkeys([*by, *made.by]))
+    made.by = list(dict.fromkeys(by))
     return left_over
 
 
@@ -129,7 +129,7 @@ def _parameters(node: Node) -> list[str]:
 
 
 def _filtered(made: FoundPattern, node: Node, given: Sequence[str]) -> list[str]:
-    """The parameters of a filter. A filter by equality is a field that each call gives; any other is left out."""
+    """The parameters of a filter. Their values come with each call, which no condition of a rules file can say."""
     conditions = node["filter_expression"]["conditions"]
     either = node["filter_expression"]["logical_operator"].said.upper() == "OR"
     found: list[str] = []
@@ -138,9 +138,7 @@ def _filtered(made: FoundPattern, node: Node, given: Sequence[str]) -> list[str]
         operator = one["operator"].said or function
         listed = [part.said for part in one["params"].list("a list of parameters")]
         found += [name for name in (one["param"].said, one["param2"].said, *listed) if name in given]
-        if operator == "=" and not function and not either and field:
-            made.by.append(field)
-        elif operator in ("attribute_exists", "attribute_not_exists") and not either and field.isidentifier():
+        if operator in ("attribute_exists", "attribute_not_exists") and not either and field.isidentifier():
             sign = "!=" if operator == "attribute_exists" else "=="
             made.where += f"{' && ' if made.where else ''}{field} {sign} `null`"
         else:
