@@ -14,6 +14,7 @@ from sync_rules.imports.expressions import Names, NotReadError, conditions, proj
 from sync_rules.imports.found import Imported
 from sync_rules.imports.read import rules_from, rules_from_text
 
+EXAMPLE = "its filter has the values of the example: each call may give others"
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
@@ -70,7 +71,7 @@ def test_data_model_s_other_patterns_are_comments_with_their_reasons():
         "get-a-refund is not written: no kind of items of Shop has such a key",
         "get-a-cart is not written: the quotes of its command do not match",
         "its filter is left out: 'a = :a OR b = :a' has OR or NOT",
-        "its filter has the values of the example: each call may give others",
+        EXAMPLE,
         "one request also reads line",
         "it is part of a transaction",
         "it asks for the last ones first",
@@ -157,12 +158,16 @@ def test_key_condition_of_another_kind_is_no_pattern():
 @pytest.mark.parametrize(
     ("text", "where", "told"),
     [
-        ("State = :a", "State == 'WARN'", []),
-        ("Count <> :n", "Count != `5`", []),
-        ("done = :t", "done == `true`", []),
-        ("a.b BETWEEN :n AND :n", "a.b >= `5` && a.b <= `5`", []),
-        ("#s IN (:a, :n)", '("x y" == \'WARN\' || "x y" == `5`)', []),
-        ("begins_with(a, :a) AND contains(b, :a)", "(a && starts_with(a, 'WARN')) && (b && contains(b, 'WARN'))", []),
+        ("State = :a", "State == 'WARN'", [EXAMPLE]),
+        ("Count <> :n", "Count != `5`", [EXAMPLE]),
+        ("done = :t", "done == `true`", [EXAMPLE]),
+        ("a.b BETWEEN :n AND :n", "a.b >= `5` && a.b <= `5`", [EXAMPLE]),
+        ("#s IN (:a, :n)", '("x y" == \'WARN\' || "x y" == `5`)', [EXAMPLE]),
+        (
+            "begins_with(a, :a) AND contains(b, :a)",
+            "(a && starts_with(a, 'WARN')) && (b && contains(b, 'WARN'))",
+            [EXAMPLE],
+        ),
         ("attribute_exists(a) AND attribute_not_exists(b)", "a != `null` && b == `null`", []),
         ("a = :q AND b = :m", "", ["a filter is left out: a =", "a filter is left out: b ="]),
     ],
@@ -178,9 +183,7 @@ def test_filter_is_a_condition_with_the_example_s_values(text, where, told):
         f"--expression-attribute-values '{json.dumps(values)}'"
     )
     assert patterns(found)["it"].get("where", "") == where
-    assert remarks(found) == told + ["its filter has the values of the example: each call may give others"] * any(
-        sign in where for sign in "'5t"
-    ) * ("null" not in where)
+    assert remarks(found) == told
 
 
 def test_query_of_an_index_names_it_and_its_order():
