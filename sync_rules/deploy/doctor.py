@@ -140,7 +140,8 @@ def of_tables(site: Site, descriptions: Descriptions) -> Iterator[Finding]:
         settings, emulated = settings_of(site.rules, table), "--endpoint-url" in site.options
         ours = table_id(table) in site.resources
         for problem in table_settings.problems(table, settings, description, site.options, emulated=emulated):
-            yield Finding(f"table {name}: {problem.found}", DEPLOY if ours else problem.cure)
+            cure = f"{DEPLOY}; if it is still so then: {problem.cure}" if ours else problem.cure
+            yield Finding(f"table {name}: {problem.found}", cure)
         states = {"it": description.get("TableStatus", "ACTIVE")}
         for index in description.get("GlobalSecondaryIndexes", ()):
             states[f"index {index['IndexName']}"] = index.get("IndexStatus", "ACTIVE")

@@ -179,6 +179,17 @@ def _indexes(resource: Mapping[str, Any], kind: str = GLOBAL) -> dict[str, Any]:
     return {at(index, "IndexName"): [at(index, part) for part in ("KeySchema", "Projection")] for index in indexes}
 
 
+def settings_warnings(deployment: Deployment, rules_file: Path) -> Iterator[str]:
+    """Warn of capacity and other settings of tables that the template does not have."""
+    followed = {table.name for table in deployment.rules.streamed_tables}
+    for name in deployment.rules.settings:
+        if name not in followed:
+            yield (
+                f"{rules_file}:{deployment.lines['tables', name]}: no rule follows table {name}, so the stack does not"
+                " create it, and its capacity and other settings count for `sync-rules tables create` alone"
+            )
+
+
 def place_warnings(rules_file: Path, template: Path) -> Iterator[str]:
     """Warn of a rules file outside of the template's folder."""
     folder = template.absolute().parent

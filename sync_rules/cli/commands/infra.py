@@ -22,7 +22,7 @@ from sync_rules.adapters.files import replacing
 from sync_rules.deploy import explain_iam, originals
 from sync_rules.deploy.blocks import differences
 from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.template import index_warnings, place_warnings, rules_noted, warnings, written
+from sync_rules.deploy.template import index_warnings, place_warnings, rules_noted, settings_warnings, warnings, written
 from sync_rules.model.errors import UserError
 
 TEMPLATE: Final = Path("template.yaml")
@@ -61,11 +61,13 @@ def infra(
     text = _read(template)
     rules_file = rules or rules_noted(text, template)
     upgrade = originals.upgraded(template, text)
-    new = written(upgrade[0].new if upgrade else text, deployment_of(rules_file), rules_file, template)
+    deployment = deployment_of(rules_file)
+    new = written(upgrade[0].new if upgrade else text, deployment, rules_file, template)
     for warning in (
         *warnings(new, template),
         *place_warnings(rules_file, template),
         *index_warnings(text, new, template),
+        *settings_warnings(deployment, rules_file),
     ):
         print(warning, file=sys.stderr)
     missing = _missing(template)

@@ -385,7 +385,7 @@ DAMAGES = (
     (one_image, "tables", "table trial-shop: its stream shows KEYS_ONLY", "enable it again with NEW_AND_OLD_IMAGES"),
     (index_in_making, "tables", "table trial-books: index by_author is CREATING", "wait until it is done"),
     (index_gone, "tables", "it has no index by_author", "Create the index with partition key author_id (S)"),
-    (unprotected, "tables", "table trial-books: its deletion protection is off", "`sam deploy`"),
+    (unprotected, "tables", "table trial-books: its deletion protection is off", "`sam deploy`; if it is still so"),
     (out_of_bounds, "tables", "5 read, 51 write, and the rules file says 5 to 50 read", "`aws dynamodb update-table"),
     (expiry_off, "tables", "on expires_at is not on", "`sam deploy`"),  # it is the stack that creates this table
     (
