@@ -25,7 +25,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "rules": frozenset({"model"}),
     "patterns": frozenset({"rules", "model"}),
     "costs": frozenset({"model", "rules", "patterns"}),
-    "language": frozenset({"rules", "model"}),
+    "language": frozenset({"rules", "model", "patterns"}),
     "pipeline": frozenset({"rules", "model"}),
     "adapters": CORE,
     "audit": CORE,

@@ -54,6 +54,10 @@ class VerbCodes:
 VERB_CODES: Final[Mapping[str, VerbCodes]] = {
     "init": VerbCodes("it was written", mistake="files of these names exist, and nothing was written"),
     "check": VerbCodes("no errors; warnings do not count", "errors, or warnings with --strict-warnings"),
+    "patterns": VerbCodes(
+        "every pattern is served",
+        "one is not, or with --strict-warnings a copy is unread, an index idle or a key hot",
+    ),
     "graph": VerbCodes(
         "it was written", mistake="errors in the rules file, or Graphviz, which draws the SVG, is missing"
     ),

@@ -27,6 +27,7 @@ from sync_rules.model.errors import SyncRulesError
 VERBS: dict[str, str] = {
     "init": "Begin a project of your own: rules, a scenario, template, CI.",
     "check": "Check a rules file: every problem with its reason and its cure.",
+    "patterns": "Prove each access pattern: its request, or why there is none.",
     "graph": "Draw which attributes are derived from which.",
     "schema": "Write the JSON Schema of rules files, for editors.",
     "demo": "Run the demo, or one example, on an embedded DynamoDB engine.",

@@ -26,6 +26,7 @@ from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps
 from sync_rules.model.where_check import CONSTANT, quoted_names
+from sync_rules.patterns.prove import prove
 from sync_rules.rules.families import ListingRule
 from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.kinds.copy import HopRule
@@ -356,6 +357,16 @@ def costs(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR404", message, document.value("rules", rule.title, "strict"))
 
 
+# ---------------------------------------------------------------- access patterns
+def unserved(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Warn of access patterns that no request serves."""
+    for answer in prove(rules).unserved if rules.patterns else ():
+        location = document.key("patterns", answer.pattern.name)
+        titles = "; or ".join(cure.title for cure in answer.cures[:2])
+        cure = f"{titles}. `sync-rules patterns` shows it as YAML" if titles else "ask by a field that a key holds"
+        yield Problem("SR490", answer.reason, location, cure)
+
+
 LINTS: tuple[Lint, ...] = (
     same_items,
     two_writers,
@@ -373,4 +384,5 @@ LINTS: tuple[Lint, ...] = (
     moves,
     times_to_live,
     costs,
+    unserved,
 )

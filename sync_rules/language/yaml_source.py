@@ -165,6 +165,13 @@ def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
     return None if reader.left < 0 else reader.document
 
 
+def places_of(text: str, section: str) -> dict[str, int]:
+    """The line of each name that a section of a document declares, from 1 on."""
+    document = read(text, Problems())
+    names = [] if document is None else document.names(section)
+    return {name: document.key(section, name).line for name in names} if document is not None else {}
+
+
 class _Composer(Composer):
     """Makes nodes. That of an alias is elsewhere than what it stands for: `aliases` has the node and its mark."""
 

@@ -111,7 +111,8 @@ def _key_of(model: Model, entity: Entity, way: Way) -> str:
 
 def _of_get(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Cure | None]:
     """The changes that give a pattern a request, the cheapest first."""
-    if not pattern.by and not pattern.fixed and not pattern.within:
+    if not _equal(pattern):
+        yield _listed(model, pattern, entity)
         return
     yield _filled(model, pattern, entity)
     yield _index(model, pattern, entity)
@@ -227,6 +228,24 @@ def _unique(name: str, taken: set[str]) -> str:
     while found in taken:
         found, number = f"{name}{number}", number + 1
     return found
+
+
+def _listed(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
+    """An index of which all items of an entity are one partition."""
+    ordered = _ordered(pattern)
+    found = None if ordered is None else _sorting(model, entity, (), ordered)
+    name = _free(model, entity, f"any_{entity.name}")
+    rules: dict[str, Any] = {
+        _named(model, f"{entity.name}-{name}"): {"derive": f"{entity.name}.{name}", "as": entity.name}
+    }
+    if ordered is not None and found is None:
+        found = _free(model, entity, f"{ordered}_order".replace(".", "_"))
+        rules[_named(model, f"{entity.name}-{found}")] = _derived(entity, found, (ordered,))
+    types = {name: "S", **({} if found is None else {found: _type(model, entity, found)})}
+    index = {_free_index(entity, "by-" + "-".join(types)): types}
+    entries: dict[str, Any] = {"tables": {entity.table.name: {"indexes": index}}, "rules": rules}
+    title = f"an index with every {entity.name} in one partition"
+    return Cure(title, f"{OF_INDEX}; at most 1,000 write units a second for all of them", entries)
 
 
 # ---------------------------------------------------------------- an index that is there

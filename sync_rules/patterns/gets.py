@@ -340,8 +340,18 @@ def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[A
                 steps = (*steps, _source_of(model, rule, pattern, steps[0]))
             uses = Use(frozenset(), frozenset(), frozenset({rule.title}))
             read = frozenset((entity.name, name) for name in pattern.returns or (None,))
+            remark = "" if len(steps) == len(answer.steps) else _on_mirror(rule, pattern)
             mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | Use(read))
-            yield mirrored
+            yield mirrored.remarked(remark)
+
+
+def _on_mirror(rule: MirrorRule, pattern: GetPattern) -> str:
+    """The price of attributes that a mirror does not hold."""
+    names = "all" if pattern.returns is None else f"[{', '.join(pattern.returns)}]"
+    return (
+        f"{rule.target.name} does not hold all that is needed: one more request reads the {rule.source.name}. Cure: "
+        f"attributes: {names} in rule {rule.title}"
+    )
 
 
 def _named_there(rule: MirrorRule) -> dict[str, str]:

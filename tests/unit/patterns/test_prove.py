@@ -183,6 +183,9 @@ def asked():
                 yield {**plain, "consistent": True, "order": rest[0]}
                 yield {**plain, "keys": 10}
                 yield {**plain, "via": "table"}
+        yield {"get": entity}
+        yield {"get": entity, "order": names[-1]}
+        yield {"get": entity, "where": f"{names[-1]} == 'A'"}
     for node, start in (("goal", "member"), ("member", "goal"), ("goal", "goal")):
         for around in ([], ["member"], ["goal"]):
             yield {"graph": node, "from": start, "through": "membership", "neighbours": around}
