@@ -42,6 +42,7 @@ LEFT_OUT: Final = {  # modules and folders of sync_rules that no function uses, 
     "jobs/dryrun": "`sync-rules plan`; needs pydantic",
     "lab": "scenarios, replays and the demo",
     "language": "reads rules.yaml; a function gets compiled rules; needs pydantic and ruamel.yaml",
+    "patterns": "proves access patterns, for people",
     "read": "what applications import to read",
     "selftest": "`sync-rules selftest`, which has functions of its own",
 }
