@@ -22,6 +22,7 @@ from sync_rules.deploy.measures import anchor
 from sync_rules.deploy.permissions import FANOUT, STREAM
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION, is_elsewhere, stream_parameter, table_id
 from sync_rules.deploy.roles import MARK
+from sync_rules.deploy.scaling import scaled
 from sync_rules.deploy.tables import settings_of
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
@@ -129,7 +130,7 @@ def of_stack(site: Site) -> Iterator[Finding]:
 
 
 def of_tables(site: Site, descriptions: Descriptions) -> Iterator[Finding]:
-    """The tables that rules follow: keys, indexes, streams."""
+    """The tables that rules follow: keys, indexes, streams, capacity."""
     for table, description in descriptions.items():
         name = table.physical_name
         if description is None:
@@ -148,6 +149,13 @@ def of_tables(site: Site, descriptions: Descriptions) -> Iterator[Finding]:
         for what, state in states.items():
             if state not in ("ACTIVE", "UPDATING"):  # which can be read and written
                 yield Finding(f"table {name}: {what} is {state}", AGAIN)
+
+
+def of_scaling(site: Site) -> Iterator[Finding]:
+    """The autoscaling of the tables that the stack has created."""
+    for one in scaled(site.deployment):
+        if table_id(one.table) in site.resources and not site.resources.keys() >= {*one.ids}:
+            yield Finding(f"{one.title}: the autoscaling of its {one.way.lower()} units is not deployed", DEPLOY)
 
 
 def of_times_to_live(site: Site, described: Mapping[Table, Answer]) -> Iterator[Finding]:

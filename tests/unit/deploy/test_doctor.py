@@ -21,6 +21,7 @@ from sync_rules.deploy.examination import WORD
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.deploy.permissions import FUNCTIONS
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION, environment, table_id
+from sync_rules.deploy.scaling import scaling_resources
 from sync_rules.deploy.tables import settings_of, table_parameters
 from sync_rules.deploy.template import written
 from sync_rules.language.load import parse_rules
@@ -115,6 +116,7 @@ class Deployed:
             **{name.replace("Function", "Logs"): "AWS::Logs::LogGroup" for name in FUNCTIONS},
             **dict.fromkeys(QUEUES, "AWS::SQS::Queue"),
             **{table_id(table): "AWS::DynamoDB::Table" for table in self.rules.streamed_tables},
+            **{name: one["Type"] for name, one in scaling_resources(self.deployment).items()},
             **dict.fromkeys(made, "AWS::CloudWatch::Alarm"),
             "StateTable": "AWS::DynamoDB::Table",
             "Bucket": "AWS::S3::Bucket",
@@ -255,6 +257,10 @@ def unprotected(it):
     it.tables["trial-books"]["DeletionProtectionEnabled"] = False
 
 
+def not_scaled(it):
+    it.resources.pop("BooksTableByAuthorWriteScalingPolicy")
+
+
 def out_of_bounds(it):
     it.resources.pop("BooksTable")  # it is not of the stack
     it.tables["trial-books"]["ProvisionedThroughput"] = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 51}
@@ -386,6 +392,12 @@ DAMAGES = (
     (index_in_making, "tables", "table trial-books: index by_author is CREATING", "wait until it is done"),
     (index_gone, "tables", "it has no index by_author", "Create the index with partition key author_id (S)"),
     (unprotected, "tables", "table trial-books: its deletion protection is off", "`sam deploy`; if it is still so"),
+    (
+        not_scaled,
+        "tables",
+        "index by_author of books: the autoscaling of its write units is not deployed",
+        DEPLOYED_AGAIN,
+    ),
     (out_of_bounds, "tables", "5 read, 51 write, and the rules file says 5 to 50 read", "`aws dynamodb update-table"),
     (expiry_off, "tables", "on expires_at is not on", "`sam deploy`"),  # it is the stack that creates this table
     (
