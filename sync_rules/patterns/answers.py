@@ -62,6 +62,7 @@ class Step:
     """One request, or one for each page, chunk or item of the step before. `items` are those that it reads per page,
     `size_bytes` their size; None: not stated. `requests`: how many it takes for one page, as far as is known.
     `projects`: the attributes that are asked for, None for all. `follows`: from where its keys come, of a later step.
+    `fixed`: the fields that the pattern itself gives, as texts.
     """
 
     request: Request
@@ -74,6 +75,7 @@ class Step:
     filters: str = ""
     consistent: bool = False
     follows: str = ""
+    fixed: tuple[tuple[str, str], ...] = ()
     requests: int = 1
     items: int | None = None
     size_bytes: int | None = None
@@ -107,7 +109,20 @@ class Step:
         """The key condition in words."""
         if self.follows:
             return self.follows
-        return " and ".join(term.shown for term in self.terms)
+        text = " and ".join(term.shown for term in self.terms)
+        for name, value in self.fixed:
+            text = text.replace(f"{{{name}}}", value)
+        return text
+
+    @property
+    def partition(self) -> str:
+        """The partition key, if it is the same in every call; else ""."""
+        count = 1 if self.index is None else len(self.index.partition)
+        terms = self.terms[:count]
+        given = {name for name, _ in self.fixed}
+        if self.follows or any(set(term.maker.fields) - given for term in terms):
+            return ""
+        return replace(self, terms=terms).condition
 
 
 @dataclass(frozen=True)

@@ -109,14 +109,14 @@ def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> 
     filters = pattern.where.text if pattern.where is not None and (rest or set(paths) - found.used) else ""
     missing = _missing(way, entity, needed, paths if filters else ())
     first = _first(model, pattern, entity, found, by_key=by_key, filters=filters)
-    first = replace(first, projects=None if needed is None or missing else tuple(dict.fromkeys((*needed, *paths))))
+    again = bool(missing) and way.eventual  # a local index fetches from the table what it does not have
+    first = replace(first, projects=None if needed is None or again else tuple(dict.fromkeys((*needed, *paths))))
     steps = [first]
     remarks = [*_on_filter(model, pattern, entity, first, strangers(model.rules, model.makers, entity, found))]
     remarks += _on_absent(model, entity, way, found)
     if missing:
-        local = way.index is not None and way.index.local
-        told = ", ".join(missing) if missing != ("all attributes",) else "all attributes"
-        if local:
+        told = ", ".join(missing)
+        if not again:
             remarks.append(f"{way.shown} does not project {told}: each item is read from the table as well")
         else:
             steps.append(_again(model, pattern, entity, first, needed))
@@ -151,6 +151,7 @@ def _first(model: Model, pattern: GetPattern, entity: Entity, found: Reach, *, b
         backward=pattern.backward,
         filters=filters,
         consistent=pattern.consistent,
+        fixed=tuple((name, str(*value.values())) for name, value in pattern.fixed if name in found.used),
         size_bytes=size,
     )
     if by_key and pattern.keys is not None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.units import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS, write_units
-from sync_rules.patterns.answers import Step
 from sync_rules.patterns.gets import Model
 from sync_rules.patterns.makers import Maker, Makers
 from sync_rules.patterns.prove import Proof
@@ -92,14 +91,7 @@ def _reads(proof: Proof) -> Iterator[_Load]:
             continue
         for step in answer.steps:
             if step.units is not None and not step.follows:
-                yield _Load(step.place, _constant(step), "read", step.units * pattern.rate, name, pattern.busiest)
-
-
-def _constant(step: Step) -> str:
-    """The partition key of a request, if it is the same in every call."""
-    count = 1 if step.index is None else len(step.index.partition)
-    makers = [term.maker for term in step.terms[:count]]
-    return "" if any(maker.fields for maker in makers) else " and ".join(maker.text for maker in makers)
+                yield _Load(step.place, step.partition, "read", step.units * pattern.rate, name, pattern.busiest)
 
 
 def _writes(model: Model, proof: Proof) -> Iterator[_Load]:
@@ -112,7 +104,8 @@ def _writes(model: Model, proof: Proof) -> Iterator[_Load]:
         for way in ways_of(entity.table):
             made = _partition(model, entity, way)
             if made:
-                key = "" if any(maker.fields for maker in made) else " and ".join(maker.text for maker in made)
+                texts = (f"{maker.attribute.name} = {maker.text}" for maker in made)
+                key = "" if any(maker.fields for maker in made) else " and ".join(texts)
                 place = entity.table.name + ("" if way.index is None else f"/{way.index.name}")
                 yield _Load(place, key, "write", units * pattern.rate, name, pattern.busiest)
 

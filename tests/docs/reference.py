@@ -9,6 +9,7 @@ import ast
 import inspect
 import io
 import os
+import re
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
@@ -20,8 +21,13 @@ from unittest.mock import patch
 
 from sync_rules.cli import main
 from sync_rules.cli.exit_codes import MEANINGS, VERB_CODES
+from sync_rules.cli.show.patterns import lines_of as pattern_lines
+from sync_rules.cli.show.patterns import markdown
 from sync_rules.language.codes import CODES
+from sync_rules.language.load import parse_rules
+from sync_rules.language.yaml_source import places_of
 from sync_rules.model import limits
+from sync_rules.patterns.prove import prove
 from sync_rules.selftest.assumptions import ASSUMPTIONS, Assumption
 from tests.test_house import EXTRA, ROOMS, floors, sentence_of
 
@@ -159,6 +165,30 @@ def fenced(text: str) -> str:
     return f"```text\n{text}\n```\n"
 
 
+PATTERNS_PAGE = "docs/patterns.md"
+ASKED = "  orders-by-total: {get: order, by: [user_id], order: total desc}\n"
+
+
+def pattern_rules() -> str:
+    """The rules file of docs/patterns.md."""
+    return re.findall(r"```yaml\n(.*?)```", (ROOT / PATTERNS_PAGE).read_text(), re.DOTALL)[0]
+
+
+def matrix() -> str:
+    """The access-pattern matrix of the page's own rules file."""
+    return markdown(prove(parse_rules(pattern_rules())))
+
+
+def unserved() -> str:
+    """A pattern more in that file, which nothing serves, as the command prints it."""
+    text = pattern_rules() + ASKED
+    proof = prove(parse_rules(text))
+    line = places_of(text, "patterns")["orders-by-total"]
+    (answer,) = proof.unserved
+    printed = pattern_lines("orders-by-total", answer, f"rules.yaml:{line}")
+    return fenced("\n".join([f"# {ASKED.strip()}", *printed]))
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/aws-assumptions.md": assumptions,
     "docs/checks.md": checks,
@@ -167,6 +197,8 @@ PAGES: dict[str, Callable[[], str]] = {
 BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/limits.md", "limits"): pipeline_limits,
     ("ARCHITECTURE.md", "rooms"): rooms,
+    (PATTERNS_PAGE, "matrix"): matrix,
+    (PATTERNS_PAGE, "unserved"): unserved,
 }
 
 

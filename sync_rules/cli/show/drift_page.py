@@ -21,11 +21,14 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
 from sync_rules.audit.findings import Finding, Share, Tally
 from sync_rules.cli.show.drift import sampled, summary, unseen
+from sync_rules.cli.show.patterns import COLUMNS, cells
+from sync_rules.cli.show.patterns import summary as summary_of_patterns
 from sync_rules.cli.show.picture import PictureError, svg
 from sync_rules.cli.show.rule_graph import Arrow, graph_of, mermaid
 from sync_rules.cli.show.text import without_secrets
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
+from sync_rules.patterns.prove import prove
 from sync_rules.pipeline.failure_records import shown_key
 from sync_rules.rules.ruleset import Rules
 
@@ -107,6 +110,7 @@ def page(verified: Verified) -> str:
         *sections,
         "<h2>All rules of the file</h2>",
         _drawn(verified.rules),
+        _patterns(verified.rules),
         "<h2>When and how</h2>",
         _defined((name, _text(value)) for name, value in _when_and_how(verified)),
         "<h2>What the words mean</h2>",
@@ -246,6 +250,22 @@ def _drawn(rules: Rules) -> str:
         return f'<p class="dim">{_text(str(error))}</p>{listed}{source}'
     figure = f'<figure class="wide" role="region" aria-label="The rules as a picture" tabindex="0">{picture}</figure>'
     return f"{figure}<details><summary>The same as a list</summary>{listed}</details>"
+
+
+def _patterns(rules: Rules) -> str:
+    """The matrix of the access patterns, if the file has any."""
+    if not rules.patterns:
+        return ""
+    proof = prove(rules)
+    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in COLUMNS)
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>"
+        for name, answer in proof.answers.items()
+        for row in cells(answer, name)
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    counts = f"<p>{_text(summary_of_patterns(proof, ()))}</p>"
+    return f"<h2>Access patterns</h2>{counts}{_wide('Access patterns', table)}"
 
 
 # ---------------------------------------------------------------- when and how

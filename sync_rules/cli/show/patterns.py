@@ -26,7 +26,8 @@ def asks(answer: Answer) -> str:
             by = f" by {', '.join(pattern.by)}" if pattern.by else ""
             within = f", {pattern.within.form} {pattern.within.attribute}" if pattern.within else ""
             order = f", in the order of {pattern.order}{' desc' * pattern.backward}" if pattern.order else ""
-            return f"{pattern.entity}{by}{within}{order}"
+            where = f" where {pattern.where.text}" if pattern.where is not None else ""
+            return f"{pattern.entity}{by}{where}{within}{order}"
         case GraphPattern():
             return f"{pattern.node} of {pattern.start} through {pattern.edge}"
         case TreePattern():
@@ -38,7 +39,7 @@ def asks(answer: Answer) -> str:
 def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str]) -> Iterator[str]:
     """Everything in words. `places` has the file and line of each pattern."""
     for name, answer in proof.answers.items():
-        yield from _of(name, answer, places.get(name, ""))
+        yield from lines_of(name, answer, places.get(name, ""))
         yield ""
     for title in proof.unread:
         yield f"no pattern reads what rule {title} keeps"
@@ -49,7 +50,7 @@ def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str]) -> Ite
     yield summary(proof, hots)
 
 
-def _of(name: str, answer: Answer, place: str) -> Iterator[str]:
+def lines_of(name: str, answer: Answer, place: str) -> Iterator[str]:
     """One pattern: its requests and remarks, or its reason and cures."""
     if answer.served:
         cost = "" if answer.steps[0].writes else f": {cost_of(answer)}"
@@ -77,7 +78,9 @@ def cost_of(answer: Answer) -> str:
     """The requests and read units of a page."""
     units = answer.units
     text = counted(answer.requests, "request")
-    return f"{text}, {units:g} read units" if units is not None else f"{text}, read units not known: {_unknown(answer)}"
+    if units is None:
+        return f"{text}, read units not known: {_unknown(answer)}"
+    return f"{text}, {units:g} read unit{'s' * (units != 1)}"
 
 
 def _unknown(answer: Answer) -> str:

@@ -63,15 +63,15 @@ def test_patterns_find_hot_keys(tmp_path, capsys):
     )
     code, said = ran(tmp_path, capsys, more)
     assert code == 0
-    assert "HOT: key NEWS of shop takes 2,500 read units" not in said.out
-    assert "HOT: key NEWS of shop takes 2,500 write units a second (publish), and a partition 1,000" in said.out
+    assert "HOT: key PK = NEWS of shop takes 2,500 read units" not in said.out
+    assert "HOT: key PK = NEWS of shop takes 2,500 write units a second (publish), and a partition 1,000" in said.out
     assert "over 3 shards" in said.out
     assert "a key that has more than 25% of them is hot" in said.out
     assert "HOT: the busiest key of shop takes 1,080 write units" in said.out
     assert ran(tmp_path, capsys, f"{BASE}{READ.replace('5000', '7000')}", "--strict-warnings")[0] == 1
     document = json.loads(ran(tmp_path, capsys, more, "--json")[1].out)
     assert [(one["key"], one["shards"], one["certain"]) for one in document["hot"]] == [
-        ("NEWS", 3, True), ("the busiest", 2, True), ("", 4, False),
+        ("PK = NEWS", 3, True), ("the busiest", 2, True), ("", 4, False),
     ]  # fmt: skip
 
 

@@ -331,7 +331,7 @@ def test_open_games_may_be_a_constant_of_the_pattern():
         "open": "{get: game, where: \"game_status == 'OPEN'\", order: started desc}",
         "open-and-small": "{get: game, where: \"game_status == 'OPEN' && seats < `50`\", keeps: 50%}",
     }
-    open_games = "Query games/open_games: game_status = {game_status}"
+    open_games = "Query games/open_games: game_status = OPEN"
     assert proved(GAMES, patterns) == {
         "open": (1, [f"{open_games} desc"]),
         "open-and-small": (1, [f"{open_games} filter game_status == 'OPEN' && seats < `50`"]),

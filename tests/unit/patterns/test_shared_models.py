@@ -36,7 +36,7 @@ BY_STATE = "Query device_state_log: DeviceID = d#{device_id} and begins_with(Sta
 ESCALATED = "Query device_state_log/GSI2: EscalatedTo = {EscalatedTo}"
 OF_DEVICES = [
     (1, OF_STATE, "Query device_state_log: DeviceID = d#{device_id} desc filter State == 'WARNING1'"),
-    (3, OF_STATE, BY_STATE),
+    (3, OF_STATE, BY_STATE.replace("{State}", "WARNING1")),
     (3, "{get: device_state_log, by: [device_id, State], order: Date desc}", BY_STATE),
     (
         5,
