@@ -79,6 +79,11 @@ class GraphForm(Model):
     neighbours: list[str] = Field(
         default=[], description="The entities at the other ends of each node's edges, read too.", examples=[["user"]]
     )
+    link: dict[str, str] = Field(
+        default={},
+        description="The fields of an edge that name start and neighbours, if they differ: {user_id: owner_id}. "
+        "Or those that hold a key attribute of theirs: {PK: member}, where members are users and teams.",
+    )
     attributes: Returns = None
     via: str | None = Field(default=None, description="The index by which the edges are listed, or `table`.")
     rate: Rate = None

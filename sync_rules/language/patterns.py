@@ -274,6 +274,13 @@ class PatternCompiler:
         around = [self.entity(name, self.at("neighbours", at)) for at, name in enumerate(form.neighbours)]
         if node is None or start is None or edge is None or None in around:
             return None
+        ends = (start, *(one for one in around if one is not None))
+        known = {name for one in ends for name in (*one.identity, *(attribute.name for attribute in one.table.key))}
+        for name in form.link:
+            if name not in known:
+                of = ", ".join(dict.fromkeys(one.name for one in ends))
+                location = self.known.document.key("patterns", self.name, "link", name)
+                self.add("SR102", location, unknown("field or key attribute", name, sorted(known), of))
         if form.at_least is not None and form.begins_with is not None:
             self.add("SR120", "begins_with", "at_least and begins_with: a Query takes one range")
         within: tuple[RangeForm, str] | None = None
@@ -289,6 +296,7 @@ class PatternCompiler:
             within=within,
             backward=form.order == "desc",
             neighbours=tuple(form.neighbours),
+            link=tuple(form.link.items()),
             returns=self.returned(node, form.attributes, "attributes"),
             via=self._via(form.via, edge),
             rate=self.rate(form.rate),

@@ -43,6 +43,8 @@ class Term:
     def shown(self) -> str:
         """The term as people write key conditions."""
         name, begins = self.maker.attribute.name, self.maker.beginning(self.given)
+        if self.ranged is not None and not self.maker.plain and self.form != "begins_with":
+            return f"{name} {self._within(begins, self.ranged.name)}"
         if self.text is not None:
             value = self.text
         elif self.form == "equals":
@@ -51,10 +53,19 @@ class Term:
             value = begins + (f"{{{self.ranged.name}}}" if self.ranged is not None else "")
         if self.form == "begins_with":
             return f"begins_with({name}, {value})"
-        if self.form == "between":
-            least, most = (value.replace("}", f" {end}}}") for end in ("from", "to"))
-            return f"{name} between {least} and {most}" if self.ranged else f"{name} between {value}"
+        if self.form == "between" and self.ranged is not None:
+            return f"{name} between {{{self.ranged.name} from}} and {{{self.ranged.name} to}}"
         return f"{name} {SHOWN.get(self.form, '=')} {value}"
+
+    def _within(self, begins: str, field: str) -> str:
+        """A range within a longer text. `~` is the greatest letter: texts that go on after the field are less."""
+        goes_on = not (isinstance(self.maker.parts[-1], Field) and self.maker.parts[-1].name == field)
+        both = self.form == "between"
+        least = "" if self.form == "at_most" else f"{{{field} from}}" if both else f"{{{field}}}"
+        most = "~" if self.form == "at_least" else (f"{{{field} to}}" if both else f"{{{field}}}") + "~" * goes_on
+        if not begins and self.form != "between":
+            return f">= {least}" if self.form == "at_least" else f"<= {most}"
+        return f"between {begins}{least} and {begins}{most}"
 
 
 @dataclass(frozen=True)

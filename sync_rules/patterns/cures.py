@@ -14,7 +14,7 @@ from sync_rules.model.values import show_path
 from sync_rules.patterns import gets, trees
 from sync_rules.patterns.answers import Answer, Cure
 from sync_rules.patterns.gets import Model
-from sync_rules.patterns.graphs import ends_of, listings, set_rule
+from sync_rules.patterns.graphs import ends_of, held_by, listings, names_of, set_rule, unnamed_by
 from sync_rules.patterns.ways import Way, reach, ways_of
 from sync_rules.rules.patterns import GetPattern, GraphPattern, TreePattern
 
@@ -30,9 +30,11 @@ def of_get(model: Model, pattern: GetPattern) -> Answer:
     """The reason and the cures of a `get` that nothing serves."""
     entity = model.rules.entities[pattern.entity]
     if pattern.consistent and (found := gets.served(model, replace(pattern, consistent=False, via=None))):
-        index = found.steps[0].place
+        late = (
+            "no index is strongly consistent" if found.steps[0].index else "a mirror follows its source a moment later"
+        )
         cures = [*_local(model, pattern, entity), _dropped(pattern, "consistent", value=False)]
-        return Answer(pattern, reason=f"{index} serves it, and no index is strongly consistent", cures=tuple(cures))
+        return Answer(pattern, reason=f"{found.steps[0].place} serves it, and {late}", cures=tuple(cures))
     if pattern.via is not None and (found := gets.served(model, replace(pattern, via=None))):
         reason = f"via {pattern.via}: {_lacks(model, pattern, entity)}; {found.steps[0].place} serves it"
         return Answer(pattern, reason=reason, cures=(_dropped(pattern, "via", value=None),))
@@ -81,17 +83,16 @@ def _lacks(model: Model, pattern: GetPattern, entity: Entity) -> str:
             continue
         unused = [name for name in pattern.by if name not in found.used]
         if unused:
-            text = f"{way.shown} finds by {_all(found.used)}, and not by {_all(unused)}"
+            text = f"{way.shown} finds by {_all(sorted(found.used))}, and not by {_all(unused)}"
         elif pattern.within and reach(model.makers, entity, way, given, pattern.within) is None:
-            sorts = found.sorted_by or "nothing more"
-            text = (
-                f"{way.shown} finds by {_all(found.used)} and is sorted by {sorts}, not by {pattern.within.attribute}"
-            )
-        elif pattern.order is not None and found.sorted_by != pattern.order:
-            sorts = found.sorted_by or "nothing more"
-            text = f"{way.shown} finds by {_all(found.used)} and is sorted by {sorts}, not by {pattern.order}"
+            sorts = found.sorts[0] if found.sorts else "nothing more"
+            text = f"{way.shown} finds by {_all(sorted(found.used))} and is sorted by {sorts}"
+            text += f", not by {pattern.within.attribute}"
+        elif pattern.order is not None and pattern.order not in found.sorts:
+            sorts = found.sorts[0] if found.sorts else "nothing more"
+            text = f"{way.shown} finds by {_all(sorted(found.used))} and is sorted by {sorts}, not by {pattern.order}"
         else:
-            text = f"{way.shown} finds by {_all(found.used)}"
+            text = f"{way.shown} finds by {_all(sorted(found.used))}"
         best = max(best, (len(found.used), text), key=lambda one: one[0])
     if best[1]:
         return best[1]
@@ -329,20 +330,25 @@ def of_graph(model: Model, pattern: GraphPattern) -> Answer:
         if pattern.within is not None and [*listings(model, replace(pattern, within=None), ends)]:
             reason = f"the sort key of no index that lists {ends.edge.name} by {ends.start.name} is a text to narrow"
             return Answer(pattern, reason=reason)
-        asked = GetPattern(name=pattern.name, entity=ends.edge.name, by=ends.start.identity)
+        asked = GetPattern(name=pattern.name, entity=ends.edge.name, by=(*names_of(ends.start, pattern),))
         found = of_get(model, asked)
         return Answer(pattern, reason=found.reason, cures=found.cures)
+    rule = set_rule(model, ends)
+    if rule is not None and (unnamed := unnamed_by(rule, ends, pattern)):
+        held = ", ".join(sorted(held_by(rule)))
+        reason = f"{ends.node.name}.{rule.into} names edges by {held}: that names no {unnamed[0].name}"
+        return Answer(pattern, reason=f"{reason}: say in `link` which of these holds a key of it")
     names = ", ".join(one.name for one in ends.neighbours)
     reason = f"no set on {ends.node.name} names its {names}: each node would cost a Query"
     own = [name for name in ends.edge.identity if name not in ends.node.identity]
-    if set_rule(model, ends) is not None or not own:
+    if rule is not None or not own:
         return Answer(pattern, reason=reason)
-    rule = {
+    made = {
         "collect": ends.edge.name,
         "into": f"{ends.node.name}.{_free(model, ends.node, 'edges')}",
         "as": "#".join(f"{{{name}}}" for name in own),
     }
-    entries = {"rules": {_named(model, f"{ends.node.name}-edges"): rule}}
+    entries = {"rules": {_named(model, f"{ends.node.name}-edges"): made}}
     return Answer(pattern, reason=reason, cures=(Cure("a set of its edges on each node", OF_INDEX, entries),))
 
 

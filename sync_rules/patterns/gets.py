@@ -68,7 +68,7 @@ def _answers(model: Model, pattern: GetPattern) -> Iterator[Answer]:
     entity = model.rules.entities[pattern.entity]
     if pattern.via != "mirror":
         yield from direct(model, pattern, entity)
-    if pattern.via in (None, "mirror"):
+    if pattern.via in (None, "mirror") and not pattern.consistent:  # a mirror follows its source
         yield from _by_mirrors(model, pattern, entity)
 
 
@@ -94,7 +94,7 @@ def direct(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Answer
 
 def _sorted(pattern: GetPattern, found: Reach) -> bool:
     """True if items come in the order that is asked for."""
-    return pattern.order is None or found.whole or found.sorted_by == pattern.order
+    return pattern.order is None or found.whole or pattern.order in found.sorts
 
 
 # ---------------------------------------------------------------- one way
@@ -114,6 +114,9 @@ def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> 
     steps = [first]
     remarks = [*_on_filter(model, pattern, entity, first, strangers(model.rules, model.makers, entity, found))]
     remarks += _on_absent(model, entity, way, found)
+    keyed = {one.name for one in (*way.partition, *way.sort)} & {entity.stored((name,))[0] for name in paths}
+    if filters and keyed:
+        remarks.append(f"no FilterExpression may name {', '.join(sorted(keyed))}, a key: filter in the application")
     if missing:
         told = ", ".join(missing)
         if not again:

@@ -38,7 +38,7 @@ def served(model: Model, pattern: GraphPattern) -> Answer | None:
     """The cheapest answer to a pattern; None where no key lists the edges, or a set of neighbours is missing."""
     ends = ends_of(model, pattern)
     rule = set_rule(model, ends)
-    if ends.neighbours and rule is None:
+    if ends.neighbours and (rule is None or unnamed_by(rule, ends, pattern)):
         return None
     lists = [*listings(model, pattern, ends)]
     if not lists:
@@ -57,9 +57,30 @@ def served(model: Model, pattern: GraphPattern) -> Answer | None:
         use |= Use(frozenset({(ends.node.name, rule.into), *((one.name, None) for one in ends.neighbours)}))
         use |= Use(rules=frozenset({rule.title}))
         remarks.append(f"a node whose set was left out (NULL) needs one more Query: rule {rule.title}")
-    if steps[0].backward is False and pattern.within is None and found.sorted_by is not None:
-        use |= Use(frozenset({(ends.edge.name, found.sorted_by)}))
+    use |= Use(frozenset((ends.edge.name, name) for name in found.sorts))
     return Answer(pattern, tuple(steps), remarks=tuple(remarks), use=use)
+
+
+def names_of(end: Entity, pattern: GraphPattern) -> dict[str, str]:
+    """The fields of an edge that name an item at one of its ends, each with the item's field, or the key attribute,
+    that it holds.
+    """
+    link = dict(pattern.link)
+    keys = [attribute.name for attribute in end.table.key if attribute.name in link]
+    if keys:
+        return {link[name]: name for name in keys}
+    return {link.get(name, name): name for name in end.identity}
+
+
+def held_by(rule: CollectRule) -> frozenset[str]:
+    """The fields of an edge that its node and its element say."""
+    return frozenset((*rule.source.identity, *rule.element.fields))
+
+
+def unnamed_by(rule: CollectRule, ends: Ends, pattern: GraphPattern) -> tuple[Entity, ...]:
+    """The neighbours that a set does not name."""
+    held = held_by(rule)
+    return tuple(one for one in ends.neighbours if not names_of(one, pattern).keys() <= held)
 
 
 def set_rule(model: Model, ends: Ends) -> CollectRule | None:
@@ -74,7 +95,7 @@ def set_rule(model: Model, ends: Ends) -> CollectRule | None:
 
 def listings(model: Model, pattern: GraphPattern, ends: Ends) -> Iterator[Reach]:
     """The ways that list the edges of the start, from the text that the pattern gives on."""
-    given = frozenset(ends.start.identity)
+    given = frozenset(names_of(ends.start, pattern))
     for way in ways_of(ends.edge.table):
         if pattern.via is not None and pattern.via != ("table" if way.index is None else way.index.name):
             continue

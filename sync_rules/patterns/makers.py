@@ -14,7 +14,7 @@ from typing import Final
 from sync_rules.model.entities import Entity, KeyAttribute
 from sync_rules.model.templates import Template, as_key, as_text
 from sync_rules.model.values import AttributeValue
-from sync_rules.rules.formula import Formula, Slot
+from sync_rules.rules.formula import Formula, Slot, keeps_beginnings, keeps_order
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.ruleset import Rules
 
@@ -28,6 +28,16 @@ class Field:
     name: str
     slot: Slot | None = None
     padded: int | None = None
+
+    @property
+    def in_order(self) -> bool:
+        """True if keys are in the order of the field."""
+        return self.slot is None or all(map(keeps_order, self.slot.formats))
+
+    @property
+    def begins(self) -> bool:
+        """True if the beginning of a value makes the beginning of its text."""
+        return self.padded is None and (self.slot is None or all(map(keeps_beginnings, self.slot.formats)))
 
 
 @dataclass(frozen=True)
@@ -151,12 +161,15 @@ class Makers:
         renamed = template is not None and template.whole != attribute.name
         if renamed:
             yield Maker(attribute, template, title)
-        if not renamed or attribute not in entity.table.key:
-            yield Maker(attribute, None, title)
+        yield Maker(attribute, None, title)
 
     def best(self, entity: Entity, attribute: KeyAttribute, given: Collection[str]) -> Maker:
         """The maker of which these fields say most."""
-        return max(self.of(entity, attribute), key=lambda one: (one.whole(given), one.known(given)))
+
+        def says(one: Maker) -> tuple[bool, int, int]:
+            return one.whole(given), len(set(one.fields) & set(given)), one.known(given)
+
+        return max(self.of(entity, attribute), key=says)
 
     def says(self, entity: Entity, attribute: KeyAttribute) -> bool:
         """True if the file says how items of the entity have this attribute."""

@@ -64,13 +64,14 @@ def ways_of(table: Table) -> Iterator[Way]:
 @dataclass(frozen=True)
 class Reach:
     """How far the fields of a call lead on one way: the terms of the key condition, the fields that they use up, and
-    the sort key's next field. `whole`: every attribute of the key is known.
+    the names by which items come sorted: the next attribute of the sort key, and the field that it begins with there.
+    `whole`: every attribute of the key is known.
     """
 
     way: Way
     terms: tuple[Term, ...]
     used: frozenset[str]
-    sorted_by: str | None
+    sorts: tuple[str, ...]
     whole: bool
 
     @property
@@ -86,7 +87,8 @@ def reach(makers: Makers, entity: Entity, way: Way, given: frozenset[str], withi
         return None
     terms = [Term(maker, "equals", tuple(maker.fields)) for maker in partition]
     used = {name for maker in partition for name in maker.fields}
-    whole, ranged, sorted_by = True, within is None, None
+    whole, ranged = True, within is None
+    sorts: tuple[str, ...] = ()
     for attribute in way.sort:
         maker = makers.best(entity, attribute, given | ({within.attribute} if within is not None else frozenset()))
         if maker.whole(given):
@@ -97,7 +99,8 @@ def reach(makers: Makers, entity: Entity, way: Way, given: frozenset[str], withi
         known = tuple(name for name in maker.fields if name in _leading(maker, given))
         upcoming = maker.next_field(given)
         if within is not None and upcoming is not None and upcoming.name == within.attribute:
-            if within.form == "begins_with" and maker.attribute.type != "S":
+            by_letters = within.form == "begins_with"
+            if not (upcoming.begins if by_letters else upcoming.in_order) or (by_letters and attribute.type != "S"):
                 return None
             terms.append(Term(maker, within.form, known, upcoming))
             used |= {*known, within.attribute}
@@ -105,9 +108,9 @@ def reach(makers: Makers, entity: Entity, way: Way, given: frozenset[str], withi
         elif maker.beginning(given):
             terms.append(Term(maker, "begins_with", known))
             used |= set(known)
-        sorted_by = None if upcoming is None else upcoming.name
+        sorts = (upcoming.name, attribute.name) if upcoming is not None and upcoming.in_order else (attribute.name,)
         break
-    return Reach(way, tuple(terms), frozenset(used), sorted_by, whole) if ranged else None
+    return Reach(way, tuple(terms), frozenset(used), sorts, whole) if ranged else None
 
 
 def _leading(maker: Maker, given: frozenset[str]) -> set[str]:

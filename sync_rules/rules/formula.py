@@ -183,6 +183,16 @@ def _takes_any(form: Format) -> bool:
     return form in (_upper, _lower) or (isinstance(form, partial) and form.func is _sharded)
 
 
+def keeps_order(form: Format) -> bool:
+    """True if texts that a format makes are in the order of the values."""
+    return isinstance(form, partial) and form.func is _padded
+
+
+def keeps_beginnings(form: Format) -> bool:
+    """True if a text that begins with another one also does so in the format."""
+    return form in (_upper, _lower, _nospace)
+
+
 def _nospace(value: AttributeValue) -> str:
     return "".join((text_of(value) or "").split())
 

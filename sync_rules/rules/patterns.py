@@ -80,7 +80,8 @@ class GetPattern(ReadPattern):
 class GraphPattern(ReadPattern):
     """The nodes that edges lead to from one item, of the entity `start`, in the order of the edges' sort key.
     `within` narrows that key, by `at_least` or `begins_with`, to a text. `neighbours`: the entities around each
-    node, read too.
+    node, read too. `link` pairs fields, or key attributes, of start and neighbours with the fields of the edge that
+    hold them, where the names differ.
     """
 
     node: str
@@ -89,6 +90,7 @@ class GraphPattern(ReadPattern):
     within: tuple[RangeForm, str] | None = None
     backward: bool = False
     neighbours: tuple[str, ...] = ()
+    link: tuple[tuple[str, str], ...] = ()
     via: str | None = None
 
     @property

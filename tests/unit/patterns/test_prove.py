@@ -20,6 +20,7 @@ tables:
     indexes:
       GSI1: {GSI1PK: S, GSI1SK: S}
       by_place: {partition: {state: S}, sort: {place: S}, projection: [name]}
+      by_code: {partition: {state: S}, sort: {code: S}, projection: [name]}
       by_price: {partition: {category: S}, sort: {price: N, product_id: S}}
       newest: {partition: {PK: S}, sort: {made: S}, projection: keys, local: true}
   records: {key: {source: S, target: S}, indexes: {gsi0: {target: S, gsi0: S}}}
@@ -40,12 +41,19 @@ entities:
     required: [gsi0]
   component: {table: components}
   game: {table: games, size: 500, items: 1000}
+  version: {table: shop, key: {PK: "THING#{thing_id}", SK: "V#{number:pad(6)}"}}
+  person: {table: shop, key: {PK: "PERSON#{person_id}", SK: PERSON}}
+  group: {table: shop, key: {PK: "GROUP#{group_id}", SK: GROUP}}
+  club: {table: shop, key: {PK: "CLUB#{club_id}", SK: CLUB}}
+  belonging: {table: shop, key: {PK: "CLUB#{club_id}", SK: "OF#{who}", GSI1PK: "{who}", GSI1SK: "{club_id}"}}
 rules:
   user-name-on-orders: copy user.name into order.user_name
   user-by-email: {mirror: user, into: user_by_email, attributes: [name]}
   place: {derive: store.place, as: "{city:upper}#{zip}"}
   rank: {derive: membership.gsi0, as: "{memberRole:rank}-{memberRole}", map: {rank: {LEAD: 500, CONTRIBUTOR: 400}}}
   goal-edges: {collect: membership, into: goal.edges, as: "{target}-{memberRole}"}
+  code: {derive: store.code, as: "{city_code}#{zip}"}
+  members: {collect: belonging, into: club.members, as: "{who}"}
   parts: {path: component.Path, parent: ParentId, graph: GraphId}
 """
 
@@ -75,7 +83,7 @@ SERVED = {
         "Query shop: PK = USER#{user_id} and SK between ORDER#{order_id from} and ORDER#{order_id to}"
     ],
     "{get: order, by: [user_id], at_least: order_id, consistent: true}": [
-        "Query shop: PK = USER#{user_id} and SK >= ORDER#{order_id}"
+        "Query shop: PK = USER#{user_id} and SK between ORDER#{order_id} and ORDER#~"
     ],
     "{get: order, by: [user_id], order: made, consistent: true, returns: [made]}": [
         "Query shop/newest: PK = USER#{user_id}"
@@ -127,6 +135,22 @@ SERVED = {
         "GetItem components: ComponentId = {ComponentId}",
         "BatchGetItem components: the ids in Path",
     ],
+    "{get: store, by: [state], at_most: city_code, returns: [name]}": [
+        "Query shop/by_code: state = {state} and code <= {city_code}~"
+    ],
+    "{get: store, by: [state], between: city_code, returns: [name]}": [
+        "Query shop/by_code: state = {state} and code between {city_code from} and {city_code to}~"
+    ],
+    "{get: store, by: [state], order: place, returns: [name]}": ["Query shop/by_place: state = {state}"],
+    "{get: version, by: [thing_id], order: number desc}": [
+        "Query shop: PK = THING#{thing_id} and begins_with(SK, V#) desc"
+    ],
+    "{get: user, by: [PK, SK]}": ["GetItem shop: PK = {PK} and SK = {SK}"],
+    "{graph: club, from: person, through: belonging, neighbours: [person, group], link: {PK: who}}": [
+        "Query shop/GSI1: GSI1PK = {who}",
+        "BatchGetItem shop: the club of each belonging",
+        "BatchGetItem shop: the person and group that club.members names",
+    ],
     "{put: order, rate: 20/s}": ["PutItem shop: PK = USER#{user_id} and SK = ORDER#{order_id}"],
 }
 
@@ -147,6 +171,13 @@ REASONS = {
     "{get: order, by: [user_id], keys: 3}": "`keys` reads items by their whole key, user_id, order_id; given is user_id",
     "{get: order, by: [user_id], via: GSI1}": "via GSI1: table shop finds by user_id; shop serves it",
     "{graph: goal, from: goal, through: membership, neighbours: [member], via: gsi0}": "table records finds by goal_id",
+    "{get: user, by: [email], one: true, returns: [name], consistent: true}": "shop serves it, and a mirror follows its source",
+    "{get: store, by: [state], order: city, returns: [name]}": "index by_place finds by state and is sorted by place",
+    "{get: store, by: [state], at_least: city, returns: [name]}": "index by_place finds by state and is sorted by place",
+    "{get: version, by: [thing_id], begins_with: number}": "table shop finds by thing_id and is sorted by number",
+    "{graph: club, from: person, through: belonging, neighbours: [user], link: {PK: who}, via: table}": "no key finds",
+    "{graph: club, from: person, through: belonging, neighbours: [user]}": "no key finds belonging by person_id",
+    "{graph: goal, from: member, through: membership, neighbours: [user, order]}": "goal.edges names edges by goal_id",
     "{graph: member, from: goal, through: membership, neighbours: [goal]}": "no set on member names its goal",
 }
 
