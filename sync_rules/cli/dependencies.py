@@ -19,6 +19,7 @@ Options = tuple[str, ...]
 NEEDS: Final[Mapping[str, Mapping[str, Options]]] = {
     "init": {"--samples": ("--from-account",)},
     "plan": {"--seed": ("--sample",)},
+    "cost": {"--seed": ("--sample",)},
     "verify": {"--seed": ("--sample",), "--table": ("--key",)},
     "explain": {"--table": ("--key", "--where-used")},
     "emulator": {"--calls-table": ("--rules",)},

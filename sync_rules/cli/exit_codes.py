@@ -67,6 +67,7 @@ VERB_CODES: Final[Mapping[str, VerbCodes]] = {
     "plan": VerbCodes(
         "the plan is complete", "with --detailed-exitcode, there is something to write, or a rule was deleted"
     ),
+    "cost": VerbCodes("all that is asked for was priced", "something is not stated, and was left out"),
     "backfill": VerbCodes(
         "everything is done", "a part was left, failed or was parked", interrupted="and --resume continues"
     ),

@@ -33,6 +33,7 @@ VERBS: dict[str, str] = {
     "demo": "Run the demo, or one example, on an embedded DynamoDB engine.",
     "test": "Play scenarios in memory, under every delivery order.",
     "plan": "Show a backfill's writes, reads, cost and duration in advance.",
+    "cost": "Price the access patterns and rules for a month, by Region.",
     "backfill": "Apply the rules to items that already exist.",
     "verify": "Compare every copy with its source; --repair corrects drift.",
     "explain": "Explain an item's values or copies, or what a record triggers.",

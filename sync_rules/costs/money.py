@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Final
 
 from sync_rules.costs.prices import OnDemand, Provisioned, Region, Reservation
+from sync_rules.model.capacity import Scaling
 
 MILLION: Final = 1_000_000
 HOUR_SECONDS: Final = 3600
@@ -53,22 +54,13 @@ def provisioned(region: Region, reads: float, writes: float, seconds: float) -> 
 
 
 # ---------------------------------------------------------------- months of a steady load
-@dataclass(frozen=True, slots=True)
-class Scaling:
-    """Autoscaling of provisioned capacity: the share of it that shall be in use, the least and the most of it.
+def scaled(units_second: float, scaling: Scaling) -> int:
+    """The capacity that autoscaling keeps for a steady load: the share of it that shall be used, within the bounds.
 
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/AutoScaling.html: a share of 20 to 90 percent, 70
-    by default in the console.
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/AutoScaling.html
     """
-
-    target: float = 0.7
-    least_units: int = 1
-    most_units: int | None = None
-
-    def units(self, units_second: float) -> int:
-        """The capacity for a steady load."""
-        wanted = max(math.ceil(round(units_second / self.target, 9)), self.least_units)
-        return wanted if self.most_units is None else min(wanted, self.most_units)
+    wanted = math.ceil(round(units_second * 100 / scaling.target, 9))
+    return min(max(wanted, scaling.min), scaling.max)
 
 
 def month_units(units_second: float, hours: float = MONTH_HOURS) -> float:

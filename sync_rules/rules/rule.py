@@ -23,6 +23,7 @@ from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.values import Item, Names, Path, overlaps
 from sync_rules.model.where import Where
+from sync_rules.rules.effort import Effort, Occasion
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 AttributeRef = tuple[Entity, Path]
@@ -309,6 +310,15 @@ class Rule(ABC):
     @abstractmethod
     def uses(self) -> Iterator[Use]:
         """Everything that is done with tables for the rule. Of a moment, the operations are in order."""
+
+    @property
+    def named_by(self) -> tuple[str, ...]:
+        """The fields of a target that name its one source; none where a target has several, or is its own source."""
+        return ()
+
+    def effort(self, occasion: Occasion) -> Effort | None:  # noqa: ARG002
+        """The work that one such event takes; None: none."""
+        return None
 
     def _listing_uses(self, moment: Moment) -> Iterator[Use]:
         if self.find is not None:

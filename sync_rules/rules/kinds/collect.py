@@ -29,6 +29,7 @@ from sync_rules.model.writes import (
     target_exists,
     unchanged,
 )
+from sync_rules.rules.effort import Effort, Occasion
 from sync_rules.rules.families import ListingRule, Part, PartRule
 from sync_rules.rules.rule import SPARSE, Blocked, Drawing, Node, TypeOf, let_in
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
@@ -157,6 +158,16 @@ class CollectRule(ListingRule, PartRule):
             "settle_seconds": self.settle_seconds,
             **SPARSE[self.sparse],
         }
+
+    def effort(self, occasion: Occasion) -> Effort | None:
+        """A write of the node, without or with a check of the edge; node and edge are read twice. A node that came
+        lists its edges.
+        """
+        if occasion is Occasion.TARGET:
+            return Effort(listings=1 if self.find is None or self.find.index is None else 2)
+        if self.strict:
+            return Effort(2, 2, target_reads=2, source_reads=2, transactions=4)
+        return Effort(target_writes=1, target_reads=2, source_reads=2)
 
     # ---------------------------------------------------------------- finding
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:

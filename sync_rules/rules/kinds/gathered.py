@@ -16,6 +16,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.values import Item, Path, changed, same
 from sync_rules.model.where import Where
+from sync_rules.rules.effort import Effort, Occasion
 from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
 from sync_rules.rules.rule import Blocked, let_in
 from sync_rules.rules.uses import Moment, Use
@@ -59,6 +60,15 @@ class GatheredRule(ListingRule, TargetRule):
         """The targets; and the members, where one that the index does not list would be left out."""
         reported = self.find is not None and self.find.needs and not self.sparse
         return (self.target, self.source) if reported else (self.target,)
+
+    def effort(self, occasion: Occasion) -> Effort | None:
+        """A write of the target, and two looks at all its members; through an index a third one, later. A target that
+        came is looked at, too.
+        """
+        looks = 2 if self.find is None or self.find.index is None else 3
+        if occasion is Occasion.SOURCE:
+            return Effort(target_writes=1, target_reads=1, listings=looks)
+        return Effort(listings=looks - 1)
 
     def reading_uses(self) -> Iterator[Use]:
         return self._listing_uses(Moment.CHECKED)

@@ -20,6 +20,7 @@ from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, unchanged
+from sync_rules.rules.effort import Effort, Occasion
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import SPARSE, Blocked
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
@@ -58,6 +59,19 @@ class LinkedRule(TargetRule):
             **SPARSE[self.sparse],
             **({"default": sorted(self.defaults.items())} if self.defaults else {}),
         }
+
+    @property
+    def named_by(self) -> tuple[str, ...]:
+        return tuple(ref.field for _, ref in self.link)
+
+    def effort(self, occasion: Occasion) -> Effort | None:
+        """A write of each target; of a target that came, the source is read for its record and for that of the write.
+        A strict rule checks the source in each transaction.
+        """
+        times, checked = (2, 2) if self.strict else (1, 0)
+        if occasion is Occasion.SOURCE:
+            return None if self.pull_only else Effort(times, checked, transactions=times + checked - 1, of_all=True)
+        return Effort(times, checked, source_reads=2, transactions=times + checked - 1)
 
     # ---------------------------------------------------------------- finding
     @property

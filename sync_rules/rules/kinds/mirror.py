@@ -35,6 +35,7 @@ from sync_rules.model.writes import (
     unchanged,
     update_of,
 )
+from sync_rules.rules.effort import Effort, Occasion
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf, let_in
 from sync_rules.rules.uses import Operation, Use
@@ -74,6 +75,12 @@ class MirrorRule(PartRule):
             "each": self.each,
             "where": self.where and self.where.text,
         }
+
+    def effort(self, occasion: Occasion) -> Effort | None:
+        """A transaction of the mirror and its source, which are read twice."""
+        if occasion is Occasion.TARGET:
+            return None
+        return Effort(2, 2, target_reads=2, source_reads=2, transactions=4)
 
     # ---------------------------------------------------------------- what a mirror holds
     @cached_property

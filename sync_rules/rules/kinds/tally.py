@@ -20,6 +20,7 @@ from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Delete, Increment, Put, Transaction, unchanged
 from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
+from sync_rules.rules.effort import Effort, Occasion
 from sync_rules.rules.families import Desired, Hint, Part, TargetRule
 from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.kinds.counted import CountedRule
@@ -61,6 +62,12 @@ class TallyRule(CountedRule, BookedRule):
 
     def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
         return True  # an entry is named by the key of its child alone
+
+    def effort(self, occasion: Occasion) -> Effort | None:
+        """A transaction of the entry and the total; entry and child are read twice, the mark of the books, too."""
+        if occasion is Occasion.TARGET:
+            return None
+        return Effort(ledger_writes=4, transactions=4, source_reads=2, ledger_reads=5)
 
     def adds_to(self, item: Item) -> ItemKey | None:
         held = self.held_by(item)
@@ -204,6 +211,12 @@ class TotalRule(TargetRule):
             "shards": self.shards,
             "ledger": self.source.table.name,
         }
+
+    def effort(self, occasion: Occasion) -> Effort | None:
+        """A write of the parent, by its total, which is read twice with the mark of the books."""
+        if occasion is Occasion.TARGET:
+            return Effort(ledger_reads=2)
+        return Effort(target_writes=1, target_reads=1, ledger_reads=4)
 
     @property
     def owned(self) -> tuple[Entity, ...]:

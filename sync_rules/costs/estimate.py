@@ -1,0 +1,256 @@
+"""An estimate of a rules file: each pattern and each rule for a month, storage, a first backfill, and what copies save.
+
+Invariant: what is not known is a gap and is left out of every sum. Rates are taken as steady.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Final
+
+from sync_rules.costs.bill import Money, Provision, Tariff
+from sync_rules.costs.loads import Load, Place, batches, total
+from sync_rules.costs.money import gigabytes
+from sync_rules.costs.prices import Region
+from sync_rules.costs.savings import Saving, savings
+from sync_rules.costs.sizes import Measured, Sizes, with_measured
+from sync_rules.costs.work import backfilled, works, written
+from sync_rules.model.capacity import TARGET_PERCENT
+from sync_rules.model.units import READ_UNIT_BYTES, stored_bytes
+from sync_rules.patterns.answers import Answer
+from sync_rules.patterns.prove import prove
+from sync_rules.rules.effort import Occasion
+from sync_rules.rules.patterns import WritePattern
+from sync_rules.rules.ruleset import Rules
+
+BACKFILL: Final = "a first backfill"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A pattern or a rule: its load, and the price of that for a month. `rate`: calls per second, None for a rule;
+    `known`: False where something is not stated that it takes.
+    """
+
+    name: str
+    does: str
+    load: Load
+    money: Money
+    rate: float | None = None
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The storage of a table and its indexes, in GB, and the price of a month of it and of point-in-time recovery."""
+
+    table: str
+    table_gb: Decimal
+    indexes_gb: Decimal
+    storage: Decimal | None
+    recovery: Decimal | None
+    known: bool
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """A first backfill: the units of each rule, those of the scans, and the price on demand."""
+
+    rules: Mapping[str, tuple[float, float]]
+    scanned: float
+    money: Decimal
+    known: bool
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Everything. `alarms`: the price of those of the template."""
+
+    patterns: tuple[Line, ...]
+    rules: tuple[Line, ...]
+    whole: Line
+    provisions: tuple[Provision, ...]
+    stored: tuple[Stored, ...]
+    backfill: Backfill
+    savings: tuple[Saving, ...]
+    alarms: Decimal | None
+    gaps: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Choices for an estimate: the prices, the percentage of capacity in use, and how many alarms the template has."""
+
+    region: Region
+    target: int = TARGET_PERCENT
+    alarms: int = 0
+
+
+def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None = None) -> Estimate:
+    """Estimate a rules file."""
+    measured = measured or {}
+    sizes = Sizes(with_measured(rules, measured), measured)
+    answers = prove(sizes.rules).answers
+    caused: dict[str, Mapping[str, Load]] = {}
+    of_patterns = {name: _of_pattern(sizes, answer, caused) for name, answer in answers.items()}
+    titles = dict.fromkeys(rule.title for rule in rules.rules.values())
+    by_rule = {title: total(loads[title] for loads in caused.values() if title in loads) for title in titles}
+    for title, load in by_rule.items():
+        _ask_writes(sizes, title, load)
+    whole = total([*of_patterns.values(), *by_rule.values()])
+    region = asked.region
+    tariff = Tariff(region, rules.settings, asked.target, batches(whole.records))
+    if not rules.patterns:
+        sizes.lack(
+            "access patterns: the section `patterns:` of the rules file states reads and writes with their rates"
+        )
+    _note_limits(sizes, tariff, whole)
+    balances = savings(sizes, answers, caused, tariff)
+    stored, backfill = tuple(_stored(sizes, tariff)), _backfill(sizes, tariff)
+
+    def line(name: str, does: str, load: Load, rate: float | None = None) -> Line:
+        return Line(name, does, load, tariff.share(load), rate, name not in sizes.unsure)
+
+    return Estimate(
+        tuple(line(name, _does(answers[name]), load, answers[name].pattern.rate) for name, load in of_patterns.items()),
+        tuple(line(title, _kind(rules, title), load) for title, load in by_rule.items()),
+        Line("all", "", whole, tariff.whole(whole), None, not sizes.gaps),
+        tariff.provisions(whole),
+        stored,
+        backfill,
+        balances,
+        None if region.watch is None else asked.alarms * region.watch.alarm_month,
+        tuple(sizes.gaps),
+        tuple(sizes.notes),
+    )
+
+
+def _of_pattern(sizes: Sizes, answer: Answer, caused: dict[str, Mapping[str, Load]]) -> Load:
+    """The load of a pattern; what its writes cause is noted beside, by rule."""
+    pattern = answer.pattern
+    with sizes.subject(pattern.name):
+        if not isinstance(pattern, WritePattern):
+            return _read(sizes, answer)
+        if pattern.rate is None:
+            sizes.lack(f"pattern {pattern.name} does not say how often: `rate: 20/s`")
+            return Load()
+        found = written(sizes, pattern, pattern.rate)
+    if found is None:
+        return Load()
+    caused[pattern.name] = works(sizes, found[1])
+    return found[0]
+
+
+def _ask_writes(sizes: Sizes, title: str, load: Load) -> None:
+    """Note that no pattern says how often a rule has something to do, where none does."""
+    rules = [rule for rule in sizes.rules.rules.values() if rule.title == title]
+    efforts = [(rule, rule.effort(Occasion.SOURCE)) for rule in rules if not sizes.is_made(rule.source)]
+    sources = [rule.source for rule, effort in efforts if effort is not None and not effort.of_all]
+    if load.reads or load.writes or not sources or title in sizes.unsure:
+        return
+    with sizes.subject(title):
+        sizes.lack(f"writes that rule {title} follows: a pattern such as new: {{put: {sources[0].name}, rate: 1/s}}")
+
+
+def _note_limits(sizes: Sizes, tariff: Tariff, whole: Load) -> None:
+    """Note capacity that the load does not fit in, and a table class that has no prices."""
+    for one in tariff.provisions(whole):
+        needs = {"read": whole.reads.get(one.place, 0.0), "write": whole.writes.get(one.place, 0.0)}
+        for word, kept in (("read", one.read_units), ("write", one.write_units)):
+            if needs[word] > kept:
+                sizes.note(f"{one.place.shown} needs {needs[word]:,.0f} {word} units a second and has at most {kept:,}")
+    for name, settings in sizes.rules.settings.items():
+        if settings.table_class == "infrequent-access" and not tariff.infrequent(name):
+            sizes.lack(f"prices of the class of table {name}: `infrequent_access` in a price file")
+
+
+def _kind(rules: Rules, title: str) -> str:
+    return next(rule.kind for rule in rules.rules.values() if rule.title == title)
+
+
+def _does(answer: Answer) -> str:
+    """The requests in a few words."""
+    if not answer.served:
+        return "not served"
+    return " + ".join(f"{step.request} {step.place}" for step in answer.steps)
+
+
+# ---------------------------------------------------------------- patterns
+def _read(sizes: Sizes, answer: Answer) -> Load:
+    """The load of a pattern that reads."""
+    pattern, load = answer.pattern, Load()
+    if not answer.served:
+        sizes.lack(f"pattern {pattern.name} is not served: `sync-rules patterns` says why, and the cure")
+        return load
+    rate = _stated_rate(sizes, answer)
+    for step in answer.steps:
+        rows = sizes.measured[step.entity.name].rows if step.entity.name in sizes.measured else {}
+        if step.index is not None and step.index.name in rows:
+            step = replace(step, size_bytes=rows[step.index.name].size_bytes)  # noqa: PLW2901 - the same, measured
+        elif step.index is not None:
+            sizes.row_bytes(step.entity, step.index)
+        units = step.units
+        if units is None:
+            if sizes.size_of(step.entity) is not None:
+                sizes.lack(
+                    f"pattern {pattern.name} does not say how many items one call finds: `items: 40`, or `page: 25`"
+                )
+            continue
+        load.read(Place(step.entity.table.name, step.index.name if step.index else ""), rate * units)
+    return load
+
+
+def _stated_rate(sizes: Sizes, answer: Answer) -> float:
+    rate = answer.pattern.rate
+    if rate is None:
+        sizes.lack(f"pattern {answer.pattern.name} does not say how often: `rate: 20/s`")
+    return rate or 0.0
+
+
+# ---------------------------------------------------------------- storage and backfill
+def _stored(sizes: Sizes, tariff: Tariff) -> list[Stored]:
+    """The storage of each table that has entities."""
+    found = []
+    for table in sizes.rules.tables.values():
+        entities = [one for one in sizes.rules.entities.values() if one.table is table and not sizes.is_made(one)]
+        if not entities:
+            continue
+        own = rows = 0
+        known = True
+        for entity in entities:
+            size, items = sizes.size_of(entity), sizes.items_of(entity)
+            if size is None or items is None:
+                known = False
+                continue
+            own += stored_bytes(size, items)
+            for index in table.indexes:
+                if sizes.is_in(entity, index):
+                    rows += stored_bytes(sizes.row_bytes(entity, index) or size, sizes.rows_of(entity, index) or 0)
+        prices, price = tariff.region.storage, tariff.gigabyte(table.name)
+        storage = None if price is None else price * gigabytes(own + rows)
+        recovery = None if prices is None else prices.recovery_gb_month * gigabytes(own)
+        found.append(Stored(table.name, gigabytes(own), gigabytes(rows), storage, recovery, known))
+    return found
+
+
+def _backfill(sizes: Sizes, tariff: Tariff) -> Backfill:
+    """A first backfill of all rules: each table of theirs is read once, and everything is written."""
+    loads: dict[str, Load] = {}
+    scan = Load()
+    with sizes.subject(BACKFILL):
+        for rule in sizes.rules.rules.values():
+            load = backfilled(sizes, rule)
+            if load is not None:
+                loads.setdefault(rule.title, Load()).add(load)
+        swept = {entity for rule in sizes.rules.rules.values() for entity in rule.swept if not sizes.is_made(entity)}
+        tables = {entity.table.name for entity in swept}
+        for entity in sizes.rules.entities.values():
+            if entity.table.name in tables and not sizes.is_made(entity):
+                whole = (sizes.size_of(entity) or 0) * (sizes.items_of(entity) or 0)
+                scan.read(Place(entity.table.name), whole / READ_UNIT_BYTES)
+    units = {title: (load.read_units, load.write_units) for title, load in loads.items()}
+    money = tariff.once(total([scan, *loads.values()]))
+    return Backfill(units, scan.read_units, money, BACKFILL not in sizes.unsure)

@@ -1,0 +1,95 @@
+"""Loads: units of reads and writes per second, by table and index, and the records and messages beside them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+# of the template: records of one table are handed to a function once a second, by five hundred at most
+BATCH_MAX_RECORDS: Final = 500
+BATCH_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Place:
+    """A table, or one of its indexes."""
+
+    table: str
+    index: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The place as people write it."""
+        return f"{self.table}/{self.index}" if self.index else self.table
+
+
+@dataclass
+class Load:
+    """Units per second. `transactions`: the write units that transactions make, of `writes`. `records` are those that
+    come through the stream of a table; `busy` the seconds of functions, in gigabyte-seconds, beside those of records.
+    """
+
+    reads: defaultdict[Place, float] = field(default_factory=lambda: defaultdict(float))
+    writes: defaultdict[Place, float] = field(default_factory=lambda: defaultdict(float))
+    transactions: float = 0.0
+    records: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    busy: float = 0.0
+    invocations: float = 0.0
+    requests: float = 0.0
+
+    def read(self, place: Place, units: float) -> None:
+        """Add read units."""
+        if units:
+            self.reads[place] += units
+
+    def write(self, place: Place, units: float) -> None:
+        """Add write units."""
+        if units:
+            self.writes[place] += units
+
+    def add(self, other: Load) -> None:
+        """Add another load."""
+        for place, units in other.reads.items():
+            self.read(place, units)
+        for place, units in other.writes.items():
+            self.write(place, units)
+        for table, rate in other.records.items():
+            self.records[table] += rate
+        self.transactions += other.transactions
+        self.busy += other.busy
+        self.invocations += other.invocations
+        self.requests += other.requests
+
+    @property
+    def read_units(self) -> float:
+        """All read units."""
+        return sum(self.reads.values())
+
+    @property
+    def write_units(self) -> float:
+        """All write units."""
+        return sum(self.writes.values())
+
+    @property
+    def index_write_units(self) -> float:
+        """The write units of indexes."""
+        return sum(units for place, units in self.writes.items() if place.index)
+
+
+def total(loads: Iterable[Load]) -> Load:
+    """The sum of loads."""
+    whole = Load()
+    for load in loads:
+        whole.add(load)
+    return whole
+
+
+def batches(records: Mapping[str, float]) -> dict[str, float]:
+    """By table, the invocations for one record, at so many records a second: one for each, until they fill batches."""
+    found = {}
+    for table, rate in records.items():
+        invocations = min(rate, max(1 / BATCH_SECONDS, rate / BATCH_MAX_RECORDS))
+        found[table] = invocations / rate if rate else 1.0
+    return found

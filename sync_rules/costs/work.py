@@ -1,0 +1,296 @@
+"""The work that writes cause: of the application in tables and indexes, and of the rules that act on them.
+
+A write is followed as the pipeline follows it: what one rule writes is an event for the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sync_rules.costs.copies import (
+    RECORD_SECONDS,
+    REQUESTS_OF_A_MESSAGE,
+    WORKER_COPIES_SECOND,
+    WORKER_GIGABYTES,
+    compute_of,
+    reads_of,
+)
+from sync_rules.costs.loads import Load, Place
+from sync_rules.costs.sizes import Sizes
+from sync_rules.model.entities import Entity, Index
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.units import READ_UNIT_BYTES, index_write_units, read_units, write_units
+from sync_rules.model.values import Path, overlaps
+from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.patterns import WritePattern
+from sync_rules.rules.rule import Rule
+
+STEPS_MAX = 100  # of rules, one after the other; a hierarchy feeds itself
+
+
+@dataclass(frozen=True)
+class Event:
+    """Writes to items of one entity, so many a second. `paths`: those that change; None: any. `by`: the rule that makes
+    them, None for the application.
+    """
+
+    entity: Entity
+    came: bool
+    gone: bool
+    paths: tuple[Path, ...] | None
+    rate: float
+    by: Rule | None = None
+
+
+# ---------------------------------------------------------------- the application's writes
+def written(sizes: Sizes, pattern: WritePattern, rate: float) -> tuple[Load, Event] | None:
+    """The load of an application's writes, and the event that they are. None where the size is not known."""
+    entity = sizes.rules.entities[pattern.entity]
+    size = sizes.size_of(entity)
+    if size is None:
+        return None
+    sets = pattern.sets if pattern.operation == "update" else None
+    if sets is None and pattern.operation == "update":
+        sizes.note(f"pattern {pattern.name} does not say what it `sets`: taken to change everything but keys")
+    paths = None if sets is None else tuple(entity.ref(name).path for name in sets)
+    load = Load()
+    load.write(Place(entity.table.name), rate * write_units(size))
+    whole = pattern.operation != "update"
+    for index, units in index_units(sizes, entity, paths, whole=whole):
+        load.write(Place(entity.table.name, index.name), rate * units)
+    if entity.table.name in _streamed(sizes):
+        load.records[entity.table.name] += rate
+    if pattern.operation == "put":
+        sizes.note("puts are taken to be of new items, and deletes of items that are there")
+    return load, Event(entity, pattern.operation == "put", pattern.operation == "delete", paths, rate)
+
+
+def _streamed(sizes: Sizes) -> frozenset[str]:
+    return frozenset(table.name for rule in sizes.rules.rules.values() for table in rule.streamed)
+
+
+def index_units(
+    sizes: Sizes, entity: Entity, paths: tuple[Path, ...] | None, *, whole: bool
+) -> Iterator[tuple[Index, int]]:
+    """The write units in each index, for a change of these paths of an item, None for any but those of keys. `whole`:
+    of an item that comes or goes.
+    """
+    for index in entity.table.indexes:
+        if not sizes.is_in(entity, index):
+            continue
+        row = sizes.row_bytes(entity, index)
+        if row is None:
+            continue
+        names = None if paths is None else {path[0] for path in paths}
+        moved = names is not None and any(attribute.name in names for attribute in index.attributes)
+        if whole:
+            yield index, index_write_units(None, row)
+        elif moved or _shows(index, names):
+            yield index, index_write_units(row, row, moved=moved)
+
+
+def _shows(index: Index, names: set[str] | None) -> bool:
+    """True if a row shows one of these attributes; None: any attribute that is no key."""
+    if index.projection in (None, "all"):
+        return True
+    if index.projection == "keys":
+        return False
+    return names is None or bool(names & set(index.projection))
+
+
+# ---------------------------------------------------------------- the work of rules
+def works(sizes: Sizes, first: Event) -> dict[str, Load]:
+    """The load of each rule, by its title, that an event causes, directly or through other rules."""
+    found: dict[str, Load] = defaultdict(Load)
+    waiting = [first]
+    for _ in range(STEPS_MAX):
+        if not waiting:
+            return found
+        event = waiting.pop()
+        for rule in sizes.rules.rules.values():
+            if rule is event.by and not rule.swept:
+                continue
+            for occasion in _occasions(rule, event):
+                with sizes.subject(rule.title):
+                    done = _work(sizes, rule, occasion, event)
+                if done is None:
+                    continue
+                load, times = done
+                found[rule.title].add(load)
+                waiting += _caused(rule, event, times)
+    sizes.note(f"what a write of {first.entity.name} causes goes on: it was followed for {STEPS_MAX} steps")
+    return found
+
+
+def _occasions(rule: Rule, event: Event) -> Iterator[Occasion]:
+    """The occasions of a rule that an event is."""
+    if rule.source is event.entity and _read_by(rule, event):
+        yield Occasion.SOURCE
+    if rule.target is event.entity and rule is not event.by and not event.gone:
+        decided = [path for node in rule.nodes() for entity, path in node.decided_by if entity is event.entity]
+        if event.came or _touched(event.paths, decided):
+            yield Occasion.TARGET
+
+
+def _read_by(rule: Rule, event: Event) -> bool:
+    """True if a rule reads what changes of a source."""
+    if rule is event.by:
+        return False
+    if event.came or event.gone:
+        return True
+    read = [path for node in rule.nodes() for entity, path in node.reads if entity is event.entity]
+    watched = rule.watches(event.entity)
+    return _touched(event.paths, read) if read else watched is None or _touched(event.paths, watched)
+
+
+def _touched(paths: tuple[Path, ...] | None, read: list[Path] | tuple[Path, ...]) -> bool:
+    return paths is None or any(overlaps(path, one) for path in paths for one in read)
+
+
+def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: Event) -> tuple[Load, float] | None:
+    """The load of a rule for an event, and how often it writes a target, per second. None: nothing is done."""
+    effort = rule.effort(occasion)
+    if effort is None:
+        return None
+    if effort.of_all:
+        return _of_all(sizes, rule, effort, event)
+    if event.gone and rule.target is rule.source:
+        return None
+    load = _of_one(sizes, rule, effort, event.rate)
+    if load is None:
+        return None
+    return load, event.rate * bool(effort.target_writes or effort.ledger_writes)
+
+
+def _of_one(sizes: Sizes, rule: Rule, effort: Effort, rate: float) -> Load | None:
+    """The load of writes and reads of one target and its source. None where a size is not known."""
+    target, source = sizes.size_of(rule.target), sizes.size_of(rule.source)
+    if target is None or source is None:
+        return None
+    load = Load()
+    own, other = Place(rule.target.table.name), Place(rule.source.table.name)
+    effects = rule.target is rule.source and bool(rule.calls)
+    ledger = Place("calls") if effects else own
+    load.write(own, rate * effort.target_writes * write_units(target))
+    load.write(other, rate * effort.source_writes * write_units(source))
+    load.write(ledger, rate * effort.ledger_writes)
+    load.read(own, rate * effort.target_reads * read_units(target, consistent=True))
+    load.read(other, rate * effort.source_reads * read_units(source, consistent=True))
+    load.read(ledger, rate * effort.ledger_reads)
+    if effort.transactions:
+        load.transactions = load.write_units
+    if effort.target_writes:
+        _amplify(sizes, rule, rate, load)
+    _handle(rule, rate, load)
+    _list(sizes, rule, effort, rate, load)
+    return load
+
+
+def backfilled(sizes: Sizes, rule: Rule) -> Load | None:
+    """The units of a first backfill, all in all: every target is written. None where nothing is, or where a size is
+    not known.
+    """
+    of_target = rule.effort(Occasion.TARGET)
+    one_by_one = of_target is not None and bool(of_target.target_writes)
+    effort, entity = (of_target, rule.target) if one_by_one else (rule.effort(Occasion.SOURCE), rule.source)
+    if effort is None or not rule.swept or sizes.is_made(entity):
+        return None
+    items = sizes.items_of(entity)
+    return None if items is None else _of_one(sizes, rule, effort, items)
+
+
+def _amplify(sizes: Sizes, rule: Rule, rate: float, load: Load) -> None:
+    """Add the writes of indexes that follow the writes of targets."""
+    paths = tuple(path for node in rule.nodes() for entity, path in (node.writes,) if entity is rule.target)
+    for index, units in index_units(sizes, rule.target, paths, whole=_makes_items(rule, paths)):
+        load.write(Place(rule.target.table.name, index.name), rate * units)
+
+
+def _makes_items(rule: Rule, paths: tuple[Path, ...]) -> bool:
+    """True if a rule puts whole items."""
+    keys = {attribute.name for attribute in rule.target.table.key}
+    return any(not path or path[0] in keys for path in paths)
+
+
+def _handle(rule: Rule, rate: float, load: Load) -> None:
+    """Add the time of the functions for one write, and its record, which comes back."""
+    if not load.writes:
+        return
+    load.busy += rate / WORKER_COPIES_SECOND * WORKER_GIGABYTES
+    load.records[rule.target.table.name] += rate
+
+
+def _list(sizes: Sizes, rule: Rule, effort: Effort, rate: float, load: Load) -> None:
+    """Add the listings of all that a target is made of. Through an index, each item that it lists is read, too."""
+    if not effort.listings:
+        return
+    table = rule.source.table.name
+    if sizes.is_made(rule.source):
+        load.read(Place(table), rate * effort.listings)
+        return
+    each, size = sizes.each_has(rule.target, rule.source), sizes.size_of(rule.source)
+    if each is None or size is None:
+        return
+    index = None if rule.find is None or rule.find.index is None else rule.source.table.index(rule.find.index)
+    if index is None:
+        load.read(Place(table), rate * effort.listings * read_units(math.ceil(each * size), consistent=True))
+        return
+    row = sizes.row_bytes(rule.source, index) or size
+    load.read(Place(table, index.name), rate * effort.listings * read_units(math.ceil(each * row), consistent=False))
+    load.read(Place(table), rate * effort.listings * each * read_units(size, consistent=True))
+    load.requests += rate * REQUESTS_OF_A_MESSAGE
+
+
+def _of_all(sizes: Sizes, rule: Rule, effort: Effort, event: Event) -> tuple[Load, float] | None:
+    """The load of a source's event on all of its targets, which its listing finds."""
+    load, rate, table = Load(), event.rate, rule.target.table.name
+    index = None if rule.find is None or rule.find.index is None else rule.target.table.index(rule.find.index)
+    listed = Place(table, index.name if index else "")
+    if event.came:  # it has no targets yet
+        load.read(listed, rate * read_units(0, consistent=index is None))
+        return load, 0.0
+    gone = Change(ItemKey(rule.source.table.name, ()), {}, None)
+    if event.gone and not rule.pushes(gone):
+        return None
+    each, target, source = (
+        sizes.each_has(rule.source, rule.target),
+        sizes.size_of(rule.target),
+        sizes.size_of(rule.source),
+    )
+    if each is None or target is None or source is None:
+        return None
+    row = target if index is None else sizes.row_bytes(rule.target, index) or target
+    copies = max(1, math.ceil(each))
+    share = each / copies
+    load.write(Place(table), rate * each * effort.target_writes * write_units(target))
+    load.write(Place(rule.source.table.name), rate * each * effort.source_writes * write_units(source))
+    load.transactions = load.write_units if effort.transactions else 0.0
+    _amplify(sizes, rule, rate * each, load)
+    reads = reads_of(copies, target, row, consistent=index is None) * share
+    if index is not None:  # a second look, when the index has caught up
+        reads += each * (row / READ_UNIT_BYTES * 0.5 + read_units(target, consistent=True))
+        load.requests += rate * REQUESTS_OF_A_MESSAGE
+    load.read(listed if index is None else Place(table), rate * reads)
+    done = compute_of(copies)
+    load.busy += rate * (done.gb_seconds * share - each * RECORD_SECONDS * WORKER_GIGABYTES)
+    load.records[table] += rate * each
+    load.requests += rate * done.queue_requests
+    return load, rate * each
+
+
+def _caused(rule: Rule, event: Event, times: float) -> Iterator[Event]:
+    """The events that the writes of a rule are."""
+    if not times:
+        return
+    written_paths: dict[Entity, list[Path]] = defaultdict(list)
+    for node in rule.nodes():
+        entity, path = node.writes
+        written_paths[entity].append(path)
+    for entity, paths in written_paths.items():
+        whole = entity is rule.target and _makes_items(rule, tuple(paths))
+        came, gone = whole and event.came, whole and event.gone
+        if entity is not event.entity or rule is not event.by:
+            yield Event(entity, came, gone, None if whole else tuple(paths), times, rule)

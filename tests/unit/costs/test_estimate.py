@@ -1,0 +1,293 @@
+"""Estimates: by the report of AWS's modelling assistant, by hand, by what the pipeline does, and without silence."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+
+import pytest
+
+from sync_rules.costs.estimate import Asked, estimate
+from sync_rules.costs.loads import Place
+from sync_rules.costs.measure import Measuring
+from sync_rules.costs.money import MONTH_HOURS
+from sync_rules.costs.prices import own_prices
+from sync_rules.costs.sizes import Measured, Rows, Sizes, with_measured
+from sync_rules.costs.work import Event, works
+from sync_rules.language.load import parse_rules
+from tests.docs import test_costs as counted
+from tests.support.builders import s
+
+VIRGINIA = own_prices().regions["us-east-1"]
+# The model of awslabs/mcp, src/dynamodb-mcp-server/tests/cost_performance_calculator/test_integration.py, as rules.
+AWSLABS = """
+tables:
+  users: {key: {user_id: S}, indexes: {email-index: {email: S}}}
+  orders:
+    key: {user_id: S, order_id: S}
+    indexes: {status-index: {status: S}, date-index: {partition: {date: S}, projection: keys}}
+  sessions: {key: {session_id: S}}
+entities: {user: {table: users}, order: {table: orders}, session: {table: sessions}}
+rules: {}
+patterns:
+  get-user-by-id: {get: user, by: [user_id], rate: 100/s}
+  get-user-by-email: {get: user, by: [email], one: true, rate: 50/s}
+  create-user: {put: user, rate: 20/s}
+  get-orders-by-user: {get: order, by: [user_id], items: 5, consistent: true, rate: 80/s}
+  get-orders-by-status: {get: order, by: [status], items: 10, rate: 60/s}
+  create-order: {put: order, rate: 40/s}
+  update-order-status: {update: order, sets: [status_text], rate: 30/s}
+  get-session: {get: session, by: [session_id], rate: 150/s}
+  create-session: {put: session, rate: 200/s}
+"""
+MILLION = 1_000_000
+SIZES = {
+    "user": Measured(50 * MILLION, 200, {"email-index": Rows(50 * MILLION, 100)}),
+    "order": Measured(
+        200 * MILLION,
+        500,
+        {"status-index": Rows(200 * MILLION, 150), "date-index": Rows(200 * MILLION, 200)},
+    ),
+    "session": Measured(10 * MILLION, 300),
+}
+
+
+def made(text, **asked):
+    return estimate(parse_rules(text, environ={}), Asked(VIRGINIA, **asked))
+
+
+def line(lines, name):
+    (found,) = (one for one in lines if one.name == name)
+    return found
+
+
+def cents(money) -> str:
+    return str(money.quantize(Decimal("0.01"), ROUND_HALF_UP))
+
+
+def test_estimate_is_that_of_awslabs():
+    """The whole report of AWS's own modelling assistant, from a rules file: 837.69 USD for its months of 732 hours, of
+    which 16.47 are for its first pattern. It counts one write for an index that a change touches, as here.
+    """
+    found = estimate(parse_rules(AWSLABS, environ={}), Asked(VIRGINIA), SIZES)
+    assert found.gaps == ()
+    of_732 = {one.name: one.money.on_demand * 732 / MONTH_HOURS for one in found.patterns}
+    assert cents(of_732["get-user-by-id"]) == "16.47"
+    assert cents(of_732["create-user"]) == "65.88"  # 32.94 in the table, and in the index
+    assert cents(of_732["create-order"]) == "197.64"
+    assert cents(of_732["update-order-status"]) == "98.82"
+    assert cents(sum(of_732.values())) == "777.38"
+    storage = sum(one.storage for one in found.stored)
+    assert cents(storage) == "60.30"
+    assert cents(storage + sum(of_732.values())) == "837.69"
+
+
+SHOP = """
+tables:
+  ledger: {key: {PK: S, SK: S}}
+  shop: {key: {PK: S, SK: S}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}, size: 1KB, items: 10000}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}, size: 1KB, items: 400000}
+rules:
+  user-name-on-orders: copy user.name into order.user_name
+patterns:
+  order: {get: order, by: [user_id, order_id], returns: [user_name, total], rate: 240/s}
+  orders-of-user: {get: order, by: [user_id], order: order_id desc, returns: [total, user.name], rate: 120/s, items: 8}
+  place-order: {put: order, rate: 1/s}
+  rename: {update: user, sets: [name], rate: 0.1/s}
+"""
+
+
+def test_copies_have_a_break_even():
+    """Two patterns would read half a unit of a user each; the copy costs a write for a new order and forty for a new
+    name. The difference of a month, with the reads that the rule itself makes.
+    """
+    (one,) = made(SHOP).savings
+    assert one.read_by == ("order", "orders-of-user")
+    assert one.reads == 240 * 0.5 + 120 * 0.5
+    assert one.writes == pytest.approx(1 + 0.1 * 40)
+    month = MONTH_HOURS * 3600
+    reads = 1 * 2 + 0.1 * (40 / 4 + 2)  # the source of a new order, twice; the listing, and the source for it
+    units = Decimal(str(one.writes)) * Decimal("0.625") + Decimal(str(reads)) * Decimal("0.125")
+    assert one.saved == 180 * month * Decimal("0.125") / 1_000_000
+    assert 0 < one.cost - units * month / 1_000_000 < 1  # functions
+    assert one.less == one.saved - one.cost
+    assert one.even == one.saved / one.cost
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("by: [user_name], via: GSI", "finds"),
+        ("by: [user_id], returns: [total], items: 8", "nobody"),
+    ],
+)
+def test_copies_that_find_items_are_needed(pattern, words):
+    """A pattern that finds items by the copy has no other way; one that does not return it saves nothing."""
+    text = SHOP.replace("shop: {key: {PK: S, SK: S}}", "shop: {key: {PK: S, SK: S}, indexes: {GSI: {user_name: S}}}")
+    head, _, _ = text.partition("  order: {get")
+    found = made(
+        f"{head}  find: {{get: order, {pattern}, rate: 1/s, page: 5}}\n  rename: {{update: user, sets: [name], rate: 1/s}}\n"
+    )
+    (one,) = found.savings
+    assert one.needed_by == (("find",) if words == "finds" else ())
+    assert one.read_by == ()
+
+
+@pytest.mark.parametrize(
+    ("without", "named"),
+    [
+        ((", items: 400000",), "the number of order"),
+        (("size: 1KB, items: 10000}",), "the size of user"),
+        ((", rate: 240/s",), "pattern order does not say how often"),
+        ((", items: 8",), "pattern orders-of-user does not say how many items"),
+        (("\n  rename: {update: user, sets: [name], rate: 0.1/s}",), "updates that rule user-name-on-orders follows"),
+        ((", sets: [name]",), "pattern rename does not say what it `sets`"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_nothing_is_assumed_in_silence(without, named):
+    """Whatever is taken out of the file is named, with the cure. With nothing taken out, nothing is missing."""
+    assert made(SHOP).gaps == ()
+    text = SHOP
+    for part in without:
+        assert part in text
+        text = text.replace(part, "items: 10000}" if part.startswith("size") else "")
+    found = made(text)
+    assert any(named in one for one in (*found.gaps, *found.notes))
+    assert found.whole.known is not bool(found.gaps)
+
+
+def test_a_file_without_patterns_has_storage_and_a_backfill_and_says_what_is_missing():
+    """Without `patterns` there is storage, and the price of a first backfill; the rest is not stated."""
+    found = made(SHOP.partition("patterns:")[0])
+    assert any("access patterns" in one for one in found.gaps)
+    (stored,) = found.stored
+    assert stored.table_gb == Decimal(410_000 * (1_024 + 100)) / 2**30
+    assert found.backfill.rules == {"user-name-on-orders": (800_000, 400_000)}
+    assert found.backfill.scanned == 410_000 / 4
+
+
+UPDATES = """
+tables:
+  items:
+    key: {id: S}
+    indexes:
+      all: {kind: S}
+      some: {partition: {kind: S}, projection: [name]}
+      keys: {partition: {kind: S}, projection: keys}
+entities: {one: {table: items, size: 1.5KB, items: 10}}
+rules: {}
+patterns: {write: {WRITE, rate: 1/s}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "units"),
+    [
+        ("put: one", (2, 2, 2, 2)),
+        ("delete: one", (2, 2, 2, 2)),
+        ("update: one, sets: [kind]", (2, 4, 4, 4)),
+        ("update: one, sets: [name]", (2, 2, 2, 0)),
+        ("update: one, sets: [other]", (2, 2, 0, 0)),
+        ("update: one", (2, 2, 2, 0)),
+    ],
+)
+def test_indexes_amplify_writes(write, units):
+    """A row that comes, goes or changes is one write, one that moves two; one that shows nothing of it is none."""
+    found = made(UPDATES.replace("WRITE", write))
+    load = found.whole.load
+    assert tuple(load.writes.get(Place("items", name), 0) for name in ("", "all", "some", "keys")) == units
+
+
+@pytest.mark.parametrize(
+    ("page", "rule", "story", "entity"),
+    [
+        ("collect", "", counted.goal, "membership"),
+        ("count", counted.COUNT, counted.orders, "order"),
+        ("count", counted.MAX, counted.orders, "order"),
+    ],
+    ids=["collect", "count", "max"],
+)
+def test_work_of_rules_is_what_the_pipeline_does(page, rule, story, entity):
+    """One item that comes, per second: the units of all rules it sets to work are those counted at the store."""
+    shop = counted.Shop(f"docs/rules/{page}.md", rule)
+    story(shop)
+    meter = shop.costs()
+    measured = {name: Measured(1, 100) for name in shop.rules.entities}
+    sizes = Sizes(with_measured(shop.rules, measured), measured)
+    loads = works(sizes, Event(shop.rules.entities[entity], True, False, None, 1.0))
+    assert sum(load.write_units for load in loads.values()) == meter.writes
+    assert sum(load.read_units for load in loads.values()) == meter.reads
+
+
+def test_what_a_rule_writes_sets_the_next_to_work():
+    """A copy of a copy: a rename writes both, and the second for each target of the first."""
+    text = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user: {table: shop, key: {PK: "U#{user_id}", SK: A}, size: 1KB, items: 10}
+  order: {table: shop, key: {PK: "U#{user_id}", SK: "O#{order_id}"}, size: 1KB, items: 40}
+  line: {table: shop, key: {PK: "U#{user_id}", SK: "L#{order_id}#{line_id}"}, size: 1KB, items: 120}
+rules:
+  to-orders: copy user.name into order.user_name
+  to-lines: copy order.user_name into line.user_name
+patterns: {rename: {update: user, sets: [name], rate: 1/s}}
+"""
+    found = made(text)
+    assert line(found.rules, "to-orders").load.write_units == 4
+    assert line(found.rules, "to-lines").load.write_units == 12
+
+
+def test_transactions_count_twice():
+    """A strict copy writes target and source in a transaction: four units instead of one."""
+    strict = SHOP.replace(
+        "copy user.name into order.user_name", "{copy: user.name, into: order.user_name, strict: true}"
+    )
+    plain, twice = (line(made(text).rules, "user-name-on-orders").load for text in (SHOP, strict))
+    assert plain.transactions == 0
+    assert twice.transactions == twice.write_units == 4 * plain.write_units
+
+
+def test_measures_take_the_place_of_what_is_stated():
+    """A sample: numbers of the whole, mean sizes, and rows of indexes, of which some items have none."""
+    rules = parse_rules(
+        "tables: {items: {key: {id: S}, indexes: {keys: {kind: S}}}}\nentities: {one: {table: items}}\nrules: {}\n",
+        environ={},
+    )
+    measuring = Measuring(rules)
+    items = [{"id": s(f"{n}"), **({"kind": s("a")} if n % 2 else {}), "text": s("x" * 1_000)} for n in range(10)]
+    measuring.look(rules.tables["items"], items)
+    one = measuring.measured(10)["one"]
+    assert (one.items, one.rows["keys"].items) == (100, 50)
+    assert 1_000 < one.size_bytes < 1_020
+    found = estimate(rules, Asked(VIRGINIA), {"one": one})
+    assert not any("size" in gap or "number" in gap for gap in found.gaps)
+    (stored,) = found.stored
+    assert stored.table_gb == Decimal(100 * (one.size_bytes + 100)) / 2**30
+
+
+def test_tables_have_the_capacity_and_class_of_the_file():
+    """Capacity that the file fixes is what is paid for, with a word where it is too little; a class has its prices."""
+    text = SHOP.replace(
+        "shop: {key: {PK: S, SK: S}}",
+        "shop: {key: {PK: S, SK: S}, class: infrequent-access, billing: {provisioned: {read: 5, write: 5}}}",
+    )
+    found = made(text)
+    (one,) = (one for one in found.provisions if one.place == Place("shop"))
+    assert (one.read_units, one.write_units) == (5, 5)
+    assert any("shop needs" in note for note in found.notes)
+    rare = VIRGINIA.infrequent_access
+    assert rare is not None
+    assert found.stored[0].storage == rare.storage_gb_month * (found.stored[0].table_gb)
+    plain = made(SHOP)
+    assert found.whole.money.on_demand > Decimal("1.2") * plain.whole.money.on_demand
+
+
+def test_autoscaling_aims_at_the_use_that_is_asked_for():
+    """Half the use, twice the capacity."""
+    reads = [
+        next(one.read_units for one in made(SHOP, target=target).provisions if one.place == Place("shop"))
+        for target in (80, 40)
+    ]
+    assert reads[1] == pytest.approx(2 * reads[0], abs=2)
