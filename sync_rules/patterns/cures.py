@@ -330,7 +330,9 @@ def of_graph(model: Model, pattern: GraphPattern) -> Answer:
         if pattern.within is not None and [*listings(model, replace(pattern, within=None), ends)]:
             reason = f"the sort key of no index that lists {ends.edge.name} by {ends.start.name} is a text to narrow"
             return Answer(pattern, reason=reason)
-        asked = GetPattern(name=pattern.name, entity=ends.edge.name, by=(*names_of(ends.start, pattern),))
+        asked = GetPattern(
+            name=pattern.name, entity=ends.edge.name, by=(*names_of(ends.start, pattern),), via=pattern.via
+        )
         found = of_get(model, asked)
         return Answer(pattern, reason=found.reason, cures=found.cures)
     rule = set_rule(model, ends)

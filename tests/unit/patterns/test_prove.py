@@ -175,7 +175,7 @@ REASONS = {
     "{get: store, by: [state], order: city, returns: [name]}": "index by_place finds by state and is sorted by place",
     "{get: store, by: [state], at_least: city, returns: [name]}": "index by_place finds by state and is sorted by place",
     "{get: version, by: [thing_id], begins_with: number}": "table shop finds by thing_id and is sorted by number",
-    "{graph: club, from: person, through: belonging, neighbours: [user], link: {PK: who}, via: table}": "no key finds",
+    "{graph: club, from: person, through: belonging, neighbours: [user], link: {PK: who}, via: table}": "via table: ",
     "{graph: club, from: person, through: belonging, neighbours: [user]}": "no key finds belonging by person_id",
     "{graph: goal, from: member, through: membership, neighbours: [user, order]}": "goal.edges names edges by goal_id",
     "{graph: member, from: goal, through: membership, neighbours: [goal]}": "no set on member names its goal",
