@@ -170,7 +170,7 @@ REASONS = {
     "{get: order}": "nothing says which order: a Scan would read all of table shop",
     "{get: order, by: [user_id], keys: 3}": "`keys` reads items by their whole key, user_id, order_id; given is user_id",
     "{get: order, by: [user_id], via: GSI1}": "via GSI1: table shop finds by user_id; shop serves it",
-    "{graph: goal, from: goal, through: membership, neighbours: [member], via: gsi0}": "table records finds by goal_id",
+    "{graph: goal, from: goal, through: membership, neighbours: [member], via: gsi0}": "via gsi0: table records finds by goal_id",
     "{get: user, by: [email], one: true, returns: [name], consistent: true}": "shop serves it, and a mirror follows its source",
     "{get: store, by: [state], order: city, returns: [name]}": "index by_place finds by state and is sorted by place",
     "{get: store, by: [state], at_least: city, returns: [name]}": "index by_place finds by state and is sorted by place",
