@@ -20,9 +20,10 @@ from sync_rules.costs.work import backfilled, works, written
 from sync_rules.model.capacity import TARGET_PERCENT
 from sync_rules.model.units import READ_UNIT_BYTES, stored_bytes
 from sync_rules.patterns.answers import Answer
+from sync_rules.patterns.graphs import AROUND
 from sync_rules.patterns.prove import prove
 from sync_rules.rules.effort import Occasion
-from sync_rules.rules.patterns import WritePattern
+from sync_rules.rules.patterns import GraphPattern, WritePattern
 from sync_rules.rules.ruleset import Rules
 
 BACKFILL: Final = "a first backfill"
@@ -54,11 +55,20 @@ class Stored:
     known: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Read and write units in all, and their price on demand."""
+
+    reads: float
+    writes: float
+    money: Decimal
+
+
 @dataclass(frozen=True)
 class Backfill:
     """A first backfill: the units of each rule, those of the scans, and the price on demand."""
 
-    rules: Mapping[str, tuple[float, float]]
+    rules: Mapping[str, Units]
     scanned: float
     money: Decimal
     known: bool
@@ -186,6 +196,8 @@ def _read(sizes: Sizes, answer: Answer) -> Load:
         sizes.lack(f"pattern {pattern.name} is not served: `sync-rules patterns` says why, and the cure")
         return load
     rate = _stated_rate(sizes, answer)
+    if isinstance(pattern, GraphPattern) and pattern.neighbours:
+        sizes.note(f"pattern {pattern.name}: a node is taken to have {AROUND} neighbours")
     for step in answer.steps:
         rows = sizes.measured[step.entity.name].rows if step.entity.name in sizes.measured else {}
         if step.index is not None and step.index.name in rows:
@@ -251,6 +263,6 @@ def _backfill(sizes: Sizes, tariff: Tariff) -> Backfill:
             if entity.table.name in tables and not sizes.is_made(entity):
                 whole = (sizes.size_of(entity) or 0) * (sizes.items_of(entity) or 0)
                 scan.read(Place(entity.table.name), whole / READ_UNIT_BYTES)
-    units = {title: (load.read_units, load.write_units) for title, load in loads.items()}
+    units = {title: Units(load.read_units, load.write_units, tariff.once(load)) for title, load in loads.items()}
     money = tariff.once(total([scan, *loads.values()]))
     return Backfill(units, scan.read_units, money, BACKFILL not in sizes.unsure)

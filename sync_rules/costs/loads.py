@@ -62,6 +62,22 @@ class Load:
         self.invocations += other.invocations
         self.requests += other.requests
 
+    def shared(self, reads: float, writes: float) -> Load:
+        """A share of the reads, and one of the writes with all that follows them."""
+        load = Load(
+            transactions=self.transactions * writes,
+            busy=self.busy * writes,
+            invocations=self.invocations * writes,
+            requests=self.requests * reads,
+        )
+        for place, units in self.reads.items():
+            load.read(place, units * reads)
+        for place, units in self.writes.items():
+            load.write(place, units * writes)
+        for table, rate in self.records.items():
+            load.records[table] += rate * writes
+        return load
+
     @property
     def read_units(self) -> float:
         """All read units."""

@@ -25,6 +25,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.units import READ_UNIT_BYTES, index_write_units, read_units, write_units
 from sync_rules.model.values import Path, overlaps
 from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.families import TargetRule
 from sync_rules.rules.patterns import WritePattern
 from sync_rules.rules.rule import Rule
 
@@ -33,8 +34,8 @@ STEPS_MAX = 100  # of rules, one after the other; a hierarchy feeds itself
 
 @dataclass(frozen=True)
 class Event:
-    """Writes to items of one entity, so many a second. `paths`: those that change; None: any. `by`: the rule that makes
-    them, None for the application.
+    """Writes to items of one entity, so many a second. `paths`: those that change; None: any. `by`: the rules that make
+    them, none for the application.
     """
 
     entity: Entity
@@ -42,7 +43,7 @@ class Event:
     gone: bool
     paths: tuple[Path, ...] | None
     rate: float
-    by: Rule | None = None
+    by: tuple[Rule, ...] = ()
 
 
 # ---------------------------------------------------------------- the application's writes
@@ -110,26 +111,61 @@ def works(sizes: Sizes, first: Event) -> dict[str, Load]:
         if not waiting:
             return found
         event = waiting.pop()
-        for rule in sizes.rules.rules.values():
-            if rule is event.by and not rule.swept:
-                continue
-            for occasion in _occasions(rule, event):
-                with sizes.subject(rule.title):
-                    done = _work(sizes, rule, occasion, event)
-                if done is None:
-                    continue
-                load, times = done
-                found[rule.title].add(load)
-                waiting += _caused(rule, event, times)
+        for group in _together(sizes, event):
+            waiting += _worked(sizes, event, group, found)
     sizes.note(f"what a write of {first.entity.name} causes goes on: it was followed for {STEPS_MAX} steps")
     return found
+
+
+Acting = tuple[Rule, Occasion]
+
+
+def _together(sizes: Sizes, event: Event) -> Iterator[list[Acting]]:
+    """The rules that act on an event. Those that write the same targets in one update are together."""
+    groups: dict[object, list[Acting]] = defaultdict(list)
+    for rule in sizes.rules.rules.values():
+        for occasion in _occasions(rule, event):
+            alone = rule.strict or not isinstance(rule, TargetRule)
+            own = rule.target is event.entity and (occasion is Occasion.TARGET or rule.source is rule.target)
+            place = "own" if own else rule.lists_by
+            groups[rule.name if alone else (rule.target, place)].append((rule, occasion))
+    yield from groups.values()
+
+
+def _worked(sizes: Sizes, event: Event, group: list[Acting], found: dict[str, Load]) -> Iterator[Event]:
+    """Add the work of a group for an event. Returns what it causes. Rules of a group share the writes, and those with
+    one source the reads.
+    """
+    done: list[tuple[Rule, Load, float]] = []
+    for rule, occasion in group:
+        with sizes.subject(rule.title):
+            made = _work(sizes, rule, occasion, event)
+        if made is not None:
+            done.append((rule, *made))
+    writing = sum(times > 0 for _, _, times in done)
+    for rule, load, times in done:
+        reading = sum(other.source is rule.source for other, _, _ in done)
+        found[rule.title].add(load.shared(1 / reading, 1 / writing if times else 1.0))
+    causes: dict[Entity, Event] = {}
+    for rule, _, times in done:
+        for one in _caused(rule, event, times):
+            before = causes.get(one.entity)
+            causes[one.entity] = one if before is None else _joined(before, one)
+    yield from causes.values()
+
+
+def _joined(one: Event, other: Event) -> Event:
+    """Two events that are one write."""
+    paths = None if one.paths is None or other.paths is None else (*one.paths, *other.paths)
+    rate = max(one.rate, other.rate)
+    return Event(one.entity, one.came or other.came, one.gone or other.gone, paths, rate, (*one.by, *other.by))
 
 
 def _occasions(rule: Rule, event: Event) -> Iterator[Occasion]:
     """The occasions of a rule that an event is."""
     if rule.source is event.entity and _read_by(rule, event):
         yield Occasion.SOURCE
-    if rule.target is event.entity and rule is not event.by and not event.gone:
+    if rule.target is event.entity and rule not in event.by and not event.gone:
         decided = [path for node in rule.nodes() for entity, path in node.decided_by if entity is event.entity]
         if event.came or _touched(event.paths, decided):
             yield Occasion.TARGET
@@ -137,7 +173,7 @@ def _occasions(rule: Rule, event: Event) -> Iterator[Occasion]:
 
 def _read_by(rule: Rule, event: Event) -> bool:
     """True if a rule reads what changes of a source."""
-    if rule is event.by:
+    if rule in event.by:
         return False
     if event.came or event.gone:
         return True
@@ -152,7 +188,8 @@ def _touched(paths: tuple[Path, ...] | None, read: list[Path] | tuple[Path, ...]
 
 def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: Event) -> tuple[Load, float] | None:
     """The load of a rule for an event, and how often it writes a target, per second. None: nothing is done."""
-    effort = rule.effort(occasion)
+    whole = event.came or event.gone
+    effort = rule.effort(occasion, None if whole else event.paths)
     if effort is None:
         return None
     if effort.of_all:
@@ -162,7 +199,7 @@ def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: Event) -> tuple[L
     load = _of_one(sizes, rule, effort, event.rate)
     if load is None:
         return None
-    return load, event.rate * bool(effort.target_writes or effort.ledger_writes)
+    return load, event.rate * bool(effort.target_writes or effort.ledger_writes) * (2 if effort.moves else 1)
 
 
 def _of_one(sizes: Sizes, rule: Rule, effort: Effort, rate: float) -> Load | None:
@@ -292,5 +329,4 @@ def _caused(rule: Rule, event: Event, times: float) -> Iterator[Event]:
     for entity, paths in written_paths.items():
         whole = entity is rule.target and _makes_items(rule, tuple(paths))
         came, gone = whole and event.came, whole and event.gone
-        if entity is not event.entity or rule is not event.by:
-            yield Event(entity, came, gone, None if whole else tuple(paths), times, rule)
+        yield Event(entity, came, gone, None if whole else tuple(paths), times, (rule,))

@@ -8,6 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from sync_rules.model.values import Path
+
+Paths = tuple[Path, ...] | None  # those that an update changed; None: not known, or the item came or went
+
 
 class Occasion(Enum):
     """An event that a rule acts on."""
@@ -23,6 +27,7 @@ class Effort:
 
     `listings`: how many times everything is listed that the target is made of. `ledger_writes`, `ledger_reads` are
     units, of the pipeline's own small items. `of_all`: every target of the source is looked at, found by its listing.
+    `moves`: two targets are concerned, an old one and a new one.
     """
 
     target_writes: int = 0
@@ -34,3 +39,4 @@ class Effort:
     listings: int = 0
     transactions: int = 0
     of_all: bool = False
+    moves: bool = False

@@ -23,7 +23,7 @@ from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.values import Item, Names, Path, overlaps
 from sync_rules.model.where import Where
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 AttributeRef = tuple[Entity, Path]
@@ -316,8 +316,10 @@ class Rule(ABC):
         """The fields of a target that name its one source; none where a target has several, or is its own source."""
         return ()
 
-    def effort(self, occasion: Occasion) -> Effort | None:  # noqa: ARG002
-        """The work that one such event takes; None: none."""
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
+        """The work that one such event takes; None: none. `paths`: those that an update changed, None where the item
+        came or went, or where that is not known.
+        """
         return None
 
     def _listing_uses(self, moment: Moment) -> Iterator[Use]:

@@ -130,9 +130,10 @@ class Shown:
         return table
 
     def _rules(self) -> Grid:
-        table = grid(["rule", "kind"], [*UNITS, *WAYS, "Lambda, SQS"])
+        table = grid(["rule", "kind"], [*UNITS, *WAYS, "Lambda, SQS", "backfill once"])
         for one in self.made.rules:
-            table.add_row(one.name, one.does, *_units(one), *_ways(one))
+            first = self.made.backfill.rules.get(one.name)
+            table.add_row(one.name, one.does, *_units(one), *_ways(one), "" if first is None else _coins(first.money))
         return table
 
     def _whole(self) -> Iterator[str]:
@@ -157,11 +158,11 @@ class Shown:
         least = "" if made.whole.known and None not in rest else "at least "
         yield f"in all, on demand: {least}{_coins(money.on_demand + known)} {currency} a month"
         units = made.backfill.rules.values()
-        reads = made.backfill.scanned + sum(read for read, _ in units)
+        reads = made.backfill.scanned + sum(one.reads for one in units)
         least = "" if made.backfill.known else "at least "
         yield (
             f"a first backfill: {least}{_coins(made.backfill.money)} {currency} once, on demand, for {reads:,.0f} read "
-            f"and {sum(written for _, written in units):,.0f} write units; `plan` measures it"
+            f"and {sum(one.writes for one in units):,.0f} write units; `plan` measures it"
         )
 
     def _balance(self, one: Saving) -> str:
@@ -198,9 +199,12 @@ def _line(one: Line) -> dict[str, Any]:
     }
 
 
-def _backfill(made: Estimate, title: str) -> dict[str, float]:
-    reads, writes = made.backfill.rules.get(title, (0.0, 0.0))
-    return {"read_units": round(reads, 1), "write_units": round(writes, 1)}
+def _backfill(made: Estimate, title: str) -> dict[str, Any] | None:
+    """The units of a first backfill of a rule, without the scans; None where it has none, or it is not known."""
+    one = made.backfill.rules.get(title)
+    if one is None:
+        return None
+    return {"read_units": round(one.reads, 1), "write_units": round(one.writes, 1), "on_demand": _text(one.money)}
 
 
 def _saving(one: Saving) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from sync_rules.model.item_change import When
 from sync_rules.model.items import Call, Change
 from sync_rules.model.values import Path, changed
 from sync_rules.model.where import Where
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import EffectRule
 from sync_rules.rules.rule import Blocked, Drawing, let_in
 
@@ -39,7 +39,7 @@ class CallRule(EffectRule):
         """The places where an item keeps what `watch` names."""
         return tuple(self.source.stored(path) for path in self.watch)
 
-    def effort(self, occasion: Occasion) -> Effort | None:
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """The table that remembers calls is written before and after each."""
         return Effort(ledger_writes=2) if occasion is Occasion.SOURCE else None
 

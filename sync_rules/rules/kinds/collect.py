@@ -29,7 +29,7 @@ from sync_rules.model.writes import (
     target_exists,
     unchanged,
 )
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import ListingRule, Part, PartRule
 from sync_rules.rules.rule import SPARSE, Blocked, Drawing, Node, TypeOf, let_in
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
@@ -159,12 +159,15 @@ class CollectRule(ListingRule, PartRule):
             **SPARSE[self.sparse],
         }
 
-    def effort(self, occasion: Occasion) -> Effort | None:
-        """A write of the node, without or with a check of the edge; node and edge are read twice. A node that came
-        lists its edges.
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
+        """A write of the node, without or with a check of the edge; node and edge are read twice. An element that
+        changes goes out and in. A node that came lists its edges.
         """
         if occasion is Occasion.TARGET:
             return Effort(listings=1 if self.find is None or self.find.index is None else 2)
+        if paths is not None:
+            writes, checks = (4, 4) if self.strict else (2, 0)
+            return Effort(writes, checks, target_reads=2, source_reads=2, transactions=writes + checks if checks else 0)
         if self.strict:
             return Effort(2, 2, target_reads=2, source_reads=2, transactions=4)
         return Effort(target_writes=1, target_reads=2, source_reads=2)

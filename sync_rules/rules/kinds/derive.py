@@ -15,7 +15,7 @@ from sync_rules.model.entities import Entity, Table
 from sync_rules.model.numbers import respelt
 from sync_rules.model.sizes import KeyLimit, fitting, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path, same
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.expiry import Expiry
 from sync_rules.rules.families import Desired, TargetRule
 from sync_rules.rules.formula import Formula
@@ -38,7 +38,7 @@ class DeriveRule(TargetRule):
     def copies(self) -> tuple[Path, ...]:
         return (self.path,)
 
-    def effort(self, occasion: Occasion) -> Effort | None:
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """A write of the item: its record shows all that is needed."""
         return Effort(target_writes=1) if occasion is Occasion.SOURCE else None
 

@@ -16,7 +16,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.values import Item, Path, changed, same
 from sync_rules.model.where import Where
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
 from sync_rules.rules.rule import Blocked, let_in
 from sync_rules.rules.uses import Moment, Use
@@ -61,7 +61,7 @@ class GatheredRule(ListingRule, TargetRule):
         reported = self.find is not None and self.find.needs and not self.sparse
         return (self.target, self.source) if reported else (self.target,)
 
-    def effort(self, occasion: Occasion) -> Effort | None:
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """A write of the target, and two looks at all its members; through an index a third one, later. A target that
         came is looked at, too.
         """

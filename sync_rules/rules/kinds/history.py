@@ -23,7 +23,7 @@ from sync_rules.model.sizes import index_key_limits
 from sync_rules.model.templates import Fields
 from sync_rules.model.values import AttributeValue, Item, Path, changed, overlaps
 from sync_rules.model.writes import Delete, Write, differences, unchanged
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import Members, Part, Seen
 from sync_rules.rules.kinds.mirror import CHECK_MAX_ATTRIBUTES, MirrorRule, Values, put_of
 from sync_rules.rules.rule import Blocked, Drawing, Node, let_in
@@ -116,7 +116,7 @@ class KeepRule(VersionRule):
     def drawn(self) -> Drawing:
         return Drawing(self.target, (), (), (f"keeps the newest {self.keep}",))
 
-    def effort(self, occasion: Occasion) -> Effort | None:
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """For a version that came, the newest are listed, and one of them goes."""
         return Effort(target_writes=1, target_reads=self.keep + 2) if occasion is Occasion.SOURCE else None
 
@@ -228,7 +228,7 @@ class HistoryRule(VersionRule):
         fields = (self.target.fields(key) if key is not None else None) or {}
         return super().owns(item) and any(text_of(fields.get(field)) != ZERO["N"] for field in numbers)
 
-    def effort(self, occasion: Occasion) -> Effort | None:
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """A write of the version; versions and item are read before it, and for its own record."""
         return Effort(target_writes=1, target_reads=3, source_reads=1) if occasion is Occasion.SOURCE else None
 

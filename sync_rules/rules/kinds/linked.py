@@ -20,7 +20,7 @@ from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, unchanged
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import SPARSE, Blocked
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
@@ -64,7 +64,7 @@ class LinkedRule(TargetRule):
     def named_by(self) -> tuple[str, ...]:
         return tuple(ref.field for _, ref in self.link)
 
-    def effort(self, occasion: Occasion) -> Effort | None:
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """A write of each target; of a target that came, the source is read for its record and for that of the write.
         A strict rule checks the source in each transaction.
         """

@@ -18,7 +18,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.sizes import fitting, index_key_limits
 from sync_rules.model.templates import Fields, Template
-from sync_rules.model.values import AttributeValue, Item, Path, changed, get
+from sync_rules.model.values import AttributeValue, Item, Path, changed, get, overlaps
 from sync_rules.model.where import Where
 from sync_rules.model.writes import (
     Check,
@@ -35,7 +35,7 @@ from sync_rules.model.writes import (
     unchanged,
     update_of,
 )
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf, let_in
 from sync_rules.rules.uses import Operation, Use
@@ -76,10 +76,13 @@ class MirrorRule(PartRule):
             "where": self.where and self.where.text,
         }
 
-    def effort(self, occasion: Occasion) -> Effort | None:
-        """A transaction of the mirror and its source, which are read twice."""
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
+        """A transaction of the mirror and its source, which are read twice; of two mirrors where one moves."""
         if occasion is Occasion.TARGET:
             return None
+        keys = [ref.path for field, ref in self.fields if field in self.target.identity]
+        if paths is not None and any(overlaps(path, key) for path in paths for key in keys):
+            return Effort(4, 2, target_reads=4, source_reads=2, transactions=6)
         return Effort(2, 2, target_reads=2, source_reads=2, transactions=4)
 
     # ---------------------------------------------------------------- what a mirror holds

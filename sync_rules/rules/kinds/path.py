@@ -17,7 +17,7 @@ from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import text_of
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import Desired
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.linked import LinkedRule
@@ -89,7 +89,7 @@ class TreeRule(LinkedRule):
         made = (self.path, self.graph, self.depth, self.crumb.path if self.crumb else None)
         return (*(path for path in made if path is not None), *self.carry)
 
-    def effort(self, occasion: Occasion) -> Effort | None:
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """An item is written once; its parent is read for each of its two records, and its own children are listed."""
         return Effort(target_writes=1, source_reads=2, ledger_reads=1) if occasion is Occasion.TARGET else None
 

@@ -19,7 +19,7 @@ from sync_rules.model.numbers import spelt
 from sync_rules.model.values import AttributeValue, Item, same
 from sync_rules.model.writes import Check, Delete, Put, Transaction, unchanged
 from sync_rules.rules import ledger
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.kinds.counted import CountedRule
@@ -70,10 +70,12 @@ class RankedRule(BookedRule):
             if place is not None:
                 yield self._nowhere(change.key) if isinstance(place, Blocked) else place.key
 
-    def effort(self, occasion: Occasion) -> Effort | None:
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """A transaction of the entry and a check of the child; both are read twice, the mark of the books, too."""
         if occasion is Occasion.TARGET:
             return None
+        if paths is not None:  # its place is another one
+            return Effort(source_writes=2, ledger_writes=4, transactions=6, source_reads=2, ledger_reads=5)
         return Effort(source_writes=2, ledger_writes=2, transactions=4, source_reads=2, ledger_reads=3)
 
     def unconditional(self) -> Self:

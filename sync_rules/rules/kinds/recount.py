@@ -14,7 +14,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, spelt, total_of
 from sync_rules.model.values import Item, Path
 from sync_rules.rules.books import Books
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import Desired, Members
 from sync_rules.rules.kinds.counted import CountedRule
 from sync_rules.rules.kinds.gathered import GatheredRule
@@ -51,7 +51,7 @@ class RecountRule(CountedRule, GatheredRule):
     def drawn(self) -> Drawing | None:
         return None if self.ends else Drawing(self.target, self.reads, self.copies)
 
-    def effort(self, occasion: Occasion) -> Effort | None:
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """One item is read where an end of the list is enough, and the mark of the books."""
         if not self.ends:
             return super().effort(occasion)

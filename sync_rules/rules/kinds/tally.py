@@ -16,11 +16,11 @@ from typing import Literal
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
-from sync_rules.model.values import AttributeValue, Item, Path
+from sync_rules.model.values import AttributeValue, Item, Path, overlaps
 from sync_rules.model.writes import Delete, Increment, Put, Transaction, unchanged
 from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import Desired, Hint, Part, TargetRule
 from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.kinds.counted import CountedRule
@@ -63,10 +63,13 @@ class TallyRule(CountedRule, BookedRule):
     def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
         return True  # an entry is named by the key of its child alone
 
-    def effort(self, occasion: Occasion) -> Effort | None:
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """A transaction of the entry and the total; entry and child are read twice, the mark of the books, too."""
         if occasion is Occasion.TARGET:
             return None
+        links = [ref.path for _, ref in self.link]
+        if paths is not None and any(overlaps(path, link) for path in paths for link in links):  # another parent
+            return Effort(ledger_writes=6, transactions=6, source_reads=2, ledger_reads=3, moves=True)
         return Effort(ledger_writes=4, transactions=4, source_reads=2, ledger_reads=5)
 
     def adds_to(self, item: Item) -> ItemKey | None:
@@ -212,7 +215,7 @@ class TotalRule(TargetRule):
             "ledger": self.source.table.name,
         }
 
-    def effort(self, occasion: Occasion) -> Effort | None:
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """A write of the parent, by its total, which is read twice with the mark of the books."""
         if occasion is Occasion.TARGET:
             return Effort(ledger_reads=2)
