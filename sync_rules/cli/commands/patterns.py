@@ -42,7 +42,8 @@ def patterns(
     if rules is None:
         raise RulesFileError(str(rules_file), errors(problems))
     if not rules.patterns:
-        raise UserError(NONE.format(file=rules_file))
+        put_out("{}" if as_json else NONE.format(file=rules_file), out)
+        return 0
     proof = prove(rules)
     hots = hot(rules, proof)
     places = {name: f"{rules_file}:{line}" for name, line in places_of(text, "patterns").items()}

@@ -59,6 +59,7 @@ def test_sound_rules_pass(project):
     code, log, report = run(project)
     assert code == 0, log
     assert "check: passed" in report
+    assert "access patterns: passed" in report
     assert "scenarios: passed" in report
     assert "template" not in report
 

@@ -75,6 +75,15 @@ def test_patterns_find_hot_keys(tmp_path, capsys):
     ]  # fmt: skip
 
 
+def test_patterns_are_optional(tmp_path, capsys):
+    """A file without any passes, and the line says how to declare one."""
+    code, said = ran(tmp_path, capsys, BASE.partition("patterns:")[0])
+    assert code == 0
+    assert (
+        "no access patterns. Declare some, such as patterns: {orders-of-user: {get: order, by: [user_id]}}" in said.out
+    )
+
+
 def test_patterns_as_a_matrix_and_as_a_document(tmp_path, capsys):
     """The guide's matrix, and every part by its name."""
     code, _ = ran(tmp_path, capsys, BASE, "--markdown", "--out", str(tmp_path / "patterns.md"))
@@ -92,13 +101,12 @@ def test_patterns_as_a_matrix_and_as_a_document(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (BASE.partition("patterns:")[0], [], "no access patterns"),
         (BASE.replace("get: order", "get: ordre"), [], "no entity 'ordre'"),
         (BASE, ["--json", "--markdown"], "exclude each other"),
     ],
 )
 def test_patterns_say_what_was_meant(text, options, said, tmp_path, capsys):
-    """A file without patterns, a broken one, two forms at once: exit 2, and a cure."""
+    """A broken file, two forms at once: exit 2, and a cure."""
     code, printed = ran(tmp_path, capsys, text, *options)
     assert code == 2
     assert said in printed.err
