@@ -26,7 +26,8 @@ from sync_rules.costs.prices import OnDemand, Provisioned, Region
 from sync_rules.model.capacity import NO_SETTINGS, TARGET_PERCENT, Scaling, TableSettings, Units
 from sync_rules.model.capacity import Provisioned as ProvisionedBilling
 
-TABLE_MAX_UNITS: Final = 40_000  # of reads and of writes: AWS's default quota for a table
+TABLE_MAX_UNITS: Final = 40_000  # of reads and of writes: AWS's default quota for a table, which it raises
+UNBOUND: Final = 10**9
 HUNDRED: Final = RESERVED_AT_ONCE_UNITS
 
 
@@ -102,9 +103,7 @@ class Tariff:
     def _units(self, load: float, stated: Units | None) -> int:
         if stated is not None and stated.scaling is None:
             return stated.number
-        scaling = (
-            Scaling(1, TABLE_MAX_UNITS, self.target) if stated is None or stated.scaling is None else stated.scaling
-        )
+        scaling = Scaling(1, UNBOUND, self.target) if stated is None or stated.scaling is None else stated.scaling
         return scaled(load, scaling)
 
     def provisions(self, load: Load) -> tuple[Provision, ...]:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final
 
-from sync_rules.costs.bill import Money, Provision, Tariff
+from sync_rules.costs.bill import TABLE_MAX_UNITS, Money, Provision, Tariff
 from sync_rules.costs.loads import Load, Place, batches, total
 from sync_rules.costs.money import gigabytes
 from sync_rules.costs.prices import Region
 from sync_rules.costs.savings import Saving, savings
 from sync_rules.costs.sizes import Measured, Sizes, with_measured
 from sync_rules.costs.work import backfilled, works, written
-from sync_rules.model.capacity import TARGET_PERCENT
+from sync_rules.model.capacity import NO_SETTINGS, TARGET_PERCENT
 from sync_rules.model.units import READ_UNIT_BYTES, stored_bytes
 from sync_rules.patterns.answers import Answer
 from sync_rules.patterns.graphs import AROUND
@@ -166,12 +166,19 @@ def _ask_writes(sizes: Sizes, title: str, load: Load) -> None:
 
 
 def _note_limits(sizes: Sizes, tariff: Tariff, whole: Load) -> None:
-    """Note capacity that the load does not fit in, and a table class that has no prices."""
+    """Note capacity that the load does not fit in, or that AWS gives on request only, and a class without prices."""
     for one in tariff.provisions(whole):
-        needs = {"read": whole.reads.get(one.place, 0.0), "write": whole.writes.get(one.place, 0.0)}
-        for word, kept in (("read", one.read_units), ("write", one.write_units)):
-            if needs[word] > kept:
-                sizes.note(f"{one.place.shown} needs {needs[word]:,.0f} {word} units a second and has at most {kept:,}")
+        loads = whole.reads.get(one.place, 0.0), whole.writes.get(one.place, 0.0)
+        for word, load, kept in zip(("read", "write"), loads, (one.read_units, one.write_units), strict=True):
+            if load > kept:
+                sizes.note(
+                    f"{one.place.shown} needs {load:,.0f} {word} units a second; the file gives it {kept:,} at most"
+                )
+            elif kept > TABLE_MAX_UNITS:
+                sizes.note(
+                    f"{one.place.shown} needs a capacity of {kept:,} {word} units a second; AWS's default quota is "
+                    f"{TABLE_MAX_UNITS:,}"
+                )
     for name, settings in sizes.rules.settings.items():
         if settings.table_class == "infrequent-access" and not tariff.infrequent(name):
             sizes.lack(f"prices of the class of table {name}: `infrequent_access` in a price file")
@@ -243,7 +250,8 @@ def _stored(sizes: Sizes, tariff: Tariff) -> list[Stored]:
                     rows += stored_bytes(sizes.row_bytes(entity, index) or size, sizes.rows_of(entity, index) or 0)
         prices, price = tariff.region.storage, tariff.gigabyte(table.name)
         storage = None if price is None else price * gigabytes(own + rows)
-        recovery = None if prices is None else prices.recovery_gb_month * gigabytes(own)
+        backups = sizes.rules.settings.get(table.name, NO_SETTINGS).backups is not False  # the template's default
+        recovery = None if prices is None else prices.recovery_gb_month * gigabytes(own) * backups
         found.append(Stored(table.name, gigabytes(own), gigabytes(rows), storage, recovery, known))
     return found
 
