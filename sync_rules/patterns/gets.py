@@ -97,6 +97,13 @@ def _sorted(pattern: GetPattern, found: Reach) -> bool:
     return pattern.order is None or found.whole or pattern.order in found.sorts
 
 
+def wanted(model: Model, pattern: GetPattern) -> Use:
+    """The attributes that a pattern asks for."""
+    entity = model.rules.entities[pattern.entity]
+    own = {*pattern.by, *(name for name in (pattern.order, pattern.within and pattern.within.attribute) if name)}
+    return _needed(model, pattern, entity)[2] | Use(frozenset((entity.name, name) for name in own))
+
+
 # ---------------------------------------------------------------- one way
 def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> Answer | None:
     way = found.way

@@ -40,7 +40,7 @@ def prove(rules: Rules) -> Proof:
     answers = {name: answer_to(model, pattern) for name, pattern in rules.patterns.items()}
     use = Use()
     for answer in answers.values():
-        use |= answer.use
+        use |= answer.use if answer.served else _wanted(model, answer.pattern)
     read = _read(rules, use)
     unread = tuple(dict.fromkeys(rule.title for rule in rules.rules.values() if rule.puts and rule.title not in read))
     used = use.indexes | {
@@ -70,6 +70,19 @@ def answer_to(model: Model, pattern: Pattern) -> Answer:
             return found if found is not None else cures.of_tree(model, pattern)
         case WritePattern():
             return _written(model, pattern)
+
+
+def _wanted(model: Model, pattern: Pattern) -> Use:
+    """The attributes that a pattern asks for, though nothing serves it yet."""
+    match pattern:
+        case GetPattern():
+            return gets.wanted(model, pattern)
+        case GraphPattern():
+            return Use(frozenset((pattern.node, name) for name in pattern.returns or (None,)))
+        case TreePattern():
+            return Use(frozenset((pattern.entity, name) for name in pattern.returns or (None,)))
+        case WritePattern():
+            return Use()
 
 
 def _written(model: Model, pattern: WritePattern) -> Answer:

@@ -50,6 +50,7 @@ def test_patterns_that_nothing_serves_fail(tmp_path, capsys):
     assert "rules.yaml:14: no key finds order by user_email" in said.out
     assert "by-user_email: {user_email: S}" in said.out
     assert "2 patterns, 1 served, 1 not served" in said.out
+    assert "user-mail-on-orders" not in said.out  # a pattern asks for it, though none serves that yet
 
 
 READ = "  news: {get: news, order: made desc, items: 4, page: 4, rate: 5000/s}\n"
