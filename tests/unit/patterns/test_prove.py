@@ -12,6 +12,7 @@ from sync_rules.language.problems import Problems, errors
 from sync_rules.language.yaml_source import read
 from sync_rules.patterns.answers import merged
 from sync_rules.patterns.prove import prove
+from sync_rules.rules import compiled_file, fingerprints
 
 BASE = """
 tables:
@@ -243,3 +244,14 @@ def test_patterns_are_served_by_each_of_their_cures():
     bare = [forms[name] for name, answer in proof.answers.items() if not answer.served and not answer.cures]
     assert cured > 300
     assert bare == []
+
+
+def test_patterns_change_nothing_of_the_rules():
+    """No fingerprint depends on patterns, sizes or numbers; compiled rules have the patterns."""
+    plain = parse_rules(BASE.replace(", size: 1.6KB, items: 1000", "").replace(", size: 1KB", ""))
+    rules = parse_rules(f"{BASE}\npatterns:\n  order: {{get: order, by: [user_id, order_id]}}\n")
+    assert rules.fingerprint == plain.fingerprint
+    assert fingerprints.of_each(rules) == fingerprints.of_each(plain)
+    again = compiled_file.read(compiled_file.written(rules, {}), "rules.compiled", {})
+    assert again.fingerprint == rules.fingerprint
+    assert told(prove(again).answers["order"]) == told(prove(rules).answers["order"])
