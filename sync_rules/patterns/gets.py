@@ -19,6 +19,7 @@ from sync_rules.patterns.answers import (
 from sync_rules.patterns.makers import Makers
 from sync_rules.patterns.ways import Reach, Way, reach, strangers, ways_of
 from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.patterns import GetPattern
 from sync_rules.rules.ruleset import Rules
@@ -114,7 +115,8 @@ def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> 
     rest = tuple(name for name, _ in pattern.fixed if name not in found.used)
     paths = () if pattern.where is None else tuple(path[0] for path in pattern.where.paths)
     filters = pattern.where.text if pattern.where is not None and (rest or set(paths) - found.used) else ""
-    missing = _missing(way, entity, needed, paths if filters else ())
+    linked = tuple(name for other in others for name in links_of(model.rules, other, entity))
+    missing = _missing(way, entity, needed, (*(paths if filters else ()), *linked))
     first = _first(model, pattern, entity, found, by_key=by_key, filters=filters)
     again = bool(missing) and way.eventual  # a local index fetches from the table what it does not have
     first = replace(first, projects=None if needed is None or again else tuple(dict.fromkeys((*needed, *paths))))
@@ -221,7 +223,7 @@ def _of_other(model: Model, other: Entity, first: Step, names: tuple[str, ...]) 
         "GetItem" if first.items == 1 else "BatchGetItem",
         other,
         projects=names,
-        follows=f"the {other.name} that each item names by {', '.join(other.identity)}",
+        follows=f"the {other.name} that each item names by {', '.join(links_of(model.rules, other, first.entity))}",
         requests=chunks,
         items=first.items,
         size_bytes=model.size_of(other),
@@ -264,6 +266,14 @@ def copy_of(rules: Rules, source: Entity, attribute: str, target: Entity) -> str
                 if show_path(read) == attribute:
                     return show_path(written)
     return None
+
+
+def links_of(rules: Rules, source: Entity, target: Entity) -> tuple[str, ...]:
+    """The fields of a target by which it names a source: those of a rule that links them, else the source's own."""
+    for rule in rules.into_target(target):
+        if isinstance(rule, LinkedRule) and rule.source is source:
+            return tuple(ref.field for _, ref in rule.link)
+    return source.identity
 
 
 # ---------------------------------------------------------------- remarks
@@ -328,12 +338,15 @@ def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[A
             continue
         if rule.where is not None and (pattern.where is None or rule.where.text != pattern.where.text):
             continue
-        names = _named_there(rule)
+        names = named_there(rule)
         asked = {*pattern.by, *([pattern.within.attribute] if pattern.within else ())}
         asked |= {pattern.order} if pattern.order else set()
         if not asked <= names.keys() or pattern.keys is not None:
             continue
         shown = _shown_there(rule, pattern)
+        if rule.where is None and pattern.where is not None and shown is not None and rule.attributes is not None:
+            tested = {path[0] for path in pattern.where.paths}
+            shown = shown if tested <= names.keys() else None
         there = replace(
             pattern,
             entity=rule.target.name,
@@ -365,7 +378,7 @@ def _on_mirror(rule: MirrorRule, pattern: GetPattern) -> str:
     )
 
 
-def _named_there(rule: MirrorRule) -> dict[str, str]:
+def named_there(rule: MirrorRule) -> dict[str, str]:
     """The fields of a source by the names that a mirror has for them."""
     names = {show_path(read): show_path(written) for read, written in rule.attributes or ()}
     names |= {ref.field: there for there, ref in rule.fields}
@@ -378,7 +391,7 @@ def _shown_there(rule: MirrorRule, pattern: GetPattern) -> tuple[str, ...] | Non
     """The attributes that are needed, as a mirror has them; None where it lacks one."""
     if rule.attributes is None:
         return pattern.returns
-    names = _named_there(rule)
+    names = named_there(rule)
     if pattern.returns is None or not set(pattern.returns) <= names.keys() | set(rule.source.identity):
         return None
     return tuple(names.get(name, name) for name in pattern.returns)

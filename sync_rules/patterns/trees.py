@@ -143,6 +143,8 @@ def _under(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule) -
         level = _level(model, pattern, entity, rule, by_parent)
         many = 1 + (pattern.items or 1) if pattern.depth > 1 else 1
         remark = "one Query for each item on the way down" if pattern.depth > 1 else ""
-        from_above = Step(**{**level.__dict__, "requests": many})
-        answer = Answer(pattern, (from_above,), use=_use(pattern, rule, by_parent, paths=False))
+        from_above: tuple[Step, ...] = (Step(**{**level.__dict__, "requests": many}),)
+        if not _shown(by_parent, rule, pattern):
+            from_above = (*from_above, _items(model, pattern, "the keys of the rows"))
+        answer = Answer(pattern, from_above, use=_use(pattern, rule, by_parent, paths=False))
         yield answer.remarked(remark)

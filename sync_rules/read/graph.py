@@ -15,6 +15,7 @@ from sync_rules.model.entities import Entity, KeyType
 from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.templates import may_overlap
+from sync_rules.model.values import Item
 from sync_rules.read.declared import Templates, entity_on, rule_of, table_on
 from sync_rules.read.key_range import KeyRange
 from sync_rules.read.listing import Listing
@@ -218,8 +219,11 @@ class Graph:
             UnprocessedKeysError: when the service leaves keys unprocessed to the end.
         """
         names = (self._rule.into, *(attribute.name for attribute in self._rule.target.table.key))
-        reading = self._neighbour_reader()
-        return reading.of([None if item is None else self._reader.raw_attributes(item, names) for item in items])
+        return self.around([None if item is None else self._reader.raw_attributes(item, names) for item in items])
+
+    def around(self, nodes: Sequence[Item | None]) -> list[Neighbours | None]:
+        """Like `neighbours`, of raw nodes."""
+        return self._neighbour_reader().of(nodes)
 
     def _neighbour_reader(self) -> NeighbourReader:
         if self._neighbours is None:

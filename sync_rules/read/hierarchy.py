@@ -118,10 +118,13 @@ class Hierarchy:
             StoreError: PathNotWritten, when the item has no path yet.
             UnprocessedKeysError: when the service leaves keys unprocessed to the end.
         """
+        return self._reader.outputs(self._reader.get(self._table, self.keys_above(item)))
+
+    def keys_above(self, item: Mapping[str, Any]) -> list[ItemKey | None]:
+        """The keys of the items above this one by its path, the root's first. Raises StoreError: PathNotWritten."""
         *above, _ = self._path(item).split(self._rule.separator)
         fields = self._fields(self._key(item))
-        keys = [self._entity.key_of({**fields, self._own: {"S": segment}}) for segment in above]
-        return self._reader.outputs(self._reader.get(self._table, keys))
+        return [self._entity.key_of({**fields, self._own: {"S": segment}}) for segment in above]
 
     # ------------------------------------------------------------ by parent
     def children(self, of: Of, *, backward: bool = False) -> Listing:

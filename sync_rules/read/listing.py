@@ -17,7 +17,7 @@ from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.values import Item
+from sync_rules.model.values import Item, Path
 from sync_rules.read.key_range import KeyRange
 from sync_rules.read.reader import Reader
 
@@ -32,7 +32,7 @@ class Page:
     on. A token contains key values, encoded and not encrypted.
     """
 
-    items: list[dict[str, Any]]
+    items: list[Any]
     cursor: str | None
 
 
@@ -45,7 +45,8 @@ class Listing:
     """The items under one key condition, in the order of the sort key. Each iteration queries again, 1 MB at a time.
 
     An index is eventually consistent: an item written a moment ago may be missing, one just deleted may still be there.
-    `rows` and `page_of_rows` give raw items, whatever the reader's mode.
+    `rows` and `page_of_rows` give raw items, whatever the reader's mode. `projects`, `consistent` and `whole` are as in
+    `Reader.query`.
     """
 
     reader: Reader
@@ -55,6 +56,9 @@ class Listing:
     backward: bool = False
     keep: Callable[[Item], bool] = field(default=_everything, repr=False)
     within: KeyRange | None = None
+    projects: tuple[Path, ...] | None = None
+    consistent: bool | None = None
+    whole: bool = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return map(self.reader.output, self.rows())
@@ -63,7 +67,7 @@ class Listing:
         """Every item, raw."""
         start: Item | None = None
         while True:
-            found, start = self._query(start, None)
+            found, start = self.ask(start, None)
             yield from found
             if start is None:
                 return
@@ -81,15 +85,16 @@ class Listing:
         """Like `page`, with raw items."""
         if limit < 1:
             raise UserError(f"limit is {limit}: expected at least 1")
-        start = None if cursor is None else self._decode(cursor)
+        start = None if cursor is None else self.decode(cursor)
         rows: list[Item] = []
         while True:
-            found, start = self._query(start, limit - len(rows))
+            found, start = self.ask(start, limit - len(rows))
             rows += found
             if start is None or len(rows) == limit:
-                return rows, None if start is None else self._encode(start)
+                return rows, None if start is None else self.encode(start)
 
-    def _query(self, start: Item | None, limit: int | None) -> tuple[list[Item], Item | None]:
+    def ask(self, start: Item | None, limit: int | None) -> tuple[list[Item], Item | None]:
+        """One request: the rows that are kept, and the key after which the next ones begin; None at the end."""
         if self.conditions is None:
             return [], None
         rows, after = self.reader.query(
@@ -100,6 +105,9 @@ class Listing:
             start=start,
             limit=limit,
             within=self.within,
+            projects=self.projects,
+            consistent=self.consistent,
+            whole=self.whole,
         )
         return [row for row in rows if self.keep(row)], after
 
@@ -110,11 +118,13 @@ class Listing:
         query = repr((self.table.physical_name, self.index, self.conditions, self.backward, *within))
         return hashlib.sha256(query.encode()).hexdigest()[:DIGEST_CHARACTERS]
 
-    def _encode(self, start: Item) -> str:
+    def encode(self, start: Item) -> str:
+        """The token of a key."""
         text = json.dumps([self._digest, start], default=_encode_bytes, separators=(",", ":"))
         return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
-    def _decode(self, cursor: str) -> Item:
+    def decode(self, cursor: str) -> Item:
+        """The key of a token. Raises UserError for one of another listing."""
         try:
             text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
             digest, start = json_bytes.parsed(text, object_hook=_decode_bytes)

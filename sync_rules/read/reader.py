@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, Final, Protocol
 
 from tenacity import retry_if_exception_type
@@ -21,13 +22,14 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.python_values import plain_of, raw_of
-from sync_rules.model.values import AttributeValue, Item
+from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.read.key_range import KeyRange
 
 CURES: Final = {
     "TableNotFound": "correct its name, the region or the endpoint",
     "ValidationException": "the table has other keys or indexes than were named, or of other types",
-    "AccessDeniedException": "the role lacks dynamodb:BatchGetItem on the table, or dynamodb:Query on it and its index",
+    "AccessDeniedException": "the role lacks dynamodb:GetItem or dynamodb:BatchGetItem on the table, or dynamodb:Query "
+    "on it and its index",
 }
 
 
@@ -41,6 +43,13 @@ class Client(Protocol):
 
     @property
     def batch_get_item(self) -> Callable[..., Any]: ...
+
+
+class KeyClient(Client, Protocol):
+    """A client that also reads one item by its key, as `Patterns` does. A boto3 client is one."""
+
+    @property
+    def get_item(self) -> Callable[..., Any]: ...
 
 
 class UnprocessedKeysError(StoreError):
@@ -82,6 +91,12 @@ class Reader:
         only_unprocessed = retrying.copy(retry=retry_if_exception_type(aws_errors.UnprocessedError))
         self._retrying = only_unprocessed if _retries(client) else retrying
 
+    def as_raw(self) -> Reader:
+        """The same reader, for raw values."""
+        twin = copy(self)
+        twin.raw = True
+        return twin
+
     # ------------------------------------------------------------ values
     def raw_attributes(self, item: Mapping[str, Any], names: Iterable[str]) -> Item:
         """The raw values of these attributes of an application's item; missing ones are left out."""
@@ -104,6 +119,39 @@ class Reader:
         """Items in the application's form; None for a missing one."""
         return [None if item is None else self.output(item) for item in items]
 
+    def _consistency(self, *, consistent: bool | None) -> dict[str, bool]:
+        return {"ConsistentRead": self._consistent if consistent is None else consistent or self._consistent}
+
+    # ------------------------------------------------------------ GetItem
+    def item(
+        self,
+        table: Table,
+        key: ItemKey | None,
+        *,
+        projects: Sequence[Path] | None = None,
+        consistent: bool | None = None,
+    ) -> Item | None:
+        """The raw item of a key, or these paths of it; None for a missing item or key.
+
+        Raises:
+            UserError: when the client has no `get_item`.
+        """
+        call = getattr(self._client, "get_item", None)
+        if call is None:
+            raise UserError("a client with `get_item` was expected, as that of boto3 is")
+        if key is None:
+            return None
+        answer = self._ask(
+            call,
+            f"table {table.physical_name}",
+            TableName=table.physical_name,
+            Key=key.attributes(),
+            **self._consistency(consistent=consistent),
+            **_projection(Expressions(), projects),
+        )
+        found: Item | None = answer.get("Item")
+        return found
+
     # ------------------------------------------------------------ BatchGetItem
     def key_of(self, table: Table, item: Mapping[str, Any]) -> ItemKey:
         """The key in an application's item, which may hold more than the key.
@@ -113,8 +161,16 @@ class Reader:
         """
         return raw_key_of(table, self.raw_attributes(item, (attribute.name for attribute in table.key)))
 
-    def get(self, table: Table, keys: Sequence[ItemKey | None]) -> tuple[Item | None, ...]:
-        """The raw items of these keys, in their order; None for a missing item or key. Each item is read once.
+    def get(
+        self,
+        table: Table,
+        keys: Sequence[ItemKey | None],
+        *,
+        projects: Sequence[Path] | None = None,
+        consistent: bool | None = None,
+    ) -> tuple[Item | None, ...]:
+        """The raw items of these keys, in their order; None for a missing item or key. Each item is read once. Only
+        these paths of them, if some are given: the key must be among them.
 
         Raises:
             UnprocessedKeysError: when the service leaves keys unprocessed to the end.
@@ -122,19 +178,25 @@ class Reader:
         """
         distinct = list({identity(key): key for key in keys if key is not None}.values())
         found: dict[tuple[Any, ...], Item] = {}
+        asked = {**self._consistency(consistent=consistent), **_projection(Expressions(), projects)}
         for start in range(0, len(distinct), BATCH_GET_MAX_KEYS):
-            left = self._batch_get(table, distinct[start : start + BATCH_GET_MAX_KEYS], found)
+            left = self._batch_get(table, distinct[start : start + BATCH_GET_MAX_KEYS], asked, found)
             if left:
                 not_asked = max(0, len(distinct) - start - BATCH_GET_MAX_KEYS)
                 raise UnprocessedKeysError(table.physical_name, left + not_asked, len(distinct))
         return tuple(None if key is None else found.get(identity(key)) for key in keys)
 
-    def _batch_get(self, table: Table, keys: Sequence[ItemKey], found: dict[tuple[Any, ...], Item]) -> int:
+    def _batch_get(
+        self,
+        table: Table,
+        keys: Sequence[ItemKey],
+        asked: Mapping[str, Any],
+        found: dict[tuple[Any, ...], Item],
+    ) -> int:
         """Read a chunk into `found` and return how many of its keys were left. Another round follows each round that
         read some: one answer has at most 16 MB.
         """
-        request = {"Keys": [key.attributes() for key in keys], "ConsistentRead": self._consistent}
-        pending: dict[str, Any] = {table.physical_name: request}
+        pending: dict[str, Any] = {table.physical_name: {"Keys": [key.attributes() for key in keys], **asked}}
 
         def ask_for_the_rest() -> None:
             nonlocal pending
@@ -168,20 +230,29 @@ class Reader:
         start: Item | None = None,
         limit: int | None = None,
         within: KeyRange | None = None,
+        projects: Sequence[Path] | None = None,
+        consistent: bool | None = None,
+        whole: bool = False,
     ) -> tuple[list[Item], Item | None]:
-        """One page of raw items, and the key after which the next begins (None: it was the last)."""
+        """One page of raw items, and the key after which the next begins (None: it was the last). `projects`: only
+        these paths of each. `whole`: all attributes, also where a local index does not project them.
+        """
         expressions = Expressions()
         terms = [f"{expressions.path((name,))} = {expressions.value(value)}" for name, value in conditions.equals]
         if conditions.begins_with is not None:
             name, prefix = conditions.begins_with
             terms.append(f"begins_with({expressions.path((name,))}, {expressions.value({'S': prefix})})")
         terms += () if within is None else [within.term(expressions)]
+        shown = _projection(expressions, projects)
         parameters: dict[str, Any] = {
             "TableName": table.physical_name,
             "KeyConditionExpression": " AND ".join(terms),
             "ScanIndexForward": not backward,
+            **shown,
+            **({"Select": "ALL_ATTRIBUTES"} if whole else {}),
             **expressions.parameters(),
-            **({"ConsistentRead": self._consistent} if index is None else {"IndexName": index}),
+            **(self._consistency(consistent=consistent) if index is None or consistent else {}),
+            **({} if index is None else {"IndexName": index}),
             **({} if limit is None else {"Limit": limit}),
             **({} if start is None else {"ExclusiveStartKey": start}),
         }
@@ -210,6 +281,17 @@ def raw_key_of(table: Table, item: Item) -> ItemKey:
         expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
         raise UserError(f"not a key of table {table.physical_name}: expected {expected}")
     return key
+
+
+def _projection(expressions: Expressions, paths: Sequence[Path] | None) -> dict[str, Any]:
+    """A request's ProjectionExpression for these paths. Of two that overlap, which DynamoDB refuses, the shorter one.
+    With no other expression in the request, the names go with it.
+    """
+    if paths is None:
+        return {}
+    least = [path for path in dict.fromkeys(paths) if not any(path[:end] in paths for end in range(1, len(path)))]
+    text = ", ".join(expressions.path(path) for path in least)
+    return {"ProjectionExpression": text, **expressions.parameters()}
 
 
 def _retries(client: Client) -> bool:

@@ -25,7 +25,7 @@ REMOVED = {
 
 
 def without(rules, *names):
-    """What nobody reads and nothing uses without some patterns."""
+    """Rules that nobody reads and indexes that nothing uses, without some patterns."""
     proof = prove(replace(rules, patterns={n: one for n, one in rules.patterns.items() if n not in names}))
     return {*proof.unread, *(f"{table}/{index}" for table, index in proof.idle)}
 
