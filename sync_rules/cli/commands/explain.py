@@ -1,5 +1,5 @@
 """`sync-rules explain`: where an item's values came from and whether they are right; what a stream record triggers;
-every item that holds a value of an item.
+every item that holds a value of an item; which rules keep what an access pattern reads.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -17,12 +17,16 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.explain import Consequence, Standing, changed_names, consequences, standings
 from sync_rules.audit.where_used import Use, archives_of, where_used
 from sync_rules.cli import options as opt
+from sync_rules.cli.show.patterns import json_of, lines_of
 from sync_rules.cli.show.text import counted
 from sync_rules.lab.recording import read
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.suggest import unknown
 from sync_rules.model.values import show_path
+from sync_rules.patterns.keepers import keepers
+from sync_rules.patterns.prove import prove
 from sync_rules.pipeline.failure_records import printable, shown_key
 from sync_rules.pipeline.requests import NOBODY, DroppingQueue, Read, World, run_work
 from sync_rules.rules.families import PartRule
@@ -47,15 +51,24 @@ def explain(
         str | None,
         typer.Option("--where-used", metavar="JSON", help="Key of an item: shows every item that holds a value of it."),
     ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Access pattern: shows its requests, and the rule that keeps each attribute."
+        ),
+    ] = None,
     table: opt.KeyTable = None,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
     as_json: opt.JsonLines = False,
 ) -> int:
-    """Explain an item's values or copies, or what a record triggers. Reads only."""
+    """Explain an item's values or copies, what a record triggers, or an access pattern. Reads only."""
     rules = load_rules(rules_file)
-    if sum(given is not None for given in (key, record, where)) != 1:
-        raise UserError("expected exactly one of --key, --record and --where-used")
+    if sum(given is not None for given in (key, record, where, pattern)) != 1:
+        raise UserError("expected exactly one of --key, --record, --where-used and --pattern")
+    if pattern is not None:
+        show(pattern_rows(pattern, rules, str(rules_file)), as_json=as_json)
+        return 0
     if record is not None:
         show(record_rows(record, rules), as_json=as_json)
         return 0
@@ -242,6 +255,42 @@ def _use_row(use: Use, asked: ItemKey) -> Row:
     what = _part(use.element, paths)
     through = "" if use.through == asked else f" · through {printable(use.through)}"
     return row, f"{printable(use.target)} {what}{through} · rule {use.rule.title}"
+
+
+# ---------------------------------------------------------------- an access pattern
+def pattern_rows(name: str, rules: Rules, file: str) -> Iterator[Row]:
+    """The requests of a pattern, then each attribute that they read with the rule that keeps it."""
+    answer = prove(rules).answers.get(name)
+    if answer is None:
+        raise UserError(unknown("pattern", name, rules.patterns))
+    row = {key: value for key, value in json_of(name, answer, file).items() if key not in ("at", "cures")}
+    yield row, "\n".join(lines_of(name, answer, file))
+    for one in keepers(rules, answer):
+        rule = one.rule
+        row = {
+            "attribute": one.name,
+            "place": one.place,
+            "role": one.role,
+            "rule": None if rule is None else rule.name,
+            "kind": None if rule is None else rule.kind,
+            "made_of": [*one.made_of],
+        }
+        name_there = (
+            one.place if one.place.endswith(f".{one.name}") or one.place == one.name else f"{one.name} = {one.place}"
+        )
+        made_of = f" from {', '.join(one.made_of)}" if one.made_of else ""
+        by = "written by the application" if rule is None else f"kept by rule {rule.title} ({rule.kind}){made_of}"
+        yield row, f"  {ROLES[one.role]} {name_there}: {by}"
+
+
+ROLES: Final = {
+    "item": "each item of",
+    "key": "key attribute",
+    "returned": "returns",
+    "tested": "tests",
+    "path": "path attribute",
+    "set": "set",
+}
 
 
 def _part(element: str, paths: list[str]) -> str:

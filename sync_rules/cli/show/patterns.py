@@ -157,7 +157,7 @@ def _cell(text: str) -> str:
 def as_json(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str]) -> dict[str, Any]:
     """The proof as one document."""
     return {
-        "patterns": [_json_of(name, answer, places.get(name, "")) for name, answer in proof.answers.items()],
+        "patterns": [json_of(name, answer, places.get(name, "")) for name, answer in proof.answers.items()],
         "unread": [*proof.unread],
         "idle": [{"table": table, "index": index} for table, index in proof.idle],
         "hot": [
@@ -177,7 +177,8 @@ def as_json(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str]) -> d
     }
 
 
-def _json_of(name: str, answer: Answer, place: str) -> dict[str, Any]:
+def json_of(name: str, answer: Answer, place: str) -> dict[str, Any]:
+    """One pattern for programs."""
     return {
         "pattern": name,
         "at": place,
