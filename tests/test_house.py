@@ -30,7 +30,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "adapters": CORE,
     "audit": CORE,
     "jobs": LOWER,
-    "lab": LOWER | {"language"},
+    "lab": LOWER | {"language", "patterns", "read"},
     "read": frozenset({"adapters", "patterns", "rules", "model"}),
     "functions": LOWER | {"language"},
     "deploy": CORE | {"adapters", "language"},

@@ -56,7 +56,8 @@ VERB_CODES: Final[Mapping[str, VerbCodes]] = {
     "check": VerbCodes("no errors; warnings do not count", "errors, or warnings with --strict-warnings"),
     "patterns": VerbCodes(
         "every pattern is served",
-        "one is not, or with --strict-warnings a copy is unread, an index idle or a key hot",
+        "one is not; with --strict-warnings, a copy is unread, an index idle or a key hot; with --prove, an answer is "
+        "wrong",
     ),
     "graph": VerbCodes(
         "it was written", mistake="errors in the rules file, or Graphviz, which draws the SVG, is missing"

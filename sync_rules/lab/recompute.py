@@ -374,6 +374,17 @@ def _left(store: MemoryStore, rule: TargetRule, item: Item) -> Iterable[Path]:
     return (copy for copy in rule.copies if copy not in desired)
 
 
+def recomputed(rules: Rules, store: MemoryStore) -> MemoryStore:
+    """Other tables, with the application's items of these and all that rules make of them now. Values that a rule
+    leaves as they were are kept.
+
+    Raises:
+        StoreError: when the backfill does not finish.
+    """
+    ending = Ending(rules, store, store)
+    return _recomputed(ending, _history(ending, ()))
+
+
 def _recomputed(ending: Ending, history: _History) -> MemoryStore:
     """The application's items and history, after a backfill. Maps that become empty stay: no rule takes away the map in
     which it wrote, and other rules may read it.

@@ -6,11 +6,11 @@ Invariant: the requests are those of the proof. An item that is gone when it is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sync_rules.model.entities import Entity
+from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Item, Path
@@ -181,9 +181,13 @@ class GetPlan:
         item = self.reader.item(table, key, projects=self.projects, consistent=self.first.consistent or None)
         return item if item is not None and exact(self.first, given)(item) else None
 
+    def key(self, given: Given) -> ItemKey | None:
+        """The key that a call names; None where no item can have it."""
+        return key_of(self.first, self._given(given))
+
     def batch(self, given: Sequence[Given]) -> list[Found]:
         """The items of these keys, in their order."""
-        keys = [key_of(self.first, self._given(one)) for one in given]
+        keys = [self.key(one) for one in given]
         table = self.first.entity.table
         items = self.reader.get(table, keys, projects=self.projects, consistent=self.first.consistent or None)
         return self._completed(items)
@@ -225,15 +229,20 @@ class GetPlan:
 
     def all(self, given: Given) -> Iterator[Item]:
         """Every item."""
+        return (item for _, item in self.keyed(given))
+
+    def keyed(self, given: Given) -> Iterator[tuple[ItemKey, Item]]:
+        """Every item, with the key of the item or row that the first request finds."""
+        table = self.first.entity.table
         if self.first.request == "GetItem":
-            item = self._completed([self._by_key(given)])[0]
-            yield from [] if item is None else [item]
+            row = self._by_key(given)
+            yield from _paired(table, [] if row is None else [row], self._completed([row]))
             return
         listing = self._listing(given)
         start: Item | None = None
         while True:
             rows, start = listing.ask(start, None)
-            yield from (item for item in self._completed(rows) if item is not None)
+            yield from _paired(table, rows, self._completed(rows))
             if start is None:
                 return
 
@@ -330,3 +339,11 @@ class GetPlan:
                 value = sight.read(item or {}, one.field)
                 if view is not None and value is not None:
                     view[one.name] = value
+
+
+def _paired(table: Table, rows: Iterable[Item], items: Iterable[Found]) -> Iterator[tuple[ItemKey, Item]]:
+    """The items that are returned, with the keys of their rows."""
+    for row, item in zip(rows, items, strict=False):
+        key = table.key_of(row)
+        if key is not None and item is not None:
+            yield key, item

@@ -77,7 +77,7 @@ class Patterns:
         """
         plan = self._items(name, "page")
         limit = plan.pattern.page if limit is None else limit
-        values = self._given(plan, {**(given or {}), **fields})
+        values = self.given(plan, {**(given or {}), **fields})
         if isinstance(plan, TreePlan):
             if plan.pattern.direction != "children":
                 raise UserError(f"pattern {name} has no pages", "use all(...)")
@@ -91,7 +91,7 @@ class Patterns:
     def all(self, name: str, given: Mapping[str, Any] | None = None, /, **fields: Any) -> Iterator[Any]:
         """Every item, by as many requests as that takes."""
         plan = self._items(name, "all")
-        values = self._given(plan, {**(given or {}), **fields})
+        values = self.given(plan, {**(given or {}), **fields})
         return (self._made(plan, item) for item in plan.all(values))
 
     def one(self, name: str, given: Mapping[str, Any] | None = None, /, **fields: Any) -> Any | None:
@@ -101,7 +101,7 @@ class Patterns:
             raise UserError(
                 f"pattern {name} may find several items", "use page(...) or all(...), or declare `one: true`"
             )
-        item = plan.one(self._given(plan, {**(given or {}), **fields}))
+        item = plan.one(self.given(plan, {**(given or {}), **fields}))
         return None if item is None else self._made(plan, item)
 
     def batch(self, name: str, keys: Sequence[Any]) -> list[Any | None]:
@@ -119,7 +119,7 @@ class Patterns:
         ]
         if not all(isinstance(one, Mapping) for one in maps):
             raise UserError(f"pattern {name}: expected keys that are maps of {' and '.join(by)}")
-        found = plan.batch([self._given(plan, one) for one in maps])
+        found = plan.batch([self.given(plan, one) for one in maps])
         return [None if item is None else self._made(plan, item) for item in found]
 
     def graph(
@@ -133,13 +133,13 @@ class Patterns:
         **fields: Any,
     ) -> ThreeSteps:
         """Edges, their nodes, and the neighbours of these: `limit` edges, or the pattern's `page`, or else all."""
-        plan = self._plan(name)
+        plan = self.plan(name)
         if not isinstance(plan, GraphPlan):
             _misused(plan, "graph")
         limit = plan.pattern.page if limit is None else limit
         if limit is None and cursor is not None:
             raise UserError("a cursor goes with the limit of the pages it came from")
-        found = plan.page(self._given(plan, {**(given or {}), **fields}), limit, cursor)
+        found = plan.page(self.given(plan, {**(given or {}), **fields}), limit, cursor)
         edges, nodes = plan.pattern.edge, plan.pattern.node
         return replace(
             found,
@@ -148,18 +148,18 @@ class Patterns:
         )
 
     # ------------------------------------------------------------ plans
-    def _plan(self, name: str) -> Plan:
+    def plan(self, name: str) -> Plan:
         """The plan of a pattern. Raises UserError for an unknown pattern, and for one that nothing serves."""
         if name not in self._plans:
             self._plans[name] = self._made_plan(self._answer(name))
         return self._plans[name]
 
     def _items(self, name: str, call: str) -> GetPlan | TreePlan:
-        plan = self._plan(name)
+        plan = self.plan(name)
         return _misused(plan, call) if isinstance(plan, GraphPlan) else plan
 
     def _get(self, name: str, call: str) -> GetPlan:
-        plan = self._plan(name)
+        plan = self.plan(name)
         return plan if isinstance(plan, GetPlan) else _misused(plan, call)
 
     def _answer(self, name: str) -> Answer:
@@ -181,7 +181,8 @@ class Patterns:
                 return TreePlan(self._rules, answer, pattern, self._reader)
         raise UserError(f"pattern {pattern.name} is a write", "write with your client; the rules follow")
 
-    def _given(self, plan: Plan, arguments: Mapping[str, Any]) -> Given:
+    def given(self, plan: Plan, arguments: Mapping[str, Any]) -> Given:
+        """The values of a call. Raises UserError for missing and unknown arguments."""
         pattern = plan.pattern
         match pattern:
             case GetPattern():

@@ -62,10 +62,21 @@ class TreePlan:
     def page(self, given: Given, limit: int, cursor: str | None) -> tuple[list[Item], str | None]:
         """Some children, and the token of the next ones."""
         rows, after = self.children(given).page_of_rows(limit, cursor)
-        return [*self._completed(rows)], after
+        return [*map(self._view, self._completed(rows))], after
 
     def all(self, given: Given) -> Iterator[Item]:
         """Every item, as the pattern returns it."""
+        return map(self._view, self.whole(given))
+
+    def keyed(self, given: Given) -> Iterator[tuple[ItemKey, Item]]:
+        """Every item, with its key."""
+        for item in self.whole(given):
+            key = self._sight.entity.table.key_of(item)
+            if key is not None:
+                yield key, self._view(item)
+
+    def whole(self, given: Given) -> Iterator[Item]:
+        """Every item, or its row, with all that was read of it."""
         match self.pattern.direction:
             case "children":
                 yield from self._completed(self.children(given).rows())
@@ -86,7 +97,7 @@ class TreePlan:
             return
         above = self.reader.get(self._sight.entity.table, self._hierarchy.keys_above(item), projects=self._projects)
         itself = [item] if self.pattern.itself else []
-        yield from map(self._view, (found for found in (*above, *itself) if found is not None))
+        yield from (found for found in (*above, *itself) if found is not None)
 
     def _under(self, given: Given) -> Iterator[Item]:
         by_path = self.answer.steps[0].request == "GetItem"
@@ -94,7 +105,7 @@ class TreePlan:
             item = self._itself(given, whole=self.pattern.itself)
             if item is None:
                 return
-            yield from [self._view(item)] if self.pattern.itself else []
+            yield from [item] if self.pattern.itself else []
             if by_path:
                 yield from self._completed(self._by_path(item))
                 return
@@ -112,14 +123,14 @@ class TreePlan:
     def _completed(self, rows: Iterable[Item]) -> Iterator[Item]:
         """The items of rows; read by key where an index does not show all that is needed."""
         if self.answer.steps[-1].request != "BatchGetItem":
-            yield from map(self._view, rows)
+            yield from rows
             return
         table = self._sight.entity.table
         left = iter(rows)
         while some := [*islice(left, BATCH_KEYS_MAX)]:
             keys: list[ItemKey | None] = [table.key_of(row) for row in some]
             found = self.reader.get(table, keys, projects=self._projects)
-            yield from (self._view(item) for item in found if item is not None)
+            yield from (item for item in found if item is not None)
 
     def _view(self, item: Item) -> Item:
         if self.pattern.returns is None:

@@ -1,22 +1,48 @@
-"""`sync-rules patterns`: the request that serves each access pattern, or why there is none, with the cheapest cure."""
+"""`sync-rules patterns`: the request that serves each access pattern, or why there is none, with the cheapest cure.
+
+With --run it calls them on tables, and with --prove it compares their answers with those that right copies would give.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
 
+from sync_rules.adapters import aws
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.preflight import require
 from sync_rules.cli import options as opt
+from sync_rules.cli.show.console import make_console
+from sync_rules.cli.show.pattern_runs import as_json as run_json
+from sync_rules.cli.show.pattern_runs import lines as run_lines
 from sync_rules.cli.show.patterns import as_json as document_of
 from sync_rules.cli.show.patterns import lines, markdown
 from sync_rules.cli.show.text import put_out
-from sync_rules.language.load import RulesFileError, check_rules, read_text
+from sync_rules.lab.pattern_calls import parsed
+from sync_rules.lab.pattern_runs import Trial, loaded
+from sync_rules.lab.recompute import recomputed
+from sync_rules.language.load import RulesFileError, check_rules, load_rules, read_text
 from sync_rules.language.problems import errors
 from sync_rules.language.yaml_source import places_of
 from sync_rules.model.errors import UserError
+from sync_rules.model.suggest import unknown
+from sync_rules.model.values import Item
 from sync_rules.patterns.heat import hot
 from sync_rules.patterns.prove import prove
+from sync_rules.pipeline.requests import Scan
+from sync_rules.rules.ruleset import Rules
+
+Items = Callable[[str], Iterable[Item]]  # of a table, by its name
+CALLS: Final = 10  # keys for each pattern
+SAMPLE_MAX_ITEMS: Final = 1_000  # of a table, to take keys from
+PAGE_MAX_ITEMS: Final = 1_000
 
 NONE = "{file}: no access patterns. Declare some, such as patterns: {{orders-of-user: {{get: order, by: [user_id]}}}}"
 
@@ -33,10 +59,43 @@ def patterns(
         bool,
         typer.Option("--strict-warnings", help="Exit with 1 for unread copies, idle indexes and hot keys too."),
     ] = False,
+    run: Annotated[
+        bool, typer.Option("--run", help="Call the patterns on the tables, and measure them. Reads only.")
+    ] = False,
+    against_base: Annotated[
+        bool,
+        typer.Option("--prove", help="With --run: compare each answer with the base data. Scans the tables whole."),
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option("--pattern", metavar="NAME", help="With --run: only this pattern. Repeatable.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="With --run: an argument, such as user_id=7. Repeatable. Default: from items."
+        ),
+    ] = None,
+    calls: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help=f"With --run: keys to call each pattern with. Default: {CALLS}."),
+    ] = None,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
 ) -> int:
-    """Prove each access pattern: its request, or why there is none."""
+    """Prove each access pattern: its request, or why there is none. --run calls them."""
     if as_markdown and as_json:
         raise UserError("--json and --markdown exclude each other: give one of them")
+    if run:
+        if as_markdown or strict_warnings:
+            raise UserError(f"{'--markdown' if as_markdown else '--strict-warnings'} does not go with --run")
+        asked = Asked(tuple(only or ()), parsed(key or []), calls or CALLS, against_base)
+        return run_patterns(load_rules(rules_file), asked, aws.dynamodb(endpoint_url, region), out, as_json=as_json)
+    needs_run = {
+        "--prove": against_base, "--pattern": only, "--key": key, "--calls": calls, "--endpoint-url": endpoint_url,
+        "--region": region,
+    }  # fmt: skip
+    for option in (name for name, value in needs_run.items() if value):
+        raise UserError(f"{option} goes with --run")
     text = read_text(rules_file)
     rules, problems = check_rules(text)
     if rules is None:
@@ -55,3 +114,59 @@ def patterns(
         put_out("\n".join(lines(proof, hots, places)), out)
     doubtful = proof.unread or proof.idle or any(one.certain for one in hots)
     return int(bool(proof.unserved) or (strict_warnings and bool(doubtful)))
+
+
+# ---------------------------------------------------------------- run
+@dataclass(frozen=True)
+class Asked:
+    """The options of a run: names of patterns, none for all; given arguments; calls of each; True to compare."""
+
+    names: tuple[str, ...]
+    given: Mapping[str, str]
+    calls: int
+    prove: bool
+
+
+def run_patterns(rules: Rules, asked: Asked, client: Any, out: Path | None, *, as_json: bool) -> int:
+    """Call patterns on tables. Exit code 1 where one is not served, or an answer is not what the base data make."""
+    for name in asked.names:
+        if name not in rules.patterns:
+            raise UserError(unknown("pattern", name, rules.patterns))
+    if not rules.patterns:
+        raise UserError("the rules file has no patterns")
+    require(client, rules, streams=False)
+    store = DynamoStore(client, rules.tables)
+    right = None
+    items: Items
+    with make_console(stderr=True).status("running", spinner="dots"):
+        if asked.prove:
+            found = loaded(rules, lambda table: _scanned(store, table, None))
+            right = recomputed(rules, found)
+            items = _both(right, found)
+        else:
+            items = cache(lambda table: tuple(_scanned(store, table, SAMPLE_MAX_ITEMS)))
+        trial = Trial(rules, client, items, asked.given, asked.calls)
+        measured = [*trial.run(asked.names or rules.patterns, right)]
+    if as_json:
+        put_out(json.dumps({"patterns": [run_json(one) for one in measured]}, indent=2, ensure_ascii=False), out)
+    else:
+        put_out("\n".join(line for one in measured for line in run_lines(one)), out)
+    return int(any(not one.answer.served or one.mismatches for one in measured))
+
+
+def _both(right: MemoryStore, found: MemoryStore) -> Items:
+    """The items as they should be, then those that are there: a mirror too many is under a key of its own."""
+    return lambda table: (*right.items(table), *found.items(table))
+
+
+def _scanned(store: DynamoStore, table: str, most: int | None) -> Iterator[Item]:
+    """The items of a table, at most so many."""
+    cursor: Item | None = None
+    left = most
+    while left is None or left > 0:
+        page = store.scan(Scan(table, PAGE_MAX_ITEMS if left is None else min(left, PAGE_MAX_ITEMS), cursor))
+        yield from page.items
+        cursor = page.cursor
+        left = None if left is None else left - len(page.items)
+        if cursor is None:
+            return

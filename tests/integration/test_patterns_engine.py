@@ -1,0 +1,101 @@
+"""`sync-rules patterns --run` on an engine: measured as the service tells it, and proved against the base data."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sync_rules.adapters import aws
+from sync_rules.cli import main
+from sync_rules.language.load import parse_rules
+from tests.support import engines
+from tests.support.builders import n, order_item, s, user_item
+
+RULES = """
+tables:
+  shop:
+    name: {prefix}shop
+    key: {{PK: S, SK: S}}
+    indexes: {{by_status: {{partition: {{status: S}}, sort: {{made: S}}, projection: [total]}}}}
+entities:
+  user: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: PROFILE}}, size: 1KB}}
+  order: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: "ORDER#{{order_id}}"}}, size: 1KB}}
+  user_by_email: {{table: shop, key: {{PK: "EMAIL#{{email}}", SK: USER}}, size: 1KB}}
+rules:
+  names: copy user.name into order.user_name
+  mails: {{mirror: user, into: user_by_email, attributes: [name]}}
+patterns:
+  orders: {{get: order, by: [user_id], returns: [total, user.name], items: 2, page: 2}}
+  by-status: {{get: order, by: [status], between: made, items: 2}}
+  mail: {{get: user, by: [email], one: true, returns: [name]}}
+  place: {{put: order}}
+"""
+
+
+class Shop:
+    def __init__(self, engine, folder, capsys):
+        self.engine, self.capsys = engine, capsys
+        text = RULES.format(prefix=engines.unique_prefix())
+        self.file = folder / "rules.yaml"
+        self.file.write_text(text)
+        self.table = parse_rules(text).tables["shop"]
+        engines.create(engine, {"shop": self.table})
+        self.client = aws.dynamodb(engine)
+        for user, name in (("1", "secret-a"), ("2", "secret-b")):
+            self.put(user_item(user, name=s(name), email=s(f"{user}@x")))
+            self.put({"PK": s(f"EMAIL#{user}@x"), "SK": s("USER"), "user_id": s(user), "name": s(name)})
+            for number in "12":
+                values = {"user_name": s(name), "total": n(9), "status": s("OPEN"), "made": s(f"2026-0{number}")}
+                self.put(order_item(user, number, **values))
+
+    def put(self, item):
+        self.client.put_item(TableName=self.table.physical_name, Item=item)
+
+    def __call__(self, *options):
+        code = main.main(["patterns", str(self.file), *options])
+        said = self.capsys.readouterr()
+        assert "secret" not in said.out + said.err
+        return code, said
+
+
+@pytest.fixture
+def shop(engine, tmp_path, capsys):
+    return Shop(engine, tmp_path, capsys)
+
+
+def test_patterns_run_measures_and_proves(shop):
+    """Exit 0 while every answer is right, 1 with the reader, the key, the attribute and the rule of a stale copy."""
+    code, said = shop("--run", "--prove", "--endpoint-url", shop.engine, "--json")
+    found = {one["pattern"]: one for one in json.loads(said.out)["patterns"]}
+    assert code == 0, said
+    assert [found[name]["rows"] for name in ("orders", "by-status", "mail")] == [2, 4, 1]
+    assert [found[name]["requests"] for name in ("orders", "by-status", "mail")] == [1, 2, 1]
+    assert found["orders"]["estimated_read_units"] == 0.5
+    assert found["orders"]["read_units"] in (0.5, None)
+    assert found["place"]["left"] == "a write"
+    shop.put(order_item("1", "2", user_name=s("secret-old"), total=n(9), status=s("OPEN"), made=s("2026-02")))
+    code, said = shop("--run", "--prove", "--pattern", "orders", "--endpoint-url", shop.engine)
+    assert code == 1
+    assert "orders: 2 calls, 2 rows, 1 requests (proved: 1)" in said.out
+    assert "user.name is stale or wrong: kept by rule names" in said.out
+    code, said = shop("--run", "--key", "user_id=2", "--pattern", "orders", "--endpoint-url", shop.engine)
+    assert code == 0
+    assert "orders: 1 call, 2 rows" in said.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--prove"], "--prove goes with --run"),
+        (["--calls", "3"], "--calls goes with --run"),
+        (["--run", "--markdown"], "--markdown does not go with --run"),
+        (["--run", "--key", "secret"], "--key: expected NAME=VALUE"),
+        (["--run", "--pattern", "order", "--region", "eu-central-1"], "no pattern 'order'. Known: orders"),
+    ],
+)
+def test_patterns_run_refuses_options_that_would_do_nothing(shop, options, message):
+    """Exit 2, with the cure."""
+    code, said = shop(*options)
+    assert code == 2
+    assert message in said.err
