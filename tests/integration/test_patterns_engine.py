@@ -75,7 +75,7 @@ def test_patterns_run_measures_and_proves(shop):
     assert found["orders"]["read_units"] in (0.5, None)
     assert found["place"]["left"] == "a write"
     shop.put(order_item("1", "2", user_name=s("secret-old"), total=n(9), status=s("OPEN"), made=s("2026-02")))
-    code, said = shop("--run", "--prove", "--pattern", "orders", "--endpoint-url", shop.engine)
+    code, said = shop("--run", "--prove", "--grace-seconds", "0", "--pattern", "orders", "--endpoint-url", shop.engine)
     assert code == 1
     assert "orders: 2 calls, 2 rows, 1 requests (proved: 1)" in said.out
     assert "user.name is stale or wrong: kept by rule names" in said.out
@@ -88,6 +88,7 @@ def test_patterns_run_measures_and_proves(shop):
     ("options", "message"),
     [
         (["--prove"], "--prove goes with --run"),
+        (["--run", "--grace-seconds", "0"], "--grace-seconds goes with --prove"),
         (["--calls", "3"], "--calls goes with --run"),
         (["--run", "--markdown"], "--markdown does not go with --run"),
         (["--run", "--key", "secret"], "--key: expected NAME=VALUE"),

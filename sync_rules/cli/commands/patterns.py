@@ -6,6 +6,7 @@ With --run it calls them on tables, and with --prove it compares their answers w
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.preflight import require
+from sync_rules.audit.verifier import GRACE_SECONDS
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.pattern_runs import as_json as run_json
@@ -26,7 +28,7 @@ from sync_rules.cli.show.patterns import as_json as document_of
 from sync_rules.cli.show.patterns import lines, markdown
 from sync_rules.cli.show.text import put_out
 from sync_rules.lab.pattern_calls import parsed
-from sync_rules.lab.pattern_runs import Trial, loaded
+from sync_rules.lab.pattern_runs import Measured, Trial, loaded
 from sync_rules.lab.recompute import recomputed
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, read_text
 from sync_rules.language.problems import errors
@@ -79,6 +81,14 @@ def patterns(
         int | None,
         typer.Option(min=1, metavar="N", help=f"With --run: keys to call each pattern with. Default: {CALLS}."),
     ] = None,
+    grace_seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help=f"With --prove: seconds before a difference is looked at again. What is right by then was lag. "
+            f"Default: {GRACE_SECONDS}.",
+        ),
+    ] = None,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
 ) -> int:
@@ -88,12 +98,13 @@ def patterns(
     if run:
         if as_markdown or strict_warnings:
             raise UserError(f"{'--markdown' if as_markdown else '--strict-warnings'} does not go with --run")
-        asked = Asked(tuple(only or ()), parsed(key or []), calls or CALLS, against_base)
+        if grace_seconds is not None and not against_base:
+            raise UserError("--grace-seconds goes with --prove")
+        grace = GRACE_SECONDS if grace_seconds is None else grace_seconds
+        asked = Asked(tuple(only or ()), parsed(key or []), calls or CALLS, against_base, grace)
         return run_patterns(load_rules(rules_file), asked, aws.dynamodb(endpoint_url, region), out, as_json=as_json)
-    needs_run = {
-        "--prove": against_base, "--pattern": only, "--key": key, "--calls": calls, "--endpoint-url": endpoint_url,
-        "--region": region,
-    }  # fmt: skip
+    needs_run: dict[str, Any] = {"--prove": against_base, "--pattern": only, "--key": key, "--calls": calls}
+    needs_run |= {"--grace-seconds": grace_seconds is not None, "--endpoint-url": endpoint_url, "--region": region}
     for option in (name for name, value in needs_run.items() if value):
         raise UserError(f"{option} goes with --run")
     text = read_text(rules_file)
@@ -119,12 +130,15 @@ def patterns(
 # ---------------------------------------------------------------- run
 @dataclass(frozen=True)
 class Asked:
-    """The options of a run: names of patterns, none for all; given arguments; calls of each; True to compare."""
+    """The options of a run: names of patterns, none for all; given arguments; calls of each; True to compare, and the
+    seconds until a difference is looked at again.
+    """
 
     names: tuple[str, ...]
     given: Mapping[str, str]
     calls: int
     prove: bool
+    grace_seconds: float
 
 
 def run_patterns(rules: Rules, asked: Asked, client: Any, out: Path | None, *, as_json: bool) -> int:
@@ -136,22 +150,28 @@ def run_patterns(rules: Rules, asked: Asked, client: Any, out: Path | None, *, a
         raise UserError("the rules file has no patterns")
     require(client, rules, streams=False)
     store = DynamoStore(client, rules.tables)
-    right = None
-    items: Items
     with make_console(stderr=True).status("running", spinner="dots"):
-        if asked.prove:
-            found = loaded(rules, lambda table: _scanned(store, table, None))
-            right = recomputed(rules, found)
-            items = _both(right, found)
-        else:
-            items = cache(lambda table: tuple(_scanned(store, table, SAMPLE_MAX_ITEMS)))
-        trial = Trial(rules, client, items, asked.given, asked.calls)
-        measured = [*trial.run(asked.names or rules.patterns, right)]
+        measured = [*_run(rules, asked, client, store, asked.names or rules.patterns)]
+        late = [one for one in measured if one.mismatches]
+        if late:
+            time.sleep(asked.grace_seconds)
+            for one, again in zip(late, _run(rules, asked, client, store, [one.name for one in late]), strict=True):
+                one.mismatches = [mismatch for mismatch in one.mismatches if mismatch in again.mismatches]
     if as_json:
         put_out(json.dumps({"patterns": [run_json(one) for one in measured]}, indent=2, ensure_ascii=False), out)
     else:
         put_out("\n".join(line for one in measured for line in run_lines(one)), out)
     return int(any(not one.answer.served or one.mismatches for one in measured))
+
+
+def _run(rules: Rules, asked: Asked, client: Any, store: DynamoStore, names: Iterable[str]) -> Iterator[Measured]:
+    """Call these patterns; with --prove, compare them with what the tables hold now."""
+    if not asked.prove:
+        sample: Items = cache(lambda table: tuple(_scanned(store, table, SAMPLE_MAX_ITEMS)))
+        return Trial(rules, client, sample, asked.given, asked.calls).run(names)
+    found = loaded(rules, lambda table: _scanned(store, table, None))
+    right = recomputed(rules, found)
+    return Trial(rules, client, _both(right, found), asked.given, asked.calls).run(names, right)
 
 
 def _both(right: MemoryStore, found: MemoryStore) -> Items:
