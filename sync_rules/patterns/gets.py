@@ -304,7 +304,8 @@ def _on_absent(model: Model, entity: Entity, way: Way, found: Reach) -> Iterator
     lacking = []
     for attribute in way.index.attributes:
         maker = model.makers.best(entity, attribute, found.used)
-        if attribute.name in sure or (maker.fields and set(maker.fields) <= asked | sure | set(entity.identity)):
+        inside = set() if maker.source is None else set(entity.identity)  # a field in the key is no attribute yet
+        if attribute.name in sure or (maker.fields and set(maker.fields) <= asked | sure | inside):
             continue
         if attribute in way.sort:
             lacking.append(attribute.name)
@@ -361,11 +362,11 @@ def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[A
         for answer in direct(model, there, rule.target):
             steps = answer.steps
             if shown is None and rule.attributes is not None:
-                steps = (*steps, _source_of(model, rule, pattern, steps[0]))
+                steps = (*steps, *_sources_of(model, rule, pattern, steps[0]))
             uses = Use(frozenset(), frozenset(), frozenset({rule.title}))
-            read = frozenset((entity.name, name) for name in pattern.returns or (None,))
+            *_, taken = _needed(model, pattern, entity)
             remark = "" if len(steps) == len(answer.steps) else _on_mirror(rule, pattern)
-            mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | Use(read))
+            mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | taken)
             yield mirrored.remarked(remark)
 
 
@@ -397,16 +398,19 @@ def _shown_there(rule: MirrorRule, pattern: GetPattern) -> tuple[str, ...] | Non
     return tuple(names.get(name, name) for name in pattern.returns)
 
 
-def _source_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step) -> Step:
-    """A read of the sources of mirrors."""
+def _sources_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step) -> Iterator[Step]:
+    """A read of the sources of mirrors, and of other items that these name."""
+    needed, others, _ = _needed(model, pattern, rule.source)
     chunks = 1 if first.items is None else max(1, math.ceil(first.items / BATCH_KEYS_MAX))
-    return Step(
+    step = Step(
         "GetItem" if first.items == 1 else "BatchGetItem",
         rule.source,
-        projects=pattern.returns,
+        projects=needed,
         follows=f"the {rule.source.name} that each mirror names",
         consistent=pattern.consistent,
         requests=chunks,
         items=first.items,
         size_bytes=model.size_of(rule.source),
     )
+    yield step
+    yield from (_of_other(model, other, step, names) for other, names in others.items())

@@ -255,3 +255,9 @@ def test_patterns_change_nothing_of_the_rules():
     again = compiled_file.read(compiled_file.written(rules, {}), "rules.compiled", {})
     assert again.fingerprint == rules.fingerprint
     assert told(prove(again).answers["order"]) == told(prove(rules).answers["order"])
+
+
+def test_a_field_inside_a_key_is_no_attribute_of_an_index():
+    """An item with its id inside PK alone is not in an index whose key is the id: the answer says so."""
+    (answer,) = answers("{get: product, by: [category], between: price}")
+    assert "items without price or product_id are not in index by_price" in answer.remarks[0]

@@ -418,6 +418,22 @@ def test_mirrors_that_lack_an_attribute_of_the_condition_lead_to_their_source():
     assert requests.by_operation == {"GetItem": 4}
 
 
+CODED = BASE.replace(
+    "  user-by-email:", "  by-code: {mirror: order, into: coded, attributes: [total]}\n  user-by-email:"
+).replace("  user_by_email: {", '  coded: {table: shop, key: {PK: "CODE#{code}", SK: CODE}}\n  user_by_email: {')
+
+
+def test_sources_of_mirrors_lead_to_the_items_that_they_name():
+    """A mirror, its source, and the item that the source names: a copy is taken from the source itself."""
+    get = "{get: order, by: [code], one: true, via: mirror, returns: [total, user.name, user.email]}"
+    items = [*SOME[:2], ("order", {**SOME[2][1], "code": "c"})]
+    patterns, client = some(get, base=CODED, items=items)
+    with requests_of(client) as requests:
+        assert patterns.one("p0", code="c") == {"total": 9, "user.name": "Ann", "user.email": "a@x"}
+    assert requests.by_operation == {"GetItem": 3}
+    assert "user-name-on-orders" not in prove(rules_of(get, base=CODED)).unread
+
+
 LINKED = BASE.replace(
     "newest:",
     "by_payer: {payer: S}\n      by_status: {partition: {status: S}, sort: {made: S}, projection: [total]}\n      newest:",
