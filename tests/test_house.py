@@ -32,13 +32,14 @@ ROOMS: dict[str, frozenset[str]] = {
     "jobs": LOWER,
     "lab": LOWER | {"language", "patterns", "read"},
     "read": frozenset({"adapters", "patterns", "rules", "model"}),
+    "write": frozenset({"model", "rules", "pipeline", "adapters", "language"}),
     "functions": LOWER | {"language"},
     "deploy": CORE | {"adapters", "language"},
     "imports": frozenset({"model", "rules", "language", "adapters"}),
     "selftest": LOWER | {"language", "deploy", "costs"},
     "cli": LOWER | {"language", "lab", "patterns", "read", "deploy", "selftest", "imports", "costs"},
 }
-EXPORTING = {"read"}  # applications import its classes from the room itself
+EXPORTING = {"read", "write"}  # applications import its classes from the room itself
 MOUTHS = {"handlers": LOWER | {"functions"}, "__main__": frozenset({"cli"})}
 PURE = ("model", "rules", "patterns", "pipeline")  # no clock, no file, no network, no thread
 PURE_MAY_IMPORT = frozenset({

@@ -44,6 +44,7 @@ LEFT_OUT: Final = {  # modules and folders of sync_rules that no function uses, 
     "language": "reads rules.yaml; a function gets compiled rules; needs pydantic and ruamel.yaml",
     "patterns": "proves access patterns, for people",
     "read": "what applications import to read",
+    "write": "what applications import to write",
     "selftest": "`sync-rules selftest`, which has functions of its own",
 }
 OF_LAMBDA: Final = frozenset({"boto3", "botocore", "s3transfer"})  # in its Python runtimes

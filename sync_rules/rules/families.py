@@ -295,6 +295,10 @@ class PartRule(Rule):
         """The element as messages, records and reports have it: "" where it could show more than keys."""
         return ""
 
+    def read_of(self, source: Item) -> tuple[Path, ...] | None:  # noqa: ARG002
+        """The paths of a source that decide about its parts and what they hold; None: all of it."""
+        return None
+
     @abstractmethod
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """The write that makes a part right; None for a part that is right."""

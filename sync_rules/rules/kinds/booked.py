@@ -46,6 +46,9 @@ class BookedRule(PartRule):
         read = (*self.reads, *(self.where.paths if self.where else ()))
         return self.source.changing((*(ref.path for _, ref in self.link), *map(self.source.stored, read)))
 
+    def read_of(self, source: Item) -> tuple[Path, ...]:  # noqa: ARG002
+        return self.source_paths
+
     @property
     def read_of_children(self) -> tuple[AttributeRef, ...]:
         """All that a ledger item follows from: the key of a child too, because a rule may make the child."""

@@ -204,6 +204,9 @@ class CollectRule(ListingRule, PartRule):
         ]
         return self.source.changing(paths)
 
+    def read_of(self, source: Item) -> tuple[Path, ...]:  # noqa: ARG002
+        return self.source_paths
+
     def unconditional(self) -> CollectRule:
         find = None if self.find is None else replace(self.find, sparse=False)
         return replace(self, where=None, omit=None, find=find)

@@ -183,6 +183,9 @@ class MirrorRule(PartRule):
             return self.source_paths
         return self.source.changing((*self._reads, *sorted({(name,) for source in sources for name in source or ()})))
 
+    def read_of(self, source: Item) -> tuple[Path, ...]:
+        return self.paths_of(source)
+
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
         """The mirrors that a source names, let in or not, each with the fields that make its key."""
         found: dict[ItemKey, Fields] = {}

@@ -119,7 +119,7 @@ def test_bundle_has_no_module_that_only_people_use():
         "sync_rules.pipeline.consumer",
         "sync_rules.rules.kinds.copy",
     } <= names
-    unwanted = ("__main__", "cli", "lab", "language", "read", "deploy", "costs", "jobs.dryrun", "jobs.consume")
+    unwanted = ("__main__", "cli", "lab", "language", "read", "write", "deploy", "costs", "jobs.dryrun", "jobs.consume")
     assert not [name for name in names if name.removeprefix("sync_rules.").startswith(unwanted)]
     rooms = {name.split(".")[1] for name in names if name.startswith("sync_rules.")}
     assert rooms == {"adapters", "audit", "functions", "jobs", "model", "pipeline", "rules"}

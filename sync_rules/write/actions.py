@@ -1,0 +1,302 @@
+"""The application's own actions: entities and fields in, keys and attribute values out, each action checked at once.
+
+Invariant: an item is written as it was given, with the key that its fields make. An attribute that a rule keeps may be
+put back as it was read; any other value for it is refused, unless the application says `override`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+from sync_rules.adapters.expressions import SETS, identity, storable
+from sync_rules.model.entities import Entity
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import ItemKey
+from sync_rules.model.numbers import number_of, spelt, total_of
+from sync_rules.model.python_values import raw_of
+from sync_rules.model.suggest import unknown
+from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
+from sync_rules.model.writes import Update
+from sync_rules.rules.ruleset import Rules
+from sync_rules.write.errors import WriteError
+
+Verb = Literal["put", "update", "delete", "check"]
+Place = tuple[str, tuple[Any, ...]]
+Given = Mapping[str, Any]
+KINDS: Final = frozenset({"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"})
+
+
+def place_of(key: ItemKey) -> Place:
+    """The identity of an item, however numbers in its key are spelt."""
+    return key.table, identity(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of the application, as boto3 takes it."""
+
+    text: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """One action of the application. `item` is that of a put, `update` the change of an update; `number` is the place
+    of the action in the order of the calls; `new`: the application says that there is no such item; `returns`: it
+    wants the item that refused its condition.
+    """
+
+    verb: Verb
+    entity: Entity
+    key: ItemKey
+    number: int
+    item: Item = field(default_factory=dict)
+    update: Update | None = None
+    condition: Condition | None = None
+    new: bool = False
+    override: bool = False
+    returns: bool = False
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The paths that it writes; of a put, its attributes beside the key."""
+        if self.update is not None:
+            return paths_of(self.update)
+        key = {name for name, _, _ in self.key.values}
+        return tuple((name,) for name in self.item if name not in key)
+
+    def after(self, item: Item | None) -> Item | None:
+        """The item after this action."""
+        if self.verb == "put":
+            return self.item
+        if self.verb == "delete":
+            return None
+        return item if self.update is None else changed_by(self.update, {**(item or {}), **self.key.attributes()})
+
+
+class Actions:
+    """Makes actions of what the application gives, in plain Python or, with `raw`, in attribute values."""
+
+    def __init__(self, rules: Rules, *, raw: bool) -> None:
+        self._rules = rules
+        self._raw = raw
+        self._number = 0
+
+    def put(
+        self, entity: str, item: Given, condition: Condition | None, *, new: bool, override: bool, returns: bool
+    ) -> Own:
+        """The put of a whole item."""
+        values = self.values(item)
+        found, key = self.key_of(entity, values)
+        whole = {**values, **key.attributes()}
+        own = Own("put", found, key, self._next(), whole, condition=condition)
+        return replace(own, new=new, override=override, returns=returns)
+
+    def update(
+        self,
+        entity: str,
+        key: Given,
+        changes: tuple[Given, Iterable[str], Given, Given],
+        condition: Condition | None,
+        *,
+        override: bool,
+        returns: bool,
+    ) -> Own:
+        """The update of an item: what is set, removed, added, and taken out of sets."""
+        sets, removes, adds, discards = changes
+        found, place = self.key_of(entity, self.values(key))
+        update = Update(
+            place,
+            tuple(self._pairs(sets)),
+            tuple(self._path(path) for path in removes),
+            (),
+            tuple(self._pairs(adds)),
+            tuple(self._pairs(discards)),
+        )
+        _well_formed(update, entity)
+        own = Own("update", found, place, self._next(), update=update, condition=condition)
+        return replace(own, override=override, returns=returns)
+
+    def other(self, verb: Verb, entity: str, key: Given, condition: Condition | None, *, returns: bool) -> Own:
+        """The delete, or the check, of an item."""
+        found, place = self.key_of(entity, self.values(key))
+        return Own(verb, found, place, self._next(), condition=condition, returns=returns)
+
+    def condition(self, text: str | None, names: Mapping[str, str] | None, values: Given | None) -> Condition | None:
+        """The application's condition."""
+        return None if text is None else Condition(text, dict(names or {}), self.values(values or {}))
+
+    def key_of(self, entity: str, item: Item) -> tuple[Entity, ItemKey]:
+        """The entity of this name, and the key that the item has, or that its fields make."""
+        found = self._rules.entities.get(entity)
+        if found is None:
+            raise WriteError(unknown("entity", entity, self._rules.entities), "name an entity of the rules file")
+        key = found.table.key_of(item) or found.key_of(item)
+        if key is None:
+            wanted = ", ".join(found.identity) or ", ".join(one.name for one in found.table.key)
+            raise WriteError(
+                f"no key of entity {entity!r} can be made of these fields", f"give the fields of its key: {wanted}"
+            )
+        if self._rules.entity_of(key) is not found:
+            raise WriteError(f"the key that was given is none of entity {entity!r}", "name the entity whose key it has")
+        return found, key
+
+    def values(self, given: Given) -> Item:
+        """Attribute values of what was given."""
+        if self._raw:
+            if not all(
+                isinstance(value, Mapping) and len(value) == 1 and KINDS & value.keys() for value in given.values()
+            ):
+                raise WriteError("not all are attribute values", 'with raw=True give values such as {"S": "x"}')
+            values: Item = dict(given)
+        else:
+            try:
+                values = {name: raw_of(value) for name, value in given.items()}
+            except UserError as error:
+                raise WriteError(str(error), "give values that DynamoDB has types for") from error
+        bad = [name for name, value in values.items() if not storable(value)]
+        if bad:
+            raise WriteError(f"no item can hold the value of {bad[0]}", "empty sets and numbers out of range are none")
+        return values
+
+    def _pairs(self, given: Given) -> Iterable[tuple[Path, AttributeValue]]:
+        return [(self._path(path), value) for path, value in self.values(given).items()]
+
+    def _path(self, text: str) -> Path:
+        try:
+            return parse_path(text)
+        except UserError as error:
+            raise WriteError(str(error), "quote a name that has a dot or a bracket") from error
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number - 1
+
+
+def _well_formed(update: Update, entity: str) -> None:
+    paths, key = paths_of(update), {name for name, _, _ in update.key.values}
+    if not paths:
+        raise WriteError(f"an update of {entity} that changes nothing", "give set, remove, add or delete")
+    for number, path in enumerate(paths):
+        if path[0] in key:
+            raise WriteError(
+                f"{show_path(path)} is part of the key of {entity}, which no update changes", "leave it out"
+            )
+        if any(overlaps(path, other) for other in paths[:number]):
+            raise WriteError(f"{show_path(path)} of {entity} is changed twice", "change each path once")
+    for path, value in (*update.adds, *update.discards):
+        if len(path) > 1 or not (SETS | {"N"}) & value.keys():
+            raise WriteError(
+                f"{show_path(path)} of {entity} cannot be added to", "add a number, or a set, to an attribute"
+            )
+
+
+def paths_of(update: Update) -> tuple[Path, ...]:
+    """Every path that an update names."""
+    return (*(path for path, _ in (*update.sets, *update.adds, *update.discards)), *update.removes)
+
+
+def changed_by(update: Update, item: Item) -> Item:
+    """The item after an update of the application, whose `adds` may be numbers."""
+    new: dict[str, AttributeValue] = dict(item)
+    for path, value in (*update.sets, *((path, None) for path in update.removes)):
+        _put(new, path, value)
+    for (name,), more in update.adds:
+        ((kind, content),) = more.items()
+        if kind == "N":
+            held = number_of(new.get(name, {"N": "0"}))
+            if held is None:
+                raise WriteError(f"{name} is no number, and cannot be added to", "set it, or remove it first")
+            new[name] = {"N": spelt(total_of((held, Decimal(content))))}
+        else:
+            seen = _elements(new, name, kind)
+            new[name] = {kind: [*seen, *(one for one in content if not _among(kind, one, seen))]}
+    for (name,), less in update.discards:
+        ((kind, content),) = less.items()
+        left = [one for one in _elements(new, name, kind) if not _among(kind, one, content)]
+        _put(new, (name,), {kind: left} if left else None)
+    return new
+
+
+def _elements(item: Item, name: str, kind: str) -> list[Any]:
+    value = item.get(name)
+    if value is not None and kind not in value:
+        raise WriteError(f"{name} is another type than what is added or taken out", "give a set of the same type")
+    return [] if value is None else list(value[kind])
+
+
+def _among(kind: str, one: Any, others: Iterable[Any]) -> bool:
+    return any(same({kind[0]: one}, {kind[0]: other}) for other in others)
+
+
+def _put(item: dict[str, AttributeValue], path: Path, value: AttributeValue | None) -> None:
+    for name in path[:-1]:
+        inner = item.get(name)
+        if inner is None or "M" not in inner:
+            raise WriteError(f"{show_path(path)}: {name} is no map", "set the whole map")
+        copied = dict(inner["M"])
+        item[name] = {"M": copied}
+        item = copied
+    if value is None:
+        item.pop(path[-1], None)
+    else:
+        item[path[-1]] = value
+
+
+# ---------------------------------------------------------------- what rules keep
+def refuse_kept(own: Own, before: Item | None, rules: Rules) -> None:
+    """Raise WriteError where an action gives an attribute that a rule keeps another value than it has."""
+    if own.override or own.verb in ("delete", "check"):
+        if own.verb == "delete" and not own.override:
+            _refuse_owned(own, before, rules)
+        return
+    after = own.after(before) or {}
+    _refuse_owned(own, after, rules)
+    for rule in (*rules.into_target(own.entity), *rules.parts_of(own.entity)):
+        if rule.snapshot or rule.target is not own.entity or rule.owned:
+            continue
+        for path in rule.wrote(own.key, after):
+            if any(overlaps(path, given) for given in own.paths) and not same(get(after, path), get(before, path)):
+                raise WriteError(
+                    f"{show_path(path)} of {own.entity.name} is kept by rule {rule.title}",
+                    "leave it out, or say override=True and let the stream set it right",
+                )
+
+
+def _refuse_owned(own: Own, item: Item | None, rules: Rules) -> None:
+    for rule in rules.rules.values():
+        if own.entity in rule.owned and (item is None or rule.owns(item)):
+            raise WriteError(
+                f"items of {own.entity.name} are made by rule {rule.title}", "write what they are made from instead"
+            )
+
+
+# ---------------------------------------------------------------- two actions on one item
+def merged(first: Own, second: Own) -> Own:
+    """Two actions on one item as one. Raises WriteError where they cannot be one."""
+    if second.verb == "check" or first.verb == "check":
+        change, check = (first, second) if second.verb == "check" else (second, first)
+        if change.verb == "check" or change.condition is None or check.condition is None:
+            return replace(change, condition=change.condition or check.condition)
+    elif second.condition is None and first.verb == "put" and second.verb == "update":
+        return replace(first, item=second.after(first.item) or {}, override=first.override or second.override)
+    elif second.condition is None and first.update is not None and second.update is not None:
+        one, two = first.update, second.update
+        both = Update(
+            one.key,
+            one.sets + two.sets,
+            one.removes + two.removes,
+            (),
+            one.adds + two.adds,
+            one.discards + two.discards,
+        )
+        if not any(overlaps(left, right) for left in paths_of(one) for right in paths_of(two)):
+            return replace(first, update=both, override=first.override or second.override)
+    raise WriteError(
+        f"a {first.verb} and a {second.verb} of one item of {first.entity.name} cannot be one action",
+        "say in one call what the item shall be, or use two transactions",
+    )

@@ -1,0 +1,290 @@
+"""From a rehearsal to one transaction: an action for each item that changed, and a check of what only decided.
+
+Invariant: every item that decided something is compared with what was read of it, by the paths that rules read, in the
+transaction that writes. An item that is written has its own action compare; another one gets a check. So a source that
+changes meanwhile cancels the transaction, and nothing is ever written from an old value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final
+
+from sync_rules.adapters.expressions import SETS, same_item
+from sync_rules.model.entities import Entity
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.model.sizes import item_bytes
+from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
+from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, unchanged
+from sync_rules.pipeline.requests import List
+from sync_rules.rules.families import TargetRule
+from sync_rules.rules.ruleset import Rules
+from sync_rules.write.actions import Own, Place, paths_of, place_of
+from sync_rules.write.read_through import LISTED_MAX_ITEMS, Applied, ReadThrough
+
+ACTIONS_MAX: Final = 100  # quota of TransactWriteItems
+BYTES_MAX: Final = 4 * 1024 * 1024  # of all items of one transaction
+NOTHING: Final = Applied()
+Paths = tuple[Path, ...] | None  # None: all of an item
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One action of the transaction, and the application's action that it carries, if there is one. Its guard may be
+    empty where the application writes an item that no rule reads.
+    """
+
+    action: Action
+    own: Own | None = None
+
+
+def compose(owns: Mapping[Place, Own], store: ReadThrough, rules: Rules) -> list[Planned]:
+    """The actions that do what was rehearsed, under the guards of all that decided it; the application's come first."""
+    return _Composer(owns, store, rules).planned()
+
+
+def fits(planned: Iterable[Planned]) -> bool:
+    """True if DynamoDB takes these actions as one transaction."""
+    planned = list(planned)
+    return len(planned) <= ACTIONS_MAX and sum(map(_bytes, planned)) <= BYTES_MAX
+
+
+def _bytes(one: Planned) -> int:
+    action = one.action
+    values = sum(item_bytes({".".join(c.path): c.value}) for c in action.guard if c.value is not None)
+    match action:
+        case Put():
+            return values + item_bytes(action.item)
+        case Update():
+            return values + sum(item_bytes({".".join(p): v}) for p, v in (*action.sets, *action.adds, *action.discards))
+    return values
+
+
+class _Composer:
+    def __init__(self, owns: Mapping[Place, Own], store: ReadThrough, rules: Rules) -> None:
+        self._owns = owns
+        self._store = store
+        self._rules = rules
+        self._needs: dict[Place, dict[Path, None] | None] = {}
+
+    def planned(self) -> list[Planned]:
+        store = self._store
+        known = [place for place in store.before if place not in self._owns]
+        changed = [place for place in known if not same_item(store.before[place], store.now(place))]
+        written = {**dict.fromkeys(self._owns), **dict.fromkeys(changed)}
+        for place in written:
+            self._note_needs(place)
+        found = [Planned(self._own(place, own), own) for place, own in self._owns.items()]
+        found += (Planned(self._derived(place)) for place in changed)
+        checked = dict.fromkeys((*self._needs, *store.applied))
+        for place in checked:
+            if place not in written and (guard := self._guard(place)):
+                found.append(Planned(Check(store.keys[place], guard)))
+        return found
+
+    # ------------------------------------------------------------ what decided
+    def _need(self, key: ItemKey, paths: Paths) -> None:
+        """Note that these paths of an item decided something."""
+        place = place_of(key)
+        if place not in self._store.before:
+            return
+        before = self._needs.get(place, {})
+        self._needs[place] = None if paths is None or before is None else {**before, **dict.fromkeys(paths)}
+
+    def _note_needs(self, place: Place) -> None:
+        """Note what decided about an item that is written."""
+        key, entity = self._store.keys[place], self._entity(place)
+        if entity is None:
+            return
+        before, now = self._store.before[place], self._store.now(place)
+        own = self._owns.get(place)
+        if own is not None:
+            self._need_own(own, before)
+        if now is not None:
+            for rule in self._rules.into_target(entity):
+                if self._kept_by(rule, own, before, now):
+                    self._need_sources(rule, key, now)
+        for part_rule in self._rules.parts_of(entity):
+            for part in part_rule.parts(Change(key, before, now), entity):
+                source = part.source
+                if source is not None and place_of(source) in self._store.before and self._changed(part.target):
+                    item = self._store.before[place_of(source)]
+                    self._need(source, () if item is None else part_rule.read_of(item))
+
+    def _need_own(self, own: Own, before: Item | None) -> None:
+        """Note that the former state of an own item decides: what it named must be taken back elsewhere."""
+        entity = own.entity
+        reading = [rule.watches_in_source for rule in self._rules.from_source(entity) if isinstance(rule, TargetRule)]
+        for rule in self._rules.parts_of(entity):
+            if rule.source is entity:
+                reading.append(() if before is None else rule.read_of(before))
+            if rule.target is entity and own.verb != "update":
+                reading.append(rule.copies)
+        if own.verb != "check":
+            for paths in reading:
+                self._need(own.key, paths)
+        if own.new or (before is None and self._rules.into_target(entity)):
+            self._need(own.key, ())
+
+    def _kept_by(self, rule: TargetRule, own: Own | None, before: Item | None, now: Item) -> bool:
+        """True if a rule has given this item a value, or the application has put one that the rule found right."""
+        if own is not None and own.verb == "put":
+            return any(get(now, path) is not None or get(before, path) is not None for path in rule.copies)
+        return any(not same(get(before, path), get(now, path)) for path in rule.copies)
+
+    def _need_sources(self, rule: TargetRule, key: ItemKey, item: Item) -> None:
+        marks = () if rule.books is None else (rule.books.mark,)
+        for source in rule.source_keys(item):
+            if source not in marks:
+                self._need(source, rule.watches_in_source)
+        members = rule.members(key, item)
+        if members is not None:
+            limit = min(members.max_items, LISTED_MAX_ITEMS) if members.enough else LISTED_MAX_ITEMS
+            asked = List(members.table, members.index, members.conditions, limit, None, members.backward)
+            for row in self._store.memory.list(asked).items:
+                member = rule.source.table.key_of(row)
+                if member is not None and rule.belongs(key, self._store.memory.item(member) or {}) is True:
+                    self._need(member, rule.watches_in_source)
+
+    def _changed(self, key: ItemKey) -> bool:
+        place = place_of(key)
+        return place in self._store.before and not same_item(self._store.before[place], self._store.now(place))
+
+    def _entity(self, place: Place) -> Entity | None:
+        return self._rules.entity_of(self._store.keys[place])
+
+    # ------------------------------------------------------------ actions
+    def _guard(self, place: Place) -> tuple[Condition, ...]:
+        """The item is as it was read, in what was read of it, and in what its change is made from."""
+        return distinct((*self._store.applied.get(place, NOTHING).guard, *self._as_read(place)))
+
+    def _as_read(self, place: Place) -> tuple[Condition, ...]:
+        """The item is as it was read, in what was read of it."""
+        if place not in self._needs:
+            return ()
+        key, before, needs = self._store.keys[place], self._store.before[place], self._needs[place]
+        names = {name for name, _, _ in key.values}
+        paths = [(name,) for name in before or ()] if needs is None else list(needs)
+        return unchanged(key.values[0][0], before, (path for path in paths if path[0] not in names))
+
+    def _own(self, place: Place, own: Own) -> Action:
+        """The application's action, with what rules add to it."""
+        before, now = self._store.before[place], self._store.now(place)
+        applied = self._store.applied.get(place, NOTHING)
+        if own.override and now is not None:
+            now = _overridden(own, before, now)
+        if own.verb == "put":
+            needs = self._as_read(place)
+            return self._gone(own.key, before, needs) if now is None else Put(own.key, now, needs)
+        guard = self._guard(place)
+        if now is None:
+            if own.verb == "delete":
+                return Delete(own.key, self._as_read(place))
+            return self._gone(own.key, before, guard)
+        if own.verb == "delete":
+            return Put(own.key, now, guard)
+        if own.update is None:
+            return self._derived(place) if self._changed(own.key) else Check(own.key, guard)
+        if before is None and applied.paths:
+            guard = distinct((*guard, Condition(Test.ABSENT, (own.key.values[0][0],))))
+        derived = [path for path in applied.paths if not (own.override and _touched(path, paths_of(own.update)))]
+        return _completed(replace(own.update, guard=guard), derived, applied.elements, before, now)
+
+    def _gone(self, key: ItemKey, before: Item | None, guard: tuple[Condition, ...]) -> Action:
+        """The action for an item that rules have taken away."""
+        if before is not None:
+            return Delete(key, guard)
+        return Check(key, guard or (Condition(Test.ABSENT, (key.values[0][0],)),))
+
+    def _derived(self, place: Place) -> Action:
+        """The action for an item that rules changed."""
+        key, before, now = self._store.keys[place], self._store.before[place], self._store.now(place)
+        applied = self._store.applied.get(place, NOTHING)
+        guard = self._guard(place)
+        if now is None:
+            return Delete(key, guard)
+        only_numbers = applied.numbers and not (applied.whole or applied.paths or applied.elements)
+        if only_numbers and (amounts := _amounts(applied, before or {}, now)) is not None:
+            return Update(key, (), (), guard, amounts)
+        if before is None or applied.whole:
+            absent = () if before is not None else (Condition(Test.ABSENT, (key.values[0][0],)),)
+            return Put(key, now, distinct((*guard, *absent)))
+        paths = (*applied.paths, *((name,) for name in applied.numbers))
+        return _completed(Update(key, (), (), guard), paths, applied.elements, before, now)
+
+
+def _overridden(own: Own, before: Item | None, now: Item) -> Item:
+    """The item with what the application insists on."""
+    meant = own.after(before) or {}
+    new = dict(now)
+    for path in own.paths:
+        if path[0] in meant:
+            new[path[0]] = meant[path[0]]
+    return new
+
+
+def _touched(path: Path, others: Iterable[Path]) -> bool:
+    return any(overlaps(path, other) for other in others)
+
+
+def _amounts(applied: Applied, before: Item, now: Item) -> tuple[tuple[Path, AttributeValue], ...] | None:
+    """The amount that is added to each number; None where that cannot be said in one number."""
+    found: list[tuple[Path, AttributeValue]] = []
+    for name in applied.numbers:
+        old, new = number_of(before.get(name, {"N": "0"})), number_of(now.get(name))
+        if old is None or new is None or not holdable(amount := total_of((new, old.copy_negate()))):
+            return None
+        if amount:
+            found.append(((name,), {"N": spelt(amount)}))
+    return tuple(found)
+
+
+def _completed(
+    update: Update, derived: Iterable[Path], elements: Iterable[str], before: Item | None, now: Item
+) -> Update:
+    """An update with what rules changed beside it. Where both touch one attribute, it is set to what it became."""
+    own_adds = {path[0]: (path, value) for path, value in (*update.adds, *update.discards)}
+    paths = [*(path for path, _ in update.sets), *update.removes, *derived]
+    adds, discards, guard = list(update.adds), list(update.discards), update.guard
+    for name in elements:
+        if name in own_adds or any(path[0] == name for path in paths):
+            paths.append((name,))
+            continue
+        more, less = _moved(get(before, (name,)), get(now, (name,)))
+        if more and less:  # one expression may not name a set twice
+            paths.append((name,))
+            guard = distinct((*guard, *unchanged(update.key.values[0][0], before, [(name,)])))
+        elif more:
+            adds.append(((name,), more))
+        elif less:
+            discards.append(((name,), less))
+    adds = [(path, value) for path, value in adds if not _touched(path, paths)]
+    discards = [(path, value) for path, value in discards if not _touched(path, paths)]
+    shortest = [path for path in dict.fromkeys(paths) if not _inside(path, paths)]
+    sets = [(path, value) for path in shortest if (value := get(now, path)) is not None]
+    removes = [path for path in shortest if get(now, path) is None]
+    return replace(
+        update, sets=tuple(sets), removes=tuple(removes), adds=tuple(adds), discards=tuple(discards), guard=guard
+    )
+
+
+def _inside(path: Path, paths: Iterable[Path]) -> bool:
+    return any(len(other) < len(path) and path[: len(other)] == other for other in paths)
+
+
+def _moved(
+    before: AttributeValue | None, now: AttributeValue | None
+) -> tuple[AttributeValue | None, AttributeValue | None]:
+    """The elements that a set got, and those that it lost."""
+    kind = next(iter(SETS & (now or before or {}).keys()))
+    old, new = (before or {}).get(kind, ()), (now or {}).get(kind, ())
+    return _without(kind, new, old), _without(kind, old, new)
+
+
+def _without(kind: str, elements: Iterable[str], others: Iterable[str]) -> AttributeValue | None:
+    known = {Decimal(one) for one in others} if kind == "NS" else set(others)
+    left = [one for one in elements if (Decimal(one) if kind == "NS" else one) not in known]
+    return {kind: left} if left else None

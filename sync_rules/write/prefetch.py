@@ -1,0 +1,48 @@
+"""The keys that a transaction will most likely read, so that one request reads them all.
+
+Invariant: this is a guess. What is missing here is read when it is needed; what is too much costs a read, and decides
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.values import Item
+from sync_rules.rules.families import TargetRule
+from sync_rules.rules.ruleset import Rules
+
+
+def keys_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemKey]:
+    """The keys that rules name by an item as it is about to be: its sources, what it is part of, and the marks and
+    totals of books.
+    """
+    entity = rules.entity_of(key)
+    if entity is None or image is None:
+        return
+    change = Change(key, None, image)
+    around: list[ItemKey] = []
+    for into in rules.into_target(entity):
+        around += into.source_keys(image)
+        yield from () if into.books is None else (into.books.mark,)
+    for rule in rules.from_source(entity):
+        if isinstance(rule, TargetRule):
+            around += (hint.target for hint in rule.hints(change))
+    for rule in rules.parts_of(entity):
+        for part in rule.parts(change, entity):
+            around += (part.target, *(() if part.source is None else (part.source,)))
+            if rule.books is not None:
+                yield rule.books.mark
+    yield from around
+    yield from _shown(dict.fromkeys(around), rules)
+
+
+def _shown(keys: Iterable[ItemKey], rules: Rules) -> Iterator[ItemKey]:
+    """The totals that are shown on these items, and the marks of their books."""
+    for key in keys:
+        entity = rules.entity_of(key)
+        for rule in () if entity is None else rules.into_target(entity):
+            if rule.books is not None:
+                yield from rule.source_keys(key.attributes())
+                yield rule.books.mark

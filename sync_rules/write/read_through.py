@@ -1,0 +1,167 @@
+"""A store in memory that reads from a real one what it does not know, and keeps every write to itself.
+
+Invariant: each item is read once, strongly consistent, and remembered as it was read beside what it became. What is
+listed is complete: a page that another one follows answers only for the rows before its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sync_rules.adapters.expressions import identity
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.metered import actions_of
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.sizes import possible_key
+from sync_rules.model.values import Item, Path, get, same
+from sync_rules.model.writes import Action, Condition, Increment, Put, Result, Status, Update
+from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
+from sync_rules.write.actions import Place, place_of
+
+LISTED_MAX_ITEMS: Final = 100  # of one Query: a transaction has room for no more
+TOO_MANY: Final = "TooManyItems"
+
+
+@dataclass
+class Applied:
+    """The work of rules on an item: under which conditions on it as it was read, on which paths, by which means."""
+
+    guard: list[Condition] = field(default_factory=list)
+    paths: dict[Path, None] = field(default_factory=dict)
+    elements: dict[str, None] = field(default_factory=dict)  # attributes with a set that only grew or shrank
+    numbers: dict[str, None] = field(default_factory=dict)  # attributes that were only added to
+    whole: bool = False  # it was put as a whole
+
+
+class ReadThrough:
+    """A store before a real one. `before` has the items as they were read, None for those that were not there."""
+
+    def __init__(self, store: Store, tables: Mapping[str, Table]) -> None:
+        self._store = store
+        self._tables = tables
+        self.before: dict[Place, Item | None] = {}
+        self.keys: dict[Place, ItemKey] = {}
+        self._pages: dict[str, Page] = {}
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Forget what was done, and keep what was read."""
+        self.memory = MemoryStore(self._tables)
+        self.applied: dict[Place, Applied] = {}
+        self.writes = 0
+        self._changes: list[Change] = []
+        for place, item in self.before.items():
+            if item is not None:
+                self.memory.put(self.keys[place].table, item)
+        self.memory.on_change = self._note
+
+    def changes(self) -> list[Change]:
+        """The records of what was done since this was asked last."""
+        found, self._changes = self._changes, []
+        return found
+
+    def now(self, place: Place) -> Item | None:
+        """The item as it is in memory."""
+        return self.memory.item(self.keys[place])
+
+    def know(self, key: ItemKey, item: Item | None) -> None:
+        """Take an item as it was read."""
+        place = place_of(key)
+        self.before[place], self.keys[place] = item, key
+        if item is not None:
+            self.memory.on_change = None
+            try:
+                self.memory.put(key.table, item)
+            finally:
+                self.memory.on_change = self._note
+
+    def load(self, keys: Iterable[ItemKey]) -> None:
+        """Read the items of these keys that are not known yet."""
+        unknown = {place: key for key in keys if (place := place_of(key)) not in self.before}
+        if unknown:
+            wanted = tuple(unknown.values())
+            for key, item in zip(wanted, self._store.read(Read(wanted)), strict=True):
+                self.know(key, item)
+
+    # ------------------------------------------------------------ requests of the pipeline
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        if not all(map(possible_key, request.keys)):
+            raise StoreError("ValidationException", "a key that no item can have")
+        self.load(request.keys)
+        return self.memory.read(request)
+
+    def list(self, request: List) -> Page:
+        """A page of what is in memory, after a Query of the real store."""
+        table = self._tables[request.table]
+        page = self._page(request)
+        rows = tuple(key for item in page.items if (key := table.key_of(item)) is not None)
+        if request.index is None:
+            for key, item in zip(rows, page.items, strict=True):
+                if place_of(key) not in self.before:
+                    self.know(key, item)
+        self.load(rows)
+        if page.cursor is None:
+            return self.memory.list(request)
+        return self._beginning(request, {identity(key) for key in rows}, table)
+
+    def _page(self, request: List) -> Page:
+        """One page of the real store, from the beginning, however much was asked for."""
+        asked = replace(request, limit=LISTED_MAX_ITEMS, cursor=None, attributes=None)
+        known = repr(asked)
+        if known not in self._pages:
+            self._pages[known] = self._store.list(asked)
+        return self._pages[known]
+
+    def _beginning(self, request: List, rows: set[object], table: Table) -> Page:
+        """The first rows of a listing of which only the beginning was read."""
+        everything = self.memory.list(replace(request, limit=10 * LISTED_MAX_ITEMS, cursor=None))
+        last = 0
+        for number, item in enumerate(everything.items, 1):
+            key = table.key_of(item)
+            last = number if key is not None and identity(key) in rows else last
+        if request.cursor is not None or last < request.limit:
+            raise StoreError(TOO_MANY, f"more than {LISTED_MAX_ITEMS} items are listed in table {request.table}")
+        return self.memory.list(request)
+
+    def scan(self, request: Scan) -> Page:
+        raise StoreError("NoScan", f"table {request.table} is not scanned in a transaction")
+
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        results = []
+        for write in request.writes:
+            actions = actions_of(write)
+            self.load(action.key for action in actions)
+            guards = [(action, self._of_before(action)) for action in actions]
+            (result,) = self.memory.apply(Apply((write,)))
+            if result.status is Status.WRITTEN:
+                self.writes += 1
+                for action, guard in guards:
+                    self._remember(action, guard)
+            results.append(result)
+        return tuple(results)
+
+    def _of_before(self, action: Action) -> tuple[Condition, ...]:
+        """The conditions that say something of the item as it was read, and not of what was done to it since."""
+        place = place_of(action.key)
+        before, now = self.before[place], self.memory.item(action.key)
+        return tuple(one for one in action.guard if same(get(before, one.path), get(now, one.path)))
+
+    def _remember(self, action: Action, guard: tuple[Condition, ...]) -> None:
+        one = self.applied.setdefault(place_of(action.key), Applied())
+        one.guard += (condition for condition in guard if condition not in one.guard)
+        match action:
+            case Put():
+                one.whole = True
+            case Increment():
+                one.numbers |= dict.fromkeys(name for name, _ in action.amounts)
+            case Update():
+                one.paths |= dict.fromkeys((*(path for path, _ in action.sets), *action.removes))
+                one.elements |= dict.fromkeys(path[0] for path, _ in (*action.adds, *action.discards))
+
+    def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
+        self.keys.setdefault(place_of(key), key)
+        self._changes.append(Change(key, old, new))

@@ -1,0 +1,167 @@
+"""The pipeline's own work on the application's actions, rehearsed in memory until nothing changes any more.
+
+Invariant: rules are applied by the code that applies them to stream records, in rounds, as records would bring them.
+What a transaction cannot do is left to the stream as a whole, and told: effects, second looks through an index,
+messages, what is parked, books that are not complete, listings that are too long.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Change, Failure, ItemKey, Outcome
+from sync_rules.model.limits import Bounds, Limits
+from sync_rules.pipeline.books import read_marks
+from sync_rules.pipeline.fanout import pull, push
+from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
+from sync_rules.pipeline.parts import PartLook, reconcile_parts
+from sync_rules.pipeline.report import Report
+from sync_rules.pipeline.requests import Work, World, run_work
+from sync_rules.pipeline.tasks import Push, Tasks, tasks_of
+from sync_rules.rules.ruleset import Rules
+from sync_rules.write.read_through import LISTED_MAX_ITEMS, ReadThrough
+
+ROUNDS_MAX: Final = 50
+LIMITS: Final = Limits(
+    fan_out_page_max_items=LISTED_MAX_ITEMS, fan_out_inline_max_items=LISTED_MAX_ITEMS, parked_max_looks=0
+)
+EFFECT: Final = "an effect outside the tables"
+SECOND_LOOK: Final = "a second look through an index"
+MESSAGE: Final = "more than one transaction does"
+BOOKS: Final = "its books are not complete"
+NO_ROOM: Final = "more items than a transaction has room for"
+ENDLESS: Final = "it does not come to an end"
+
+Pushed = tuple[ItemKey, tuple[str, ...]]  # the item that a push starts from, and its rules
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Work that is left to the stream: of which rule, why, and for how many items, None where that is not known."""
+
+    rule: str
+    why: str
+    items: int | None = None
+
+
+@dataclass
+class Rehearsal:
+    """One rehearsal on a store. `skipped` are the pushes that are left to the stream from the beginning; `pushed` has
+    how many writes each push made.
+    """
+
+    rules: Rules
+    store: ReadThrough
+    out_of_time: Callable[[], bool]
+    skipped: frozenset[Pushed] = frozenset()
+    pushed: Counter[Pushed] = field(default_factory=Counter)
+    _left: dict[tuple[str, str], int | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._bounds = Bounds(LIMITS, self.out_of_time)
+        self._world = World(self.store, self, self)
+
+    @property
+    def left(self) -> tuple[Left, ...]:
+        return tuple(Left(rule, why, items) for (rule, why), items in self._left.items())
+
+    def run(self, work: Callable[[], Work[Report]] | None = None) -> None:
+        """Process the records of all that was done, and of what that does, until there are none."""
+        if work is not None:
+            self._judge(run_work(work(), self._world))
+        for _ in range(ROUNDS_MAX):
+            changes = self.store.changes()
+            if not changes:
+                return
+            self._judge(run_work(self._process(changes), self._world))
+        for name in self.rules.rules:
+            self._leave(name, ENDLESS)
+
+    @property
+    def bounds(self) -> Bounds:
+        return self._bounds
+
+    def _process(self, changes: Sequence[Change]) -> Work[Report]:
+        """The stages of `consumer.process`, push by push, without effects."""
+        tasks = tasks_of(changes, self.rules)
+        for rule, _ in tasks.unlisted:
+            self._leave(rule, SECOND_LOOK, 1)
+        for _, effect in tasks.effects:
+            self._leave(effect.rule, EFFECT, 1)
+        report = yield from pull(tasks.pulls, self._bounds)
+        for one in tasks.pushes:
+            report.add((yield from self._push(one)))
+        parts = yield from self._in_complete_books(tasks)
+        report.add((yield from reconcile_parts(parts, self._bounds)))
+        return report
+
+    def _push(self, one: Push) -> Work[Report]:
+        pushed = one.source, one.names
+        if pushed in self.skipped:
+            for rule in one.names:
+                self._leave(rule, NO_ROOM)
+            return Report()
+        before = self.store.writes
+        report = yield from push((one,), self.rules, self._bounds)
+        self.pushed[pushed] += self.store.writes - before
+        return report
+
+    def _in_complete_books(self, tasks: Tasks) -> Work[list[PartLook]]:
+        """The parts that are in no books, or in complete ones: nobody knows what a total says before."""
+        books = dict.fromkeys(one for look in tasks.parts if (one := look.part.rule.books) is not None)
+        marks = yield from read_marks(books)
+        kept = []
+        for look in tasks.parts:
+            one = look.part.rule.books
+            mark = None if one is None else marks[one]
+            if one is None or (not isinstance(mark, StoreError) and one.complete(mark)):
+                kept.append(look)
+            else:
+                self._leave(look.part.rule.name, BOOKS, 1)
+        return kept
+
+    def _judge(self, report: Report) -> None:
+        """Note what was not finished."""
+        for unfinished in report.failed.values():
+            for rule in unfinished.rules:
+                self._leave(rule, unfinished.reason)
+        for (rule, outcome), times in report.outcomes.items():
+            if outcome is Outcome.WAITING:
+                self._leave(rule, BOOKS, times)
+
+    def _leave(self, rule: str, why: str, items: int | None = None) -> None:
+        before = self._left.get((rule, why), 0)
+        self._left[rule, why] = None if items is None or before is None else before + items
+
+    # ------------------------------------------------------------ the world: Queue, Failures
+    def send(self, message: Message, delay_seconds: int) -> None:
+        """Leave what a message asks for to the stream."""
+        why = SECOND_LOOK if delay_seconds else MESSAGE
+        match message:
+            case PartMessage() | CallMessage():
+                self._leave(message.rule, why, 1)
+            case PullMessage():
+                self._leave_look(message.target, why)
+            case ChunkMessage():
+                for rule in message.rules:
+                    self._leave(rule, why, len(message.targets))
+            case _:
+                for rule in message.rules:
+                    self._leave(rule, why)
+
+    def _leave_look(self, key: ItemKey, why: str) -> None:
+        """Leave the look at a target: of the rules that list its members through an index."""
+        entity = self.rules.entity_of(key)
+        image = self.store.memory.item(key) or {}
+        for rule in () if entity is None else self.rules.into_target(entity):
+            members = rule.members(key, image)
+            if members is not None and members.index is not None:
+                self._leave(rule.name, why)
+
+    def park(self, failure: Failure) -> None:
+        """Leave what cannot be done to the stream, which reports it."""
+        self._leave(failure.rule, failure.reason, 1)

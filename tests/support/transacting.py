@@ -1,0 +1,134 @@
+"""TransactWriteItems on a store in memory, as DynamoDB answers it: tokens, reasons, all of it or nothing.
+
+It reads the parameters that a client would send, so that what is tested is the request itself. It knows the conditions
+and updates that the package renders, and conditions of the same form by an application.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from sync_rules.adapters.expressions import holds
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.model.items import ItemKey
+from sync_rules.model.values import Item, Path
+from sync_rules.model.writes import Condition, Test, Update
+from sync_rules.rules.ruleset import Rules
+from sync_rules.write.actions import changed_by
+
+TERM = re.compile(r"(?:(attribute_\w+)\(([^,)]+)(?:, (:\w+))?\))|(?:(\S+) = (:\w+))")
+CLAUSE = re.compile(r"(SET|REMOVE|ADD|DELETE) (.*?)(?= SET | REMOVE | ADD | DELETE |$)")
+
+
+def cancelled(reasons: list[dict[str, Any]]) -> ClientError:
+    """The error of a transaction that was cancelled for these reasons."""
+    error = {"Code": "TransactionCanceledException", "Message": "Transaction cancelled"}
+    return ClientError({"Error": error, "CancellationReasons": reasons}, "TransactWriteItems")  # type: ignore[typeddict-unknown-key]
+
+
+def failed(code: str, status: int = 400) -> ClientError:
+    """An error of the service."""
+    answer = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, "TransactWriteItems")  # type: ignore[arg-type]
+
+
+class Transactor:
+    """A client that transacts on a store in memory. `before` is called with each request, and may raise or write;
+    `after` when it was done: what it raises is an answer that was lost.
+    """
+
+    def __init__(self, store: MemoryStore, rules: Rules) -> None:
+        self._store = store
+        self._tables = {table.physical_name: table for table in rules.tables.values()}
+        self.requests: list[list[dict[str, Any]]] = []
+        self.tokens: dict[str, object] = {}
+        self.before: Callable[[list[dict[str, Any]]], object] = lambda _items: None
+        self.after: Callable[[list[dict[str, Any]]], object] = lambda _items: None
+
+    def transact_write_items(self, *, TransactItems: list[dict[str, Any]], ClientRequestToken: str) -> dict[str, Any]:  # noqa: N803
+        self.requests.append(TransactItems)
+        self.before(TransactItems)
+        done = self.tokens.get(ClientRequestToken)
+        if done is not None and done != repr(TransactItems):
+            raise failed("IdempotentParameterMismatchException")
+        if done is None:
+            self._transact(TransactItems)
+            self.tokens[ClientRequestToken] = repr(TransactItems)
+        self.after(TransactItems)
+        return {}
+
+    def _transact(self, items: list[dict[str, Any]]) -> None:
+        assert 0 < len(items) <= 100
+        actions = [next(iter(item.items())) for item in items]
+        keys = [self._key(action) for _, action in actions]
+        assert len(set(keys)) == len(keys), "an item is named twice"
+        reasons = []
+        for (_, action), key in zip(actions, keys, strict=True):
+            stands = self._store.item(key)
+            if holds(conditions(action), stands):
+                reasons.append({"Code": "None"})
+            else:
+                wants = action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and stands is not None
+                reasons.append({"Code": "ConditionalCheckFailed", **({"Item": stands} if wants else {})})
+        if any(reason["Code"] != "None" for reason in reasons):
+            raise cancelled(reasons)
+        for (verb, action), key in zip(actions, keys, strict=True):
+            self._do(verb, action, key)
+
+    def _key(self, action: dict[str, Any]) -> ItemKey:
+        key = self._tables[action["TableName"]].key_of(action.get("Key") or action["Item"])
+        assert key is not None
+        return key
+
+    def _do(self, verb: str, action: dict[str, Any], key: ItemKey) -> None:
+        match verb:
+            case "Put":
+                self._store.put(key.table, action["Item"])
+            case "Delete":
+                self._store.delete(key)
+            case "Update":
+                before: Item = self._store.item(key) or key.attributes()
+                self._store.put(key.table, changed_by(update(action, key), before))
+            case _:
+                assert verb == "ConditionCheck"
+
+
+def conditions(action: dict[str, Any]) -> tuple[Condition, ...]:
+    """The condition of an action, part by part."""
+    found = []
+    for function, inside, second, path, value in TERM.findall(action.get("ConditionExpression", "")):
+        if function == "attribute_exists":
+            found.append(Condition(Test.EXISTS, _path(action, inside)))
+        elif function == "attribute_not_exists":
+            found.append(Condition(Test.ABSENT, _path(action, inside)))
+        elif function == "attribute_type":
+            assert action["ExpressionAttributeValues"][second] == {"S": "M"}
+            found.append(Condition(Test.IS_MAP, _path(action, inside)))
+        else:
+            read = _path(action, path.lstrip("("))
+            found.append(Condition(Test.EQUALS, read, action["ExpressionAttributeValues"][value]))
+    return tuple(found)
+
+
+def _path(action: dict[str, Any], text: str) -> Path:
+    names = action.get("ExpressionAttributeNames", {})
+    return tuple(names.get(one, one) for one in text.split("."))
+
+
+def update(action: dict[str, Any], key: ItemKey) -> Update:
+    """The update of an action."""
+    parts: dict[str, list[list[str]]] = {"SET": [], "REMOVE": [], "ADD": [], "DELETE": []}
+    for verb, text in CLAUSE.findall(action["UpdateExpression"]):
+        parts[verb] = [one.replace(" = ", " ").split(" ") for one in text.split(", ")]
+    values = action.get("ExpressionAttributeValues", {})
+
+    def pairs(verb: str) -> Any:
+        return tuple((_path(action, path), values[value]) for path, value in parts[verb])
+
+    return Update(
+        key, pairs("SET"), tuple(_path(action, path) for (path,) in parts["REMOVE"]), (), pairs("ADD"), pairs("DELETE")
+    )

@@ -1,0 +1,392 @@
+"""`transact`: what it sends, what it refuses, and when it tries again."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from sync_rules.model.errors import StoreError
+from sync_rules.pipeline.requests import Read
+from sync_rules.rules import compiled_file
+from sync_rules.write import Left, Rules, TransactionCanceled, WriteError
+from tests.support import every_kind
+from tests.support.builders import n, s
+from tests.support.every_kind import order, post, text_of, user
+from tests.support.transacted import Shop
+from tests.support.transacting import cancelled, failed
+
+THREE = ("names", "tags", "counted")
+RULES = every_kind.rules_of(*(name for name in every_kind.RULES if name not in THREE), effects=False)
+
+
+def made() -> Shop:
+    """A shop with a copy, a set and a number; user 7 is there."""
+    shop = Shop(RULES)
+    shop.scene.there("shop", user("7", name=s("Ada"), seen=n(0)))
+    shop.rest()
+    return shop
+
+
+@pytest.fixture
+def shop():
+    return made()
+
+
+def actions_in(request: list[dict[str, Any]]) -> list[str]:
+    return [next(iter(action)) for action in request]
+
+
+def item(shop: Shop, *values: str) -> Any:
+    return shop.scene.memory.item(shop.scene.at("shop", *values))
+
+
+def put_order(shop: Shop, **options: Any) -> Any:
+    with shop.transact(**options) as tx:
+        tx.put("order", order("7", "9", 12))
+    return tx.result
+
+
+def rename(shop: Shop, name: str = "Bob") -> None:
+    shop.scene.memory.update(shop.scene.at("shop", "USER#7", "PROFILE"), [(("name",), s(name))])
+
+
+def once(shop: Shop, what: Any) -> None:
+    """Do this before the first request alone."""
+
+    def before(_items: Any) -> None:
+        if len(shop.client.requests) == 1:
+            what()
+
+    shop.client.before = before
+
+
+# ---------------------------------------------------------------- what it sends
+def test_transact_an_order_with_three_rules_is_two_requests(shop):
+    """One read of all that rules name, and one transaction: the order, its user, the entry and the total."""
+    asked: list[Read] = []
+    read = shop.scene.memory.read
+    shop.scene.memory.read = lambda request: (asked.append(request), read(request))[1]
+    put_order(shop)
+    assert len(asked) == len(shop.client.requests) == 1
+    assert sorted(actions_in(shop.client.requests[0])) == ["Put", "Put", "Update", "Update"]
+    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
+    assert (item(shop, "USER#7", "PROFILE")["orders"], item(shop, "USER#7", "PROFILE")["counted"]) == (
+        {"SS": ["9"]},
+        n(1),
+    )
+    assert shop.written_by_the_stream() == 0
+
+
+def test_transact_takes_plain_values_and_fields_of_keys(shop):
+    """The key is made of its fields, which stay on the item as they were given."""
+    with shop.transact(raw=False) as tx:
+        tx.put("order", {"user_id": "7", "order_id": "9", "total": 12})
+        tx.update("user", {"user_id": "7"}, set={"name": "Ada King"})
+    stored = item(shop, "USER#7", "ORDER#9")
+    assert (stored["user_name"], stored["total"], stored["order_id"]) == (s("Ada King"), n(12), s("9"))
+
+
+def test_transact_reads_nothing_that_it_was_given(shop):
+    """A source that is given, and an item that is new, are not read; they are checked all the same."""
+    asked: list[str] = []
+    read = shop.scene.memory.read
+    shop.scene.memory.read = lambda request: (asked.extend(str(key) for key in request.keys), read(request))[1]
+    with shop.transact() as tx:
+        tx.source("user", item(shop, "USER#7", "PROFILE"))
+        tx.put("order", order("7", "9", 12), new=True)
+    assert not any("shop" in key for key in asked)
+    with pytest.raises(TransactionCanceled), shop.transact() as tx:
+        tx.put("order", order("7", "9", 12), new=True)
+
+
+def test_transact_a_source_that_is_given_and_old_is_read_anew(shop):
+    """A given source is believed once: the check refuses an old one."""
+    old = item(shop, "USER#7", "PROFILE")
+    rename(shop)
+    shop.rest()
+    with shop.transact() as tx:
+        tx.source("user", old)
+        tx.put("order", order("7", "9", 12))
+    assert tx.result.attempts == 2
+    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Bob")
+
+
+def test_transact_a_rename_takes_the_orders_with_it(shop):
+    """All orders of a user are in the transaction."""
+    shop.scene.put("shop", *(order("7", str(number), 1) for number in range(20)))
+    shop.rest()
+    with shop.transact() as tx:
+        tx.update("user", user("7"), set={"name": s("Bob")})
+    assert (tx.result.left, tx.result.actions) == ((), 21)
+    assert all(item(shop, "USER#7", f"ORDER#{number}")["user_name"] == s("Bob") for number in range(20))
+
+
+# ---------------------------------------------------------------- what is left
+@pytest.mark.parametrize("orders", [100, 150])
+def test_transact_more_orders_than_there_is_room_for_are_left_to_the_stream(shop, orders):
+    """A push that does not fit is left as a whole, and told; with `require` nothing is written."""
+    shop.scene.put("shop", *(order("7", str(number), 1) for number in range(orders)))
+    shop.rest()
+    with pytest.raises(WriteError, match="names"), shop.transact(require=True) as tx:
+        tx.update("user", user("7"), set={"name": s("Bob")})
+    assert shop.client.requests == []
+    with shop.transact() as tx:
+        tx.update("user", user("7"), set={"name": s("Bob")})
+    assert {one.rule for one in tx.result.left} == {"names"}
+    assert tx.result.actions == 1
+    shop.rest()
+    assert all(item(shop, "USER#7", f"ORDER#{number}")["user_name"] == s("Bob") for number in range(orders))
+
+
+def test_transact_books_that_are_not_complete_are_left():
+    """Without a backfill nobody knows what a total says: nothing is booked, and the stream begins the books."""
+    shop = Shop(RULES)
+    for mark in shop.scene.memory.items("ledger"):
+        shop.scene.memory.delete(RULES.tables["ledger"].key_of(mark))
+    shop.scene.there("shop", user("7", name=s("Ada")))
+    result = put_order(shop)
+    assert {one.rule for one in result.left} == {"counted.ledger"}
+    assert shop.scene.memory.items("ledger") == ()
+
+
+def test_transact_effects_are_left():
+    """An object or a call is not part of a transaction."""
+    shop = Shop(every_kind.rules_of(*every_kind.RULES))
+    result = put_order(shop)
+    assert result.left == (Left("called", "an effect outside the tables", 1),)
+
+
+# ---------------------------------------------------------------- when it tries again
+def test_transact_a_source_that_changes_meanwhile_is_read_anew(shop):
+    """The check of the source refuses; the second attempt has the new value and another token."""
+    once(shop, lambda: rename(shop))
+    assert put_order(shop, token="mine").attempts == 2
+    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Bob")
+    assert len(shop.client.tokens) == 1
+    assert len(shop.slept) == 1
+
+
+def test_transact_what_else_an_updated_item_has_is_compared():
+    """An order is paid, and its total changes meanwhile: the new total is booked."""
+    paid = {"sum": "order.total", "into": "user.paid", "where": "status == 'PAID'"}
+    shop = Shop(every_kind.rules_of(*every_kind.RULES, effects=False, paid=str(paid)))
+    shop.scene.there("shop", user("7"))
+    key = shop.scene.put("shop", order("7", "9", 12, status=s("OPEN")))
+    shop.rest()
+    once(shop, lambda: shop.scene.memory.update(key, [(("total",), n(20))]))
+    with shop.transact() as tx:
+        tx.update("order", order("7", "9", 0), set={"status": s("PAID")})
+    assert (tx.result.attempts, item(shop, "USER#7", "PROFILE")["paid"]) == (2, n(20))
+
+
+def test_transact_what_an_item_was_is_compared():
+    """A user is put without an address, and gets one meanwhile: the item of that address goes with it."""
+    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "mails"), effects=False))
+    key = shop.scene.there("shop", user("7", name=s("Ada")))
+
+    def address() -> None:
+        shop.scene.memory.update(key, [(("email",), s("a@x"))])
+        shop.rest()
+
+    once(shop, address)
+    with shop.transact() as tx:
+        tx.put("user", user("7", name=s("Bob")))
+    assert tx.result.attempts == 2
+    assert item(shop, "EMAIL#a@x", "EMAIL") is None
+
+
+def test_transact_retries_have_tokens_of_their_own(shop):
+    """The answer of the first attempt may have been lost: its token is of another request."""
+    sent: list[str] = []
+    transact = shop.client.transact_write_items
+
+    def noted(**given: Any) -> Any:
+        sent.append(given["ClientRequestToken"])
+        if len(sent) == 1:
+            rename(shop)
+        return transact(**given)
+
+    shop.client.transact_write_items = noted
+    assert put_order(shop).attempts == 2
+    put_order(shop, token="mine")
+    assert len(set(sent)) == 3
+    assert sent[-1] == "mine"
+
+
+def test_transact_what_no_rule_reads_may_change_meanwhile(shop):
+    """Only what was read of a source is checked."""
+    once(shop, lambda: shop.scene.memory.update(shop.scene.at("shop", "USER#7", "PROFILE"), [(("seen",), n(1))]))
+    assert put_order(shop).attempts == 1
+
+
+def test_transact_other_elements_of_a_set_may_change_meanwhile():
+    """An element is added to the set as it then is."""
+    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "tags"), effects=False))
+    shop.scene.there("shop", user("7", orders={"SS": ["1"]}))
+    key = shop.scene.at("shop", "USER#7", "PROFILE")
+    once(shop, lambda: shop.scene.memory.update(key, adds=[(("orders",), {"SS": ["2"]})]))
+    assert put_order(shop).attempts == 1
+    assert item(shop, "USER#7", "PROFILE")["orders"] == {"SS": ["1", "2", "9"]}
+
+
+def test_transact_a_lost_answer_is_asked_for_again(shop):
+    """The same request with the same token: it is done once."""
+
+    def lose(_items: Any) -> None:
+        if len(shop.client.requests) == 1:
+            raise failed("InternalServerError", 500)
+
+    shop.client.after = lose
+    assert put_order(shop).attempts == 1
+    assert len(shop.client.requests) == 2
+    assert len(shop.client.tokens) == 1
+    assert item(shop, "USER#7", "PROFILE")["counted"] == n(1)
+
+
+def test_transact_conflicts_are_tried_until_the_deadline(shop):
+    """Another transaction on the same item is no error, unless it lasts."""
+
+    def conflict(items: Any) -> None:
+        if len(shop.client.requests) < 4:
+            raise cancelled([{"Code": "TransactionConflict"}, *({"Code": "None"} for _ in items[1:])])
+
+    shop.client.before = conflict
+    assert put_order(shop).attempts == 4
+    shop.client.before = lambda items: (_ for _ in ()).throw(
+        cancelled([{"Code": "TransactionConflict"} for _ in items])
+    )
+    shop.slept.clear()
+    with pytest.raises(WriteError, match="other writers were quicker"):  # noqa: SIM117
+        with shop.transact(deadline_seconds=0.5, sleep=time.sleep) as tx:
+            tx.put("order", order("7", "10", 12))
+
+
+def test_transact_an_error_of_the_service_is_raised(shop):
+    """An error that no retry mends is told with its code."""
+    shop.client.before = lambda _items: (_ for _ in ()).throw(failed("AccessDeniedException"))
+    with pytest.raises(StoreError, match="AccessDeniedException"):
+        put_order(shop)
+
+
+# ---------------------------------------------------------------- the application's own conditions
+def test_transact_a_condition_of_the_application_is_its_own_error(shop):
+    """The action is named by its number, with the item if that was asked for; nothing is written."""
+    tx = shop.transact()
+    tx.put("order", order("7", "9", 12))
+    tx.update("user", user("7"), set={"rank": n(1)}, condition="#n = :n", names={"#n": "name"}, values={":n": s("Eve")},
+              returns=True)  # fmt: skip
+    with pytest.raises(TransactionCanceled) as raised:
+        tx.commit()
+    (reason,) = raised.value.reasons
+    assert (reason.action, reason.code, reason.item) == (1, "ConditionalCheckFailed", item(shop, "USER#7", "PROFILE"))
+    assert len(shop.client.requests) == 1
+
+
+def test_transact_a_guard_of_the_rules_beside_a_condition_is_no_error(shop):
+    """The name that was copied changed, and the condition holds: it is made anew."""
+    shop.scene.put("shop", order("7", "9", 12))
+    shop.rest()
+    once(shop, lambda: rename(shop, "Eve"))
+    with shop.transact() as tx:
+        tx.put("order", order("7", "10", 12))
+        tx.update("user", user("7"), set={"rank": n(1)}, condition="attribute_exists(PK)")
+    assert tx.result.attempts == 2
+    assert item(shop, "USER#7", "ORDER#10")["user_name"] == s("Eve")
+
+
+def test_transact_a_check_is_part_of_it(shop):
+    """A check of the application, on an item that rules write or on another one."""
+    with shop.transact() as tx:
+        tx.check("user", user("7"), "attribute_exists(PK)")
+        tx.put("order", order("7", "9", 12))
+    assert item(shop, "USER#7", "PROFILE")["counted"] == n(1)
+    with pytest.raises(TransactionCanceled), shop.transact() as tx:  # noqa: PT012
+        tx.check("user", user("8"), "attribute_exists(PK)")
+        tx.put("order", order("7", "10", 12))
+
+
+# ---------------------------------------------------------------- what it refuses
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda tx: tx.put("ordr", {}), "Did you mean 'order'"),
+        (lambda tx: tx.put("order", {"order_id": s("9")}), "user_id, order_id"),
+        (lambda tx: tx.put("order", user("7")), "none of entity 'order'"),
+        (lambda tx: tx.put("order", order("7", "9", 1, user_name=s("Eve"))), "user_name of order is kept by rule names"),
+        (lambda tx: tx.update("user", user("7"), set={"orders": {"SS": ["1"]}}), "kept by rule tags"),
+        (lambda tx: tx.update("user", user("7"), set={"PK": s("x")}), "part of the key"),
+        (lambda tx: tx.update("user", user("7")), "changes nothing"),
+        (lambda tx: tx.put("order", order("7", "9", 1, tags={"SS": []})), "no item can hold"),
+        (lambda tx: (tx.put("order", order("7", "9", 1)), tx.delete("order", order("7", "9", 1))), "one action"),
+        (lambda tx: tx.put("order", {"PK": "USER#7"}), "raw=True"),
+        (lambda tx: tx.update("user", user("7"), set={"name.first": s("x")}), "no map"),
+        (lambda tx: [tx.put("order", order("7", str(number), 1)) for number in range(101)], "at most 100"),
+    ],
+)  # fmt: skip
+def test_transact_what_cannot_be_is_told_and_nothing_is_written(shop, ask, says):
+    """One error class, with the cure."""
+    before = shop.state()
+    with pytest.raises(WriteError, match=says), shop.transact() as tx:
+        ask(tx)
+    assert (shop.state(), shop.client.requests) == (before, [])
+
+
+def test_transact_nothing_is_written_after_an_error_in_the_block(shop):
+    """An exception of the application's own ends it."""
+    with pytest.raises(KeyError), shop.transact() as tx:  # noqa: PT012 - the block is what is tested
+        tx.put("order", order("7", "9", 1))
+        raise KeyError
+    assert shop.client.requests == []
+
+
+def test_transact_a_kept_attribute_may_be_put_back_as_it_was_read(shop):
+    """A whole item that was read, changed and put is no write of the copies on it."""
+    put_order(shop)
+    with shop.transact() as tx:
+        tx.put("order", {**item(shop, "USER#7", "ORDER#9"), "total": n(13)})
+    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
+
+
+def test_transact_override_stands_until_the_stream_heals_it(shop):
+    """The application insists; the result tells of it, and the stream sets it right."""
+    with shop.transact() as tx:
+        tx.put("order", order("7", "9", 1, user_name=s("Eve")), override=True)
+    assert "names" in {one.rule for one in tx.result.left}
+    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Eve")
+    shop.rest()
+    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
+
+
+def test_transact_two_actions_on_one_item_are_one_where_they_can_be(shop):
+    """A put and an update, two updates of different paths, a change and a check."""
+    with shop.transact() as tx:
+        tx.put("order", order("7", "9", 1))
+        tx.update("order", order("7", "9", 1), set={"total": n(2)})
+        tx.update("user", user("7"), set={"name": s("Bob")})
+        tx.update("user", user("7"), add={"visits": n(2)})
+        tx.check("user", user("7"), "attribute_exists(PK)")
+    assert item(shop, "USER#7", "ORDER#9")["total"] == n(2)
+    assert item(shop, "USER#7", "PROFILE")["visits"] == n(2)
+    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Bob")
+
+
+# ---------------------------------------------------------------- rules
+def test_transact_rules_come_from_the_compiled_file_where_there_is_one(tmp_path):
+    """The compiled file needs no reader; the rules file is read where there is none."""
+    file = tmp_path / "rules.yaml"
+    file.write_text(text_of(every_kind.RULES))
+    from_text = Rules.load(file)
+    compiled_file.beside(file).write_bytes(compiled_file.written(from_text, {}))
+    file.write_text("broken: [")
+    assert Rules.load(file).fingerprint == from_text.fingerprint
+
+
+def test_transact_without_rules_on_an_item_is_the_plain_write(shop):
+    """An item that no rule concerns is written without a guard."""
+    with shop.transact() as tx:
+        tx.put("post", post("1", "7", "x"))
+    assert tx.result.left == ()
+    (action,) = shop.client.requests[0]
+    assert "ConditionExpression" not in action["Put"]
