@@ -8,25 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Final
 
+from sync_rules.costs.backfill import Backfill, backfill
 from sync_rules.costs.bill import TABLE_MAX_UNITS, Money, Provision, Tariff
 from sync_rules.costs.loads import Load, Place, batches, total
 from sync_rules.costs.money import gigabytes
 from sync_rules.costs.prices import Region
 from sync_rules.costs.savings import Saving, savings
 from sync_rules.costs.sizes import Measured, Sizes, with_measured
-from sync_rules.costs.work import backfilled, works, written
+from sync_rules.costs.work import works, written
 from sync_rules.model.capacity import NO_SETTINGS, TARGET_PERCENT
-from sync_rules.model.units import READ_UNIT_BYTES, stored_bytes
+from sync_rules.model.units import stored_bytes
 from sync_rules.patterns.answers import Answer
 from sync_rules.patterns.graphs import AROUND
 from sync_rules.patterns.prove import prove
 from sync_rules.rules.effort import Occasion
 from sync_rules.rules.patterns import GraphPattern, WritePattern
 from sync_rules.rules.ruleset import Rules
-
-BACKFILL: Final = "a first backfill"
 
 
 @dataclass(frozen=True)
@@ -52,25 +50,6 @@ class Stored:
     indexes_gb: Decimal
     storage: Decimal | None
     recovery: Decimal | None
-    known: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Units:
-    """Read and write units in all, and their price on demand."""
-
-    reads: float
-    writes: float
-    money: Decimal
-
-
-@dataclass(frozen=True)
-class Backfill:
-    """A first backfill: the units of each rule, those of the scans, and the price on demand."""
-
-    rules: Mapping[str, Units]
-    scanned: float
-    money: Decimal
     known: bool
 
 
@@ -119,7 +98,7 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
         )
     _note_limits(sizes, tariff, whole)
     balances = savings(sizes, answers, caused, tariff)
-    stored, backfill = tuple(_stored(sizes, tariff)), _backfill(sizes, tariff)
+    stored, first = tuple(_stored(sizes, tariff)), backfill(sizes, tariff)
 
     def line(name: str, does: str, load: Load, rate: float | None = None) -> Line:
         return Line(name, does, load, tariff.share(load), rate, name not in sizes.unsure)
@@ -130,7 +109,7 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
         Line("all", "", whole, tariff.whole(whole), None, not sizes.gaps),
         tariff.provisions(whole),
         stored,
-        backfill,
+        first,
         balances,
         None if region.watch is None else asked.alarms * region.watch.alarm_month,
         tuple(sizes.gaps),
@@ -229,7 +208,7 @@ def _stated_rate(sizes: Sizes, answer: Answer) -> float:
     return rate or 0.0
 
 
-# ---------------------------------------------------------------- storage and backfill
+# ---------------------------------------------------------------- storage
 def _stored(sizes: Sizes, tariff: Tariff) -> list[Stored]:
     """The storage of each table that has entities."""
     found = []
@@ -254,23 +233,3 @@ def _stored(sizes: Sizes, tariff: Tariff) -> list[Stored]:
         recovery = None if prices is None else prices.recovery_gb_month * gigabytes(own) * backups
         found.append(Stored(table.name, gigabytes(own), gigabytes(rows), storage, recovery, known))
     return found
-
-
-def _backfill(sizes: Sizes, tariff: Tariff) -> Backfill:
-    """A first backfill of all rules: each table of theirs is read once, and everything is written."""
-    loads: dict[str, Load] = {}
-    scan = Load()
-    with sizes.subject(BACKFILL):
-        for rule in sizes.rules.rules.values():
-            load = backfilled(sizes, rule)
-            if load is not None:
-                loads.setdefault(rule.title, Load()).add(load)
-        swept = {entity for rule in sizes.rules.rules.values() for entity in rule.swept if not sizes.is_made(entity)}
-        tables = {entity.table.name for entity in swept}
-        for entity in sizes.rules.entities.values():
-            if entity.table.name in tables and not sizes.is_made(entity):
-                whole = (sizes.size_of(entity) or 0) * (sizes.items_of(entity) or 0)
-                scan.read(Place(entity.table.name), whole / READ_UNIT_BYTES)
-    units = {title: Units(load.read_units, load.write_units, tariff.once(load)) for title, load in loads.items()}
-    money = tariff.once(total([scan, *loads.values()]))
-    return Backfill(units, scan.read_units, money, BACKFILL not in sizes.unsure)

@@ -120,6 +120,18 @@ def works(sizes: Sizes, first: Event) -> dict[str, Load]:
 Acting = tuple[Rule, Occasion]
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The work of a rule for an event: its load, and how often it writes a target, per second. `comes`: each target is
+    a new item.
+    """
+
+    rule: Rule
+    load: Load
+    times: float
+    comes: bool = False
+
+
 def _together(sizes: Sizes, event: Event) -> Iterator[list[Acting]]:
     """The rules that act on an event. Those that write the same targets in one update are together."""
     groups: dict[object, list[Acting]] = defaultdict(list)
@@ -136,21 +148,21 @@ def _worked(sizes: Sizes, event: Event, group: list[Acting], found: dict[str, Lo
     """Add the work of a group for an event. Returns what it causes. Rules of a group share the writes, and those with
     one source the reads.
     """
-    done: list[tuple[Rule, Load, float]] = []
+    done: list[Done] = []
     for rule, occasion in group:
         with sizes.subject(rule.title):
             made = _work(sizes, rule, occasion, event)
         if made is not None:
-            done.append((rule, *made))
-    writing = sum(times > 0 for _, _, times in done)
-    for rule, load, times in done:
-        reading = sum(other.source is rule.source for other, _, _ in done)
-        found[rule.title].add(load.shared(1 / reading, 1 / writing if times else 1.0))
+            done.append(made)
+    writing = sum(one.times > 0 for one in done)
+    for one in done:
+        reading = sum(other.rule.source is one.rule.source for other in done)
+        found[one.rule.title].add(one.load.shared(1 / reading, 1 / writing if one.times else 1.0))
     causes: dict[Entity, Event] = {}
-    for rule, _, times in done:
-        for one in _caused(rule, event, times):
-            before = causes.get(one.entity)
-            causes[one.entity] = one if before is None else _joined(before, one)
+    for one in done:
+        for caused in _caused(one, event):
+            before = causes.get(caused.entity)
+            causes[caused.entity] = caused if before is None else _joined(before, caused)
     yield from causes.values()
 
 
@@ -173,7 +185,7 @@ def _occasions(rule: Rule, event: Event) -> Iterator[Occasion]:
 
 def _read_by(rule: Rule, event: Event) -> bool:
     """True if a rule reads what changes of a source."""
-    if rule in event.by:
+    if rule in event.by or not rule.follows("created" if event.came else "deleted" if event.gone else "changed"):
         return False
     if event.came or event.gone:
         return True
@@ -186,36 +198,50 @@ def _touched(paths: tuple[Path, ...] | None, read: list[Path] | tuple[Path, ...]
     return paths is None or any(overlaps(path, one) for path in paths for one in read)
 
 
-def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: Event) -> tuple[Load, float] | None:
-    """The load of a rule for an event, and how often it writes a target, per second. None: nothing is done."""
+def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: Event) -> Done | None:
+    """The work of a rule for an event. None: nothing is done."""
     whole = event.came or event.gone
     effort = rule.effort(occasion, None if whole else event.paths)
     if effort is None:
         return None
+    note_taken(sizes, rule, effort)
     if effort.of_all:
         return _of_all(sizes, rule, effort, event)
-    if event.gone and rule.target is rule.source:
+    if event.gone and rule.target is rule.source and not rule.calls:
         return None
-    load = _of_one(sizes, rule, effort, event.rate)
-    if load is None:
+    each = sizes.each_has(rule.source, rule.target) if effort.each else 1.0
+    load = None if each is None else of_one(sizes, rule, effort, event.rate * each, event.rate)
+    if load is None or each is None:
         return None
-    return load, event.rate * bool(effort.target_writes or effort.ledger_writes) * (2 if effort.moves else 1)
+    times = event.rate * each * bool(effort.target_writes or effort.ledger_writes) * (2 if effort.moves else 1)
+    return Done(rule, load, times, effort.comes)
 
 
-def _of_one(sizes: Sizes, rule: Rule, effort: Effort, rate: float) -> Load | None:
-    """The load of writes and reads of one target and its source. None where a size is not known."""
+def note_taken(sizes: Sizes, rule: Rule, effort: Effort) -> None:
+    """Note what the effort of a rule takes to be so."""
+    if effort.taken:
+        sizes.note(f"rule {rule.title}: {effort.taken}")
+    for option in rule.filters:
+        sizes.note(f"rule {rule.title}: its `{option}` is taken to leave every item in")
+
+
+def of_one(sizes: Sizes, rule: Rule, effort: Effort, rate: float, of_source: float | None = None) -> Load | None:
+    """The load of writes and reads of one target and its source. None where a size is not known. `of_source`: how often
+    that of the source comes, where it is not as often.
+    """
+    often = rate if of_source is None else of_source
     target, source = sizes.size_of(rule.target), sizes.size_of(rule.source)
     if target is None or source is None:
         return None
     load = Load()
     own, other = Place(rule.target.table.name), Place(rule.source.table.name)
     effects = rule.target is rule.source and bool(rule.calls)
-    ledger = Place("calls") if effects else own
+    ledger = Place("calls") if effects else other if sizes.is_made(rule.source) else own
     load.write(own, rate * effort.target_writes * write_units(target))
-    load.write(other, rate * effort.source_writes * write_units(source))
+    load.write(other, often * effort.source_writes * write_units(source))
     load.write(ledger, rate * effort.ledger_writes)
     load.read(own, rate * effort.target_reads * read_units(target, consistent=True))
-    load.read(other, rate * effort.source_reads * read_units(source, consistent=True))
+    load.read(other, often * effort.source_reads * read_units(source, consistent=True))
     load.read(ledger, rate * effort.ledger_reads)
     if effort.transactions:
         load.transactions = load.write_units
@@ -224,19 +250,6 @@ def _of_one(sizes: Sizes, rule: Rule, effort: Effort, rate: float) -> Load | Non
     _handle(rule, rate, load)
     _list(sizes, rule, effort, rate, load)
     return load
-
-
-def backfilled(sizes: Sizes, rule: Rule) -> Load | None:
-    """The units of a first backfill, all in all: every target is written. None where nothing is, or where a size is
-    not known.
-    """
-    of_target = rule.effort(Occasion.TARGET)
-    one_by_one = of_target is not None and bool(of_target.target_writes)
-    effort, entity = (of_target, rule.target) if one_by_one else (rule.effort(Occasion.SOURCE), rule.source)
-    if effort is None or not rule.swept or sizes.is_made(entity):
-        return None
-    items = sizes.items_of(entity)
-    return None if items is None else _of_one(sizes, rule, effort, items)
 
 
 def _amplify(sizes: Sizes, rule: Rule, rate: float, load: Load) -> None:
@@ -281,14 +294,14 @@ def _list(sizes: Sizes, rule: Rule, effort: Effort, rate: float, load: Load) -> 
     load.requests += rate * REQUESTS_OF_A_MESSAGE
 
 
-def _of_all(sizes: Sizes, rule: Rule, effort: Effort, event: Event) -> tuple[Load, float] | None:
+def _of_all(sizes: Sizes, rule: Rule, effort: Effort, event: Event) -> Done | None:
     """The load of a source's event on all of its targets, which its listing finds."""
     load, rate, table = Load(), event.rate, rule.target.table.name
     index = None if rule.find is None or rule.find.index is None else rule.target.table.index(rule.find.index)
     listed = Place(table, index.name if index else "")
     if event.came:  # it has no targets yet
         load.read(listed, rate * read_units(0, consistent=index is None))
-        return load, 0.0
+        return Done(rule, load, 0.0)
     gone = Change(ItemKey(rule.source.table.name, ()), {}, None)
     if event.gone and not rule.pushes(gone):
         return None
@@ -315,11 +328,12 @@ def _of_all(sizes: Sizes, rule: Rule, effort: Effort, event: Event) -> tuple[Loa
     load.busy += rate * (done.gb_seconds * share - each * RECORD_SECONDS * WORKER_GIGABYTES)
     load.records[table] += rate * each
     load.requests += rate * done.queue_requests
-    return load, rate * each
+    return Done(rule, load, rate * each)
 
 
-def _caused(rule: Rule, event: Event, times: float) -> Iterator[Event]:
+def _caused(done: Done, event: Event) -> Iterator[Event]:
     """The events that the writes of a rule are."""
+    rule, times = done.rule, done.times
     if not times:
         return
     written_paths: dict[Entity, list[Path]] = defaultdict(list)
@@ -328,5 +342,5 @@ def _caused(rule: Rule, event: Event, times: float) -> Iterator[Event]:
         written_paths[entity].append(path)
     for entity, paths in written_paths.items():
         whole = entity is rule.target and _makes_items(rule, tuple(paths))
-        came, gone = whole and event.came, whole and event.gone
+        came, gone = whole and (event.came or done.comes), whole and event.gone
         yield Event(entity, came, gone, None if whole else tuple(paths), times, (rule,))

@@ -18,6 +18,7 @@ class Occasion(Enum):
 
     SOURCE = auto()  # a source came, went, or changed in what the rule reads of it
     TARGET = auto()  # a target came, or names another source
+    BACKFILL = auto()  # a first backfill makes a target, or the parts of a source
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,9 @@ class Effort:
 
     `listings`: how many times everything is listed that the target is made of. `ledger_writes`, `ledger_reads` are
     units, of the pipeline's own small items. `of_all`: every target of the source is looked at, found by its listing.
-    `moves`: two targets are concerned, an old one and a new one.
+    `moves`: two targets are concerned, an old one and a new one. `each`: what is said of a target is so for each target
+    that the source has, together with what is said of the source. `comes`: a target that is written is a new item.
+    `taken`: what is taken to be so, in a sentence.
     """
 
     target_writes: int = 0
@@ -40,3 +43,6 @@ class Effort:
     transactions: int = 0
     of_all: bool = False
     moves: bool = False
+    each: bool = False
+    comes: bool = False
+    taken: str = ""

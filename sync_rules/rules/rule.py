@@ -18,6 +18,7 @@ from typing import Final, Self
 
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import ConditionError
+from sync_rules.model.item_change import When
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.prefixes import Prefixes
@@ -315,6 +316,10 @@ class Rule(ABC):
     def named_by(self) -> tuple[str, ...]:
         """The fields of a target that name its one source; none where a target has several, or is its own source."""
         return ()
+
+    def follows(self, when: When) -> bool:  # noqa: ARG002
+        """True if such a change of a source may be one that the rule acts on."""
+        return True
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """The work that one such event takes; None: none. `paths`: those that an update changed, None where the item

@@ -70,10 +70,12 @@ def metered(work, meter):
 
 
 class Shop:
-    """The first rules file of a page in memory, with the pipeline behind each change; `rule`: with one rule alone."""
+    """The first rules file of a page in memory, with the pipeline behind each change; `rule`: with one rule alone.
+    `text`: of this file instead.
+    """
 
-    def __init__(self, page, rule=""):
-        text = first_file(page).body
+    def __init__(self, page, rule="", text=""):
+        text = text or first_file(page).body
         self.rules = parse_rules(f"{text.partition('rules:')[0]}rules:\n  {rule}\n" if rule else text, environ={})
         self.changes = []
         self.store = MemoryStore(self.rules.tables)

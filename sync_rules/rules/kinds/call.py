@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from sync_rules.model.item_change import When
 from sync_rules.model.items import Call, Change
-from sync_rules.model.values import Path, changed
+from sync_rules.model.values import Path, changed, overlaps
 from sync_rules.model.where import Where
 from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import EffectRule
@@ -39,9 +39,13 @@ class CallRule(EffectRule):
         """The places where an item keeps what `watch` names."""
         return tuple(self.source.stored(path) for path in self.watch)
 
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
+    def follows(self, when: When) -> bool:
+        return when in self.when
+
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """The table that remembers calls is written before and after each."""
-        return Effort(ledger_writes=2) if occasion is Occasion.SOURCE else None
+        unwatched = paths is not None and self.watch and not any(overlaps(a, b) for a in paths for b in self.watched)
+        return Effort(ledger_writes=2) if occasion is Occasion.SOURCE and not unwatched else None
 
     def body(self) -> Mapping[str, object]:
         body = {

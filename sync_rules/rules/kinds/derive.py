@@ -40,7 +40,7 @@ class DeriveRule(TargetRule):
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """A write of the item: its record shows all that is needed."""
-        return Effort(target_writes=1) if occasion is Occasion.SOURCE else None
+        return None if occasion is Occasion.TARGET else Effort(target_writes=1)
 
     @cached_property
     def inputs(self) -> tuple[Path, ...]:

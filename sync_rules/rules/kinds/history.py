@@ -118,7 +118,7 @@ class KeepRule(VersionRule):
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """For a version that came, the newest are listed, and one of them goes."""
-        return Effort(target_writes=1, target_reads=self.keep + 2) if occasion is Occasion.SOURCE else None
+        return Effort(target_writes=1, target_reads=self.keep + 2) if occasion is Occasion.TARGET else None
 
     @property
     def copies(self) -> tuple[Path, ...]:
@@ -230,7 +230,11 @@ class HistoryRule(VersionRule):
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """A write of the version; versions and item are read before it, and for its own record."""
-        return Effort(target_writes=1, target_reads=3, source_reads=1) if occasion is Occasion.SOURCE else None
+        if occasion is Occasion.TARGET:
+            return None
+        if occasion is Occasion.BACKFILL:
+            return Effort(target_writes=1, target_reads=1)
+        return Effort(target_writes=1, target_reads=3, source_reads=1, comes=True)
 
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
         """The version that a state has. Version 0 is none, if that is the newest."""

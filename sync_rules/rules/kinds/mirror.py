@@ -18,7 +18,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.sizes import fitting, index_key_limits
 from sync_rules.model.templates import Fields, Template
-from sync_rules.model.values import AttributeValue, Item, Path, changed, get, overlaps
+from sync_rules.model.values import AttributeValue, Item, Path, changed, get, overlaps, show_path
 from sync_rules.model.where import Where
 from sync_rules.model.writes import (
     Check,
@@ -77,13 +77,21 @@ class MirrorRule(PartRule):
         }
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """A transaction of the mirror and its source, which are read twice; of two mirrors where one moves."""
+        """A transaction of the mirror and its source, which are read twice; of two mirrors where one moves. Mirrors of
+        one source are in one transaction.
+        """
         if occasion is Occasion.TARGET:
             return None
+        each = self.each is not None
+        if occasion is Occasion.BACKFILL:  # another round sees what the first one freed
+            return Effort(2, 2, target_reads=4, source_reads=4, transactions=4, each=each)
+        if self.each is not None and paths is not None and any(overlaps(path, self.each[1]) for path in paths):
+            taken = f"an update of {show_path(self.each[1])} is taken to change one element of it"
+            return Effort(4, 2, target_reads=4, source_reads=2, transactions=6, taken=taken)
         keys = [ref.path for field, ref in self.fields if field in self.target.identity]
         if paths is not None and any(overlaps(path, key) for path in paths for key in keys):
-            return Effort(4, 2, target_reads=4, source_reads=2, transactions=6)
-        return Effort(2, 2, target_reads=2, source_reads=2, transactions=4)
+            return Effort(4, 2, target_reads=4, source_reads=2, transactions=6, each=each)
+        return Effort(2, 2, target_reads=2, source_reads=2, transactions=4, each=each)
 
     # ---------------------------------------------------------------- what a mirror holds
     @cached_property

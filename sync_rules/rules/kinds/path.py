@@ -89,9 +89,13 @@ class TreeRule(LinkedRule):
         made = (self.path, self.graph, self.depth, self.crumb.path if self.crumb else None)
         return (*(path for path in made if path is not None), *self.carry)
 
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """An item is written once; its parent is read for each of its two records, and its own children are listed."""
-        return Effort(target_writes=1, source_reads=2, ledger_reads=1) if occasion is Occasion.TARGET else None
+        if occasion is Occasion.SOURCE:
+            return None
+        moves = "an item that gets another parent or name is taken to have nothing below it: that would be rewritten"
+        taken = moves if paths is not None else ""
+        return Effort(target_writes=1, source_reads=2, ledger_reads=1, taken=taken)
 
     @cached_property
     def name_paths(self) -> tuple[Path, ...]:

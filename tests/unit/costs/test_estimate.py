@@ -194,7 +194,7 @@ def test_a_file_without_patterns_has_storage_and_a_backfill_and_says_what_is_mis
     (stored,) = found.stored
     assert stored.table_gb == Decimal(410_000 * (1_024 + 100)) / 2**30
     one = found.backfill.rules["user-name-on-orders"]
-    assert (one.reads, one.writes, one.money) == (800_000, 400_000, Decimal("0.35"))
+    assert (one.reads, one.writes, one.money) == (10_000, 400_000, Decimal("0.25125"))
     assert found.backfill.scanned == 410_000 / 4
 
 
@@ -277,6 +277,76 @@ def test_work_of_rules_is_what_the_pipeline_does(page, rule, story, entity, path
     loads = works(sizes, Event(shop.rules.entities[entity], paths is None, False, paths, 1.0)).values()
     assert sum(load.write_units for load in loads) == pytest.approx(meter.writes)
     assert sum(load.read_units for load in loads) == pytest.approx(meter.reads, abs=0.03)  # a listing is not rounded
+
+
+MANY = """
+tables: {shop: {key: {PK: S, SK: S}}, ledger: {key: {PK: S, SK: S}}}
+entities:
+  order: {table: shop, key: {PK: "O#{order_id}", SK: A}}
+  tagged: {table: shop, key: {PK: "T#{tag}", SK: "{order_id}"}}
+rules:
+  tags: {mirror: order, into: tagged, each: {tag: tags}, attributes: [total]}
+"""
+VERSIONS = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  page: {table: shop, key: {PK: "P#{page_id}", SK: A}}
+  version: {table: shop, key: {PK: "P#{page_id}", SK: "V#{version:pad(6)}"}}
+rules:
+  versions: {history: page, into: version, attributes: [body], keep: {count: 3}}
+"""
+
+
+def tagged(shop, total=1):
+    """An order of three tags."""
+    tags = [{"S": tag} for tag in "abc"]
+    shop.store.put("shop", {"PK": s("O#1"), "SK": s("A"), "tags": {"L": tags}, "total": {"N": str(total)}})
+
+
+def paid(shop):
+    """Another total of an order."""
+    tagged(shop)
+    shop.costs()
+    tagged(shop, 2)
+
+
+def edited(shop):
+    """The fifth version of a page, of which three are kept."""
+    for version in range(1, 5):
+        shop.put("shop", PK="P#1", SK="A", version=version, body=f"b{version}")
+        shop.costs()
+    shop.put("shop", PK="P#1", SK="A", version=5, body="b5")
+
+
+@pytest.mark.parametrize(
+    ("text", "story", "entity", "paths", "items"),
+    [
+        (MANY, tagged, "order", CAME, {"tagged": 3}),
+        (MANY, paid, "order", (("total",),), {"tagged": 3}),
+        (VERSIONS, edited, "page", (("version",), ("body",)), {"version": 3}),
+    ],
+    ids=["each-came", "each-changed", "version"],
+)
+def test_work_of_several_targets_is_what_the_pipeline_does(text, story, entity, paths, items):
+    """Each mirror of a source is written; a version that comes pushes out the oldest."""
+    shop = counted.Shop("", text=text)
+    story(shop)
+    meter = shop.costs()
+    measured = {name: Measured(items.get(name, 1), 100) for name in shop.rules.entities}
+    sizes = Sizes(with_measured(shop.rules, measured), measured)
+    loads = works(sizes, Event(shop.rules.entities[entity], paths is None, False, paths, 1.0)).values()
+    assert sum(load.write_units for load in loads) == pytest.approx(meter.writes)
+    assert sum(load.read_units for load in loads) == pytest.approx(meter.reads, abs=4)
+
+
+@pytest.mark.parametrize("when", ["created", "changed", "deleted"])
+@pytest.mark.parametrize("write", ["put: order", "update: order, sets: [total]", "delete: order"])
+def test_calls_are_of_the_changes_that_the_rule_names(when, write):
+    """A function is called, and the call remembered, for such changes alone."""
+    text = SHOP.partition("rules:")[0] + f"rules:\n  told: {{call: shop.tell, on: order, when: [{when}]}}\n"
+    found = made(f"{text}patterns: {{w: {{{write}, rate: 1/s}}}}\n")
+    happens = {"put": "created", "update": "changed", "delete": "deleted"}[write.partition(":")[0]]
+    assert line(found.rules, "told").load.write_units == (2 if happens == when else 0)
 
 
 def test_what_a_rule_writes_sets_the_next_to_work():
