@@ -152,7 +152,9 @@ def meant_in_pattern(name: str, value: str | float, *, as_list: bool) -> str | N
     """The form of an option that was most likely meant by a value of another type."""
     if as_list:
         return f"{name}: [{value}]"
-    return {"rate": f"rate: {value}/s", "busiest": f"busiest: {value}%", "keeps": f"keeps: {value}%"}.get(name)
+    share = value * 100 if isinstance(value, float) and value < 1 else value
+    shares = {option: f"{option}: {share:g}%" for option in ("busiest", "keeps") if not isinstance(share, str)}
+    return {"rate": f"rate: {value}/s", **shares}.get(name)
 
 
 def _tag(value: Any) -> str | None:

@@ -30,6 +30,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.sizes import ITEM_MAX_BYTES
 from sync_rules.model.suggest import unknown
+from sync_rules.model.values import parse_path
 from sync_rules.model.where import Where, compile_where
 from sync_rules.rules.patterns import (
     Direction,
@@ -159,6 +160,13 @@ class PatternCompiler:
             message = f"nothing else in the file names {first!r} of {entity.name!r}. Did you mean {close[0]!r}?"
             self.add("SR480", self.at(*at), message)
 
+    def path(self, text: str, location: Location) -> None:
+        """Report a name that is no path."""
+        try:
+            parse_path(text)
+        except UserError as error:
+            self.add("SR108", location, error.found, error.cure or None)
+
     def returned(self, entity: Entity, texts: list[str] | None, option: str) -> tuple[str, ...] | None:
         """The attributes that are needed."""
         if texts is not None and not texts:
@@ -178,6 +186,9 @@ class PatternCompiler:
         if entity is None:
             return None
         for index, name in enumerate(form.by):
+            if name in form.by[:index]:
+                self.add("SR120", self.at("by", index), f"{name!r} is in `by` twice", "leave one of them out")
+            self.path(name, self.at("by", index))
             self.attribute(entity, name, "by", index)
         within = self._range(form, entity)
         order, backward = self._order(form, entity, within)

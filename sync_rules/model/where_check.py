@@ -25,6 +25,8 @@ Node = dict[str, Any]
 TYPES: Final = ("array", "boolean", "null", "number", "object", "string")  # all that type() gives
 Types = frozenset[str] | None  # of JMESPath; None: any
 
+OPENING: Final = ("lparen", "lbracket", "lbrace", "filter")
+CLOSING: Final = ("rparen", "rbracket", "rbrace")
 NUMBER, TEXT, YES_NO, NOTHING = "number", "string", "boolean", "null"
 ONLY_TEXT: Final = frozenset({TEXT})
 ORDERED: Final = frozenset({NUMBER, TEXT})  # what < and > compare; texts by code point, such as dates
@@ -236,6 +238,30 @@ def equalities(text: str) -> tuple[tuple[str, AttributeValue], ...]:
             if len(names) == len(values) == 1 and isinstance(values[0], str | int | float):
                 found.setdefault(names[0], _held(values[0]))
     return tuple(found.items())
+
+
+def named(text: str) -> tuple[str, ...]:
+    """The names of an item's own attributes in a condition, each once."""
+    rows, found = [cast("Node", jmespath.compile(text).parsed)], dict[str, None]()
+    while rows:
+        node = rows.pop(0)
+        if node["type"] == "field":
+            found[node["value"]] = None
+        rows = [child for at, child in enumerate(_children(node)) if not _follows(node, at)] + rows
+    return tuple(found)
+
+
+def conjuncts(text: str) -> tuple[str, ...]:
+    """The conditions of which all must hold, as texts: those between && outside of brackets; else the whole text."""
+    if cast("Node", jmespath.compile(text).parsed)["type"] != "and_expression":
+        return (text.strip(),)
+    depth, ends = 0, [0]
+    for token in Lexer().tokenize(text):
+        depth += (token["type"] in OPENING) - (token["type"] in CLOSING)
+        if token["type"] == "and" and depth == 0:
+            ends += [token["start"], token["start"] + len("&&")]
+    ends.append(len(text))
+    return tuple(text[start:end].strip() for start, end in zip(ends[::2], ends[1::2], strict=True))
 
 
 def _held(value: str | float) -> AttributeValue:

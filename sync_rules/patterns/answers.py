@@ -61,8 +61,15 @@ class Term:
         """A range within a longer text. `~` is the greatest letter: texts that go on after the field are less."""
         goes_on = not (isinstance(self.maker.parts[-1], Field) and self.maker.parts[-1].name == field)
         both = self.form == "between"
+        field_at = [one.name if isinstance(one, Field) else "" for one in self.maker.parts].index(field)
+        after = self.maker.parts[field_at + 1] if goes_on else ""
+        after = after if isinstance(after, str) else ""
         least = "" if self.form == "at_most" else f"{{{field} from}}" if both else f"{{{field}}}"
-        most = "~" if self.form == "at_least" else (f"{{{field} to}}" if both else f"{{{field}}}") + "~" * goes_on
+        most = (
+            "~"
+            if self.form == "at_least"
+            else (f"{{{field} to}}" if both else f"{{{field}}}") + (after + "~") * goes_on
+        )
         if not begins and self.form != "between":
             return f">= {least}" if self.form == "at_least" else f"<= {most}"
         return f"between {begins}{least} and {begins}{most}"
@@ -73,7 +80,8 @@ class Step:
     """One request, or one for each page, chunk or item of the step before. `items` are those that it reads per page,
     `size_bytes` their size; None: not stated. `requests`: how many it takes for one page, as far as is known.
     `projects`: the attributes that are asked for, None for all. `follows`: from where its keys come, of a later step.
-    `fixed`: the fields that the pattern itself gives, as texts.
+    `fixed`: the fields that the pattern itself gives, as texts. `fetches`: a local index reads from the table what it
+    does not project. `renames`: what stands for a field in the condition as people read it.
     """
 
     request: Request
@@ -84,6 +92,8 @@ class Step:
     limit: int | None = None
     projects: tuple[str, ...] | None = None
     filters: str = ""
+    fetches: bool = False
+    renames: tuple[tuple[str, str], ...] = ()
     consistent: bool = False
     follows: str = ""
     fixed: tuple[tuple[str, str], ...] = ()
@@ -108,7 +118,8 @@ class Step:
         if self.request == "BatchGetItem":
             return self.items * read_units(self.size_bytes, consistent=self.consistent)
         each = read_units(math.ceil(self.items * self.size_bytes / self.requests), consistent=self.consistent)
-        return self.requests * each
+        fetched = self.items * read_units(self.size_bytes, consistent=self.consistent) if self.fetches else 0
+        return self.requests * each + fetched
 
     @property
     def place(self) -> str:
@@ -121,7 +132,7 @@ class Step:
         if self.follows:
             return self.follows
         text = " and ".join(term.shown for term in self.terms)
-        for name, value in self.fixed:
+        for name, value in (*self.fixed, *self.renames):
             text = text.replace(f"{{{name}}}", value)
         return text
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sync_rules.model import where_check
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import show_path
+from sync_rules.patterns import remarks
 from sync_rules.patterns.answers import (
     BATCH_KEYS_MAX,
     RESPONSE_MAX_BYTES,
@@ -16,40 +18,13 @@ from sync_rules.patterns.answers import (
     Use,
     places_of,
 )
-from sync_rules.patterns.makers import Makers
+from sync_rules.patterns.model import Model
 from sync_rules.patterns.ways import Reach, Way, reach, strangers, ways_of
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.patterns import GetPattern
 from sync_rules.rules.ruleset import Rules
-
-HALF = 0.5
-
-
-@dataclass(frozen=True)
-class Model:
-    """A rules file as the prover reads it."""
-
-    rules: Rules
-    makers: Makers
-
-    def size_of(self, entity: Entity) -> int | None:
-        """The stated size of an item, in bytes."""
-        volume = self.rules.volumes.get(entity.name)
-        return None if volume is None else volume.size_bytes
-
-    def count_of(self, entity: Entity) -> int | None:
-        """The stated number of items."""
-        volume = self.rules.volumes.get(entity.name)
-        return None if volume is None else volume.items
-
-    def required(self, entity: Entity) -> frozenset[str]:
-        """The attributes that every item of an entity has, as the file states it, or by a rule."""
-        volume = self.rules.volumes.get(entity.name)
-        stated = () if volume is None else volume.required
-        given = (name for rule in self.rules.into_target(entity) for name in rule.always_writes)
-        return frozenset((*stated, *given, *(attribute.name for attribute in entity.table.key)))
 
 
 def served(model: Model, pattern: GetPattern) -> Answer | None:
@@ -75,7 +50,7 @@ def _answers(model: Model, pattern: GetPattern) -> Iterator[Answer]:
 
 def direct(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Answer]:
     """The answers by keys of the entity's own table and its indexes."""
-    given = frozenset((*pattern.by, *(name for name, _ in pattern.fixed)))
+    given = given_by(pattern)
     for way in ways_of(entity.table):
         if pattern.via == "table" and way.index is not None:
             continue
@@ -95,7 +70,12 @@ def direct(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Answer
 
 def _sorted(pattern: GetPattern, found: Reach) -> bool:
     """True if items come in the order that is asked for."""
-    return pattern.order is None or found.whole or pattern.order in found.sorts
+    return pattern.order is None or found.item or pattern.order in found.sorts
+
+
+def given_by(pattern: GetPattern) -> frozenset[str]:
+    """The fields that a call or the pattern itself gives a value that a key can have: true and false are none."""
+    return frozenset((*pattern.by, *(name for name, value in pattern.fixed if "BOOL" not in value)))
 
 
 def wanted(model: Model, pattern: GetPattern) -> Use:
@@ -107,53 +87,69 @@ def wanted(model: Model, pattern: GetPattern) -> Use:
 
 # ---------------------------------------------------------------- one way
 def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> Answer | None:
+    """The answer by one way; None where `keys` asks for items that it does not name."""
     way = found.way
-    by_key = found.whole and way.index is None
-    if pattern.keys is not None and not by_key:
+    if pattern.keys is not None and not found.item:
         return None
     needed, others, use = _needed(model, pattern, entity)
-    rest = tuple(name for name, _ in pattern.fixed if name not in found.used)
-    paths = () if pattern.where is None else tuple(path[0] for path in pattern.where.paths)
-    filters = pattern.where.text if pattern.where is not None and (rest or set(paths) - found.used) else ""
+    filters, paths = _filters(pattern, found)
     linked = tuple(name for other in others for name in links_of(model.rules, other, entity))
-    missing = _missing(way, entity, needed, (*(paths if filters else ()), *linked))
-    first = _first(model, pattern, entity, found, by_key=by_key, filters=filters)
+    missing = _missing(way, entity, needed, (*paths, *linked))
     again = bool(missing) and way.eventual  # a local index fetches from the table what it does not have
-    first = replace(first, projects=None if needed is None or again else tuple(dict.fromkeys((*needed, *paths))))
-    steps = [first]
-    remarks = [*_on_filter(model, pattern, entity, first, strangers(model.rules, model.makers, entity, found))]
-    remarks += _on_absent(model, entity, way, found)
-    keyed = {one.name for one in (*way.partition, *way.sort)} & {entity.stored((name,))[0] for name in paths}
-    if filters and keyed:
-        remarks.append(f"no FilterExpression may name {', '.join(sorted(keyed))}, a key: filter in the application")
-    if missing:
-        told = ", ".join(missing)
-        if not again:
-            remarks.append(f"{way.shown} does not project {told}: each item is read from the table as well")
-        else:
-            steps.append(_again(model, pattern, entity, first, needed))
-            cure = f"projection: {_projection(way, entity, needed)}"
-            remarks.append(f"{way.shown} does not project {told}: a second request reads the items. Cure: {cure}")
-    for other, names in others.items():
-        steps.append(_of_other(model, other, first, names))
-        target = f"{other.name}_{names[0].replace('.', '_')}"
-        cure = f"copy {other.name}.{names[0]} into {entity.name}.{target}"
-        remarks.append(
-            f"{', '.join(f'{other.name}.{name}' for name in names)}: one more request per page reads the {other.name} "
-            f"of each item. Cure: {cure}"
-        )
-    if pattern.consistent:
-        remarks += _on_copies(model, entity, needed)
-    remarks += _on_size(pattern, first)
-    use |= Use(
-        frozenset((entity.name, name) for name in (*found.used, *paths)),
-        frozenset(places_of(tuple(steps))),
-        found.rules,
+    alien = strangers(model.rules, model.makers, entity, found)
+    first = _first(model, pattern, entity, found, filters=filters, alien=bool(alien))
+    first = replace(
+        first,
+        projects=None if needed is None or again else tuple(dict.fromkeys((*needed, *paths))),
+        fetches=bool(missing) and not again,
     )
-    return Answer(pattern, tuple(steps), remarks=tuple(remarks), use=use)
+    steps = [first]
+    notes = [
+        *remarks.on_filter(model, pattern, entity, first, alien),
+        *remarks.on_keys_filtered(pattern, entity, found, first),
+        *remarks.on_absent(model, entity, found),
+        *remarks.on_loose(found),
+        *remarks.on_everything(entity, first),
+    ]
+    if again:
+        steps.append(_again(model, pattern, entity, first, needed))
+        told, cure = ", ".join(missing), f"projection: {_projection(way, entity, needed, paths)}"
+        notes.append(f"{way.shown} does not project {told}: a second request reads the items. Cure: {cure}")
+    elif missing:
+        notes.append(f"{way.shown} does not project {', '.join(missing)}: each item is read from the table as well")
+    for other, names in others.items():
+        steps.append(_of_other(model, pattern, other, first, names))
+        cure = f"copy {other.name}.{names[0]} into {entity.name}.{other.name}_{names[0].replace('.', '_')}"
+        told = ", ".join(f"{other.name}.{name}" for name in names)
+        notes.append(f"{told}: one more request per page reads the {other.name} of each item. Cure: {cure}")
+    if pattern.consistent:
+        notes += remarks.on_copies(model, entity, needed)
+    notes += remarks.on_size(pattern, first)
+    read = (*found.used, *paths, *found.sorts)
+    index = () if way.index is None else way.index.attributes
+    made = model.makers.rules_of(entity, index)
+    use |= Use(frozenset((entity.name, name) for name in read), frozenset(places_of(tuple(steps))), made)
+    return Answer(pattern, tuple(steps), remarks=tuple(notes), use=use)
 
 
-def _first(model: Model, pattern: GetPattern, entity: Entity, found: Reach, *, by_key: bool, filters: str) -> Step:
+def _filters(pattern: GetPattern, found: Reach) -> tuple[str, tuple[str, ...]]:
+    """The conditions that no key serves, as text, and the attributes that they read."""
+    if pattern.where is None:
+        return "", ()
+    served = {name for name, _ in pattern.fixed if name in found.as_written}
+    left: list[str] = []
+    for text in where_check.conjuncts(pattern.where.text):
+        names = [name for name, _ in where_check.equalities(text)] if len(where_check.named(text)) == 1 else []
+        if names and names[0] in served:
+            served.discard(names[0])  # a second value of the same field excludes the first
+            continue
+        left.append(text)
+    paths = tuple(dict.fromkeys(name for text in left for name in where_check.named(text)))
+    return " && ".join(left), paths
+
+
+def _first(model: Model, pattern: GetPattern, entity: Entity, found: Reach, *, filters: str, alien: bool) -> Step:
+    """The request that finds items, or rows of an index."""
     size = model.size_of(entity)
     step = Step(
         "Query",
@@ -166,19 +162,17 @@ def _first(model: Model, pattern: GetPattern, entity: Entity, found: Reach, *, b
         fixed=tuple((name, str(*value.values())) for name, value in pattern.fixed if name in found.used),
         size_bytes=size,
     )
-    if by_key and pattern.keys is not None:
+    if found.item and pattern.keys is not None:
         chunks = math.ceil(pattern.keys / BATCH_KEYS_MAX)
         return replace(step, request="BatchGetItem", requests=chunks, items=pattern.keys)
-    if by_key:
+    if found.item:
         return replace(step, request="GetItem", items=1)
-    if pattern.one and not filters:
-        return replace(step, limit=1, items=1)
-    asked = pattern.page if pattern.page is not None and pattern.items is None else pattern.items
-    if pattern.page is not None and pattern.items is not None:
-        asked = min(pattern.page, pattern.items)
-    read = asked
-    if filters and asked is not None and pattern.keeps:
-        read = math.ceil(asked / pattern.keeps)
+    if pattern.one:
+        return step if filters or alien else replace(step, limit=1, items=1)
+    given = [number for number in (pattern.page, pattern.items) if number is not None]
+    everything = model.count_of(entity) if step.partition and not step.fixed else None
+    asked = min(given, default=everything)
+    read = math.ceil(asked / pattern.keeps) if filters and asked is not None and pattern.keeps else asked
     requests = 1 if read is None or size is None else max(1, math.ceil(read * size / RESPONSE_MAX_BYTES))
     return replace(step, limit=pattern.page, items=read, requests=requests)
 
@@ -191,13 +185,13 @@ def _missing(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths: tu
     return tuple(name for name in dict.fromkeys((*needed, *paths)) if not way.shows(entity, name))
 
 
-def _projection(way: Way, entity: Entity, needed: tuple[str, ...] | None) -> str:
-    """The projection that would show what is needed."""
+def _projection(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> str:
+    """The projection that would show what is needed, and what a filter reads."""
     if needed is None:
         return "all"
     keys = {one.name for one in (*way.table.key, *(way.index.attributes if way.index else ()))}
     before = way.index.projection if way.index is not None and isinstance(way.index.projection, tuple) else ()
-    more = [name.partition(".")[0] for name in needed if not way.shows(entity, name)]
+    more = [name.partition(".")[0] for name in (*needed, *paths) if not way.shows(entity, name)]
     return f"[{', '.join(name for name in dict.fromkeys((*before, *more)) if name not in keys)}]"
 
 
@@ -210,13 +204,14 @@ def _again(model: Model, pattern: GetPattern, entity: Entity, first: Step, neede
         entity,
         projects=needed,
         follows="the keys of the rows",
+        consistent=pattern.consistent,
         requests=chunks,
         items=first.items,
         size_bytes=model.size_of(entity),
     )
 
 
-def _of_other(model: Model, other: Entity, first: Step, names: tuple[str, ...]) -> Step:
+def _of_other(model: Model, pattern: GetPattern, other: Entity, first: Step, names: tuple[str, ...]) -> Step:
     """A read of other items that the items found name."""
     chunks = 1 if first.items is None else max(1, math.ceil(first.items / BATCH_KEYS_MAX))
     return Step(
@@ -224,6 +219,7 @@ def _of_other(model: Model, other: Entity, first: Step, names: tuple[str, ...]) 
         other,
         projects=names,
         follows=f"the {other.name} that each item names by {', '.join(links_of(model.rules, other, first.entity))}",
+        consistent=pattern.consistent,
         requests=chunks,
         items=first.items,
         size_bytes=model.size_of(other),
@@ -276,78 +272,23 @@ def links_of(rules: Rules, source: Entity, target: Entity) -> tuple[str, ...]:
     return source.identity
 
 
-# ---------------------------------------------------------------- remarks
-def _on_filter(
-    model: Model, pattern: GetPattern, entity: Entity, first: Step, others: tuple[Entity, ...]
-) -> Iterator[str]:
-    if first.filters and pattern.keeps is not None and pattern.keeps < HALF:
-        share = 1 - pattern.keeps
-        yield f"the filter throws away more than it keeps: {share:.0%} of what is read and paid for"
-    elif first.filters and pattern.keeps is None:
-        yield "the filter costs what it throws away: say `keeps`, the share that it lets in"
-    if first.request != "Query" or not others:
-        return
-    names = ", ".join(other.name for other in others)
-    counts = [model.count_of(other) for other in others]
-    own = model.count_of(entity)
-    more = None not in counts and own is not None and sum(filter(None, counts)) > own
-    text = f"the Query reads items of {names} too, and drops them"
-    yield text + (": it throws away more than it keeps" if more else "")
-
-
-def _on_absent(model: Model, entity: Entity, way: Way, found: Reach) -> Iterator[str]:
-    """An item without a key attribute is not in the index, and so is not found."""
-    if way.index is None:
-        return
-    asked = {name for term in found.terms for name in term.maker.fields if term.form == "equals"}
-    sure = model.required(entity)
-    lacking = []
-    for attribute in way.index.attributes:
-        maker = model.makers.best(entity, attribute, found.used)
-        inside = set() if maker.source is None else set(entity.identity)  # a field in the key is no attribute yet
-        if attribute.name in sure or (maker.fields and set(maker.fields) <= asked | sure | inside):
-            continue
-        if attribute in way.sort:
-            lacking.append(attribute.name)
-    if lacking:
-        names = " or ".join(lacking)
-        yield f"items without {names} are not in {way.shown}; if every item has it: required: [{', '.join(lacking)}]"
-
-
-def _on_copies(model: Model, entity: Entity, needed: tuple[str, ...] | None) -> Iterator[str]:
-    """A copy follows its source, however consistently it is read."""
-    for rule in model.rules.into_target(entity):
-        kept = [path for path in rule.copies if needed is None or show_path(path[:1]) in needed]
-        if kept and rule.source is not entity:
-            names = ", ".join(show_path(path) for path in kept)
-            yield f"{names} follows its source a moment later, also in a consistent read: rule {rule.title} keeps it"
-
-
-def _on_size(pattern: GetPattern, first: Step) -> Iterator[str]:
-    if first.requests > 1 and first.request == "Query":
-        yield f"{first.requests} requests for one page: a Query reads at most 1 MB at once"
-    elif first.request == "Query" and pattern.page is not None and pattern.items is not None:
-        pages = math.ceil(pattern.items / pattern.page)
-        if pages > 1:
-            yield f"all items of one call are {pages} pages"
-
-
 # ---------------------------------------------------------------- through a mirror
 def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Answer]:
+    """The answers by keys of mirrors."""
     for rule in model.rules.rules.values():
         if not isinstance(rule, MirrorRule) or rule.source is not entity or rule.kind != "mirror" or rule.moves:
             continue
-        if rule.where is not None and (pattern.where is None or rule.where.text != pattern.where.text):
+        alike = rule.where is not None and pattern.where is not None and rule.where.text == pattern.where.text
+        if rule.where is not None and not alike:
             continue
         names = named_there(rule)
         asked = {*pattern.by, *([pattern.within.attribute] if pattern.within else ())}
         asked |= {pattern.order} if pattern.order else set()
-        if not asked <= names.keys() or pattern.keys is not None:
+        read = set() if pattern.where is None or alike else {path[0] for path in pattern.where.paths}
+        if not asked <= names.keys():
             continue
-        shown = _shown_there(rule, pattern)
-        if rule.where is None and pattern.where is not None and shown is not None and rule.attributes is not None:
-            tested = {path[0] for path in pattern.where.paths}
-            shown = shown if tested <= names.keys() else None
+        tested = rule.attributes is None or all(names.get(name) == name for name in read)
+        shown = _shown_there(rule, pattern) if tested else None
         there = replace(
             pattern,
             entity=rule.target.name,
@@ -355,28 +296,18 @@ def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[A
             within=pattern.within and replace(pattern.within, attribute=names[pattern.within.attribute]),
             order=pattern.order and names[pattern.order],
             returns=shown if shown is not None or rule.attributes is None else rule.target.identity,
-            where=None if rule.where is not None else pattern.where,
-            fixed=() if rule.where is not None else pattern.fixed,
+            where=None if alike or not tested else pattern.where,
+            fixed=() if alike or not tested else pattern.fixed,
             via=None,
         )
         for answer in direct(model, there, rule.target):
             steps = answer.steps
             if shown is None and rule.attributes is not None:
-                steps = (*steps, *_sources_of(model, rule, pattern, steps[0]))
+                steps = (*steps, _source_of(model, rule, pattern, steps[0], tested=tested))
             uses = Use(frozenset(), frozenset(), frozenset({rule.title}))
-            *_, taken = _needed(model, pattern, entity)
-            remark = "" if len(steps) == len(answer.steps) else _on_mirror(rule, pattern)
-            mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | taken)
-            yield mirrored.remarked(remark)
-
-
-def _on_mirror(rule: MirrorRule, pattern: GetPattern) -> str:
-    """The price of attributes that a mirror does not hold."""
-    names = "all" if pattern.returns is None else f"[{', '.join(pattern.returns)}]"
-    return (
-        f"{rule.target.name} does not hold all that is needed: one more request reads the {rule.source.name}. Cure: "
-        f"attributes: {names} in rule {rule.title}"
-    )
+            read_of = frozenset((entity.name, name) for name in pattern.returns or (None,))
+            mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | Use(read_of))
+            yield mirrored.remarked(*remarks.on_mirror(rule, pattern, lacks=len(steps) > len(answer.steps)))
 
 
 def named_there(rule: MirrorRule) -> dict[str, str]:
@@ -398,15 +329,15 @@ def _shown_there(rule: MirrorRule, pattern: GetPattern) -> tuple[str, ...] | Non
     return tuple(names.get(name, name) for name in pattern.returns)
 
 
-def _sources_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step) -> Iterator[Step]:
-    """A read of the sources of mirrors, and of other items that these name."""
-    needed, others, _ = _needed(model, pattern, rule.source)
+def _source_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step, *, tested: bool) -> Step:
+    """A read of the sources of mirrors, with the condition if mirrors do not hold what it reads."""
     chunks = 1 if first.items is None else max(1, math.ceil(first.items / BATCH_KEYS_MAX))
     step = Step(
         "GetItem" if first.items == 1 else "BatchGetItem",
         rule.source,
         projects=needed,
         follows=f"the {rule.source.name} that each mirror names",
+        filters="" if tested or pattern.where is None else pattern.where.text,
         consistent=pattern.consistent,
         requests=chunks,
         items=first.items,

@@ -9,8 +9,9 @@ from typing import Final
 
 from sync_rules.model.entities import Entity
 from sync_rules.patterns.answers import BATCH_KEYS_MAX, Answer, Step, Term, Use, places_of
-from sync_rules.patterns.gets import Model
-from sync_rules.patterns.ways import Reach, reach, ways_of
+from sync_rules.patterns.model import Model
+from sync_rules.patterns.remarks import on_absent
+from sync_rules.patterns.ways import Reach, reach, strangers, ways_of
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.patterns import GraphPattern
 
@@ -40,24 +41,28 @@ def served(model: Model, pattern: GraphPattern) -> Answer | None:
     rule = set_rule(model, ends)
     if ends.neighbours and (rule is None or unnamed_by(rule, ends, pattern)):
         return None
+    if unled(model, pattern, ends):
+        return None
     lists = [*listings(model, pattern, ends)]
     if not lists:
         return None
     found = min(lists, key=lambda one: (one.way.index is not None, len(one.terms)))
     steps = [_edges(model, pattern, ends, found), _nodes(model, pattern, ends)]
+    index = found.way.index
     use = Use(
-        frozenset((ends.edge.name, name) for name in found.used)
+        frozenset((ends.edge.name, name) for name in (*found.used, *found.sorts))
         | frozenset((ends.node.name, name) for name in pattern.returns or (None,)),
         frozenset(places_of((steps[0],))),
-        found.rules,
+        model.makers.rules_of(ends.edge, () if index is None else index.attributes),
     )
-    remarks = []
+    alien = ", ".join(one.name for one in strangers(model.rules, model.makers, ends.edge, found))
+    remarks = [f"the Query reads items of {alien} too, and drops them"] if alien else []
+    remarks += on_absent(model, ends.edge, found)
     if ends.neighbours and rule is not None:
         steps.append(_around(model, pattern, ends, rule))
         use |= Use(frozenset({(ends.node.name, rule.into), *((one.name, None) for one in ends.neighbours)}))
         use |= Use(rules=frozenset({rule.title}))
         remarks.append(f"a node whose set was left out (NULL) needs one more Query: rule {rule.title}")
-    use |= Use(frozenset((ends.edge.name, name) for name in found.sorts))
     return Answer(pattern, tuple(steps), remarks=tuple(remarks), use=use)
 
 
@@ -70,6 +75,30 @@ def names_of(end: Entity, pattern: GraphPattern) -> dict[str, str]:
     if keys:
         return {link[name]: name for name in keys}
     return {link.get(name, name): name for name in end.identity}
+
+
+def node_names(model: Model, ends: Ends) -> tuple[str, ...]:
+    """The fields of an edge that name its node: those of the rule that keeps sets on nodes, or those of its key."""
+    rule = set_rule(model, ends)
+    if rule is not None:
+        return tuple(ref.field for _, ref in rule.link)
+    return ends.node.identity
+
+
+def unled(model: Model, pattern: GraphPattern, ends: Ends) -> str:
+    """The reason why an edge leads to no node: it names none, or the start itself; "" where it leads to one."""
+    names = node_names(model, ends)
+    edge, volume = ends.edge, model.rules.volumes.get(ends.edge.name)
+    known = {*edge.bound, *edge.identity, *(one.name for one in edge.table.key_attributes)}
+    known |= set(() if volume is None else volume.required)
+    known |= {path[0] for rule in model.rules.from_source(edge) for path in (rule.watches(edge) or ()) if path}
+    known |= {path[0] for rule in model.rules.into_target(edge) for path in (rule.watches(edge) or ()) if path}
+    lacking = [name for name in names if name not in known]
+    if lacking:
+        return f"{edge.name} has no {' and '.join(lacking)}, which would name its {ends.node.name}"
+    if set(names) == set(names_of(ends.start, pattern)):
+        return f"{edge.name} names the start by {' and '.join(names)}, and so its {ends.node.name} too: the same item"
+    return ""
 
 
 def held_by(rule: CollectRule) -> frozenset[str]:
@@ -103,7 +132,7 @@ def listings(model: Model, pattern: GraphPattern, ends: Ends) -> Iterator[Reach]
         if found is None or not given <= found.used:
             continue
         narrowed = found if pattern.within is None else _narrowed(model, ends.edge, found, *pattern.within)
-        if narrowed is not None and all(way.shows(ends.edge, name) for name in ends.node.identity):
+        if narrowed is not None and all(way.shows(ends.edge, name) for name in node_names(model, ends)):
             yield narrowed
 
 
@@ -119,7 +148,7 @@ def _narrowed(model: Model, edge: Entity, found: Reach, form: str, text: str) ->
         return None
     term = Term(maker, "begins_with" if form == "begins_with" else "at_least", text=text)
     terms = (*(one for one in found.terms if one.form == "equals"), term)
-    return replace(found, terms=terms, used=found.used | set(maker.fields), whole=False)
+    return replace(found, terms=terms, used=found.used | set(maker.fields))
 
 
 def _edges(model: Model, pattern: GraphPattern, ends: Ends, found: Reach) -> Step:

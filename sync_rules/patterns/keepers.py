@@ -9,9 +9,10 @@ from typing import Literal
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.patterns.answers import Answer, Step
-from sync_rules.patterns.gets import Model, copy_of
+from sync_rules.patterns.gets import copy_of
 from sync_rules.patterns.graphs import ends_of, set_rule
 from sync_rules.patterns.makers import Makers
+from sync_rules.patterns.model import Model
 from sync_rules.patterns.trees import rule_of
 from sync_rules.rules.patterns import GetPattern, GraphPattern, TreePattern
 from sync_rules.rules.rule import Rule

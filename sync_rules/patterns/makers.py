@@ -6,7 +6,7 @@ its own name.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -14,7 +14,7 @@ from typing import Final
 from sync_rules.model.entities import Entity, KeyAttribute
 from sync_rules.model.templates import Template, as_key, as_text
 from sync_rules.model.values import AttributeValue
-from sync_rules.rules.formula import Formula, Slot, keeps_beginnings, keeps_order
+from sync_rules.rules.formula import Formula, Slot, keeps_beginnings, keeps_letters, keeps_order
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.ruleset import Rules
 
@@ -33,6 +33,16 @@ class Field:
     def in_order(self) -> bool:
         """True if keys are in the order of the field."""
         return self.slot is None or all(map(keeps_order, self.slot.formats))
+
+    @property
+    def exact(self) -> bool:
+        """True if equal texts are of equal values, but for case and spaces: not for a hash, a month or a weight."""
+        return self.slot is None or all(map(keeps_letters, self.slot.formats))
+
+    @property
+    def as_written(self) -> bool:
+        """True if equal texts are of equal values."""
+        return self.slot is None or not self.slot.formats
 
     @property
     def begins(self) -> bool:
@@ -75,6 +85,21 @@ class Maker:
         return tuple(dict.fromkeys(part.name for part in self.parts if isinstance(part, Field)))
 
     @property
+    def joined(self) -> bool:
+        """True for fields of which only those are joined that are there."""
+        return isinstance(self.source, Formula) and self.source.separator is not None
+
+    @property
+    def exact(self) -> frozenset[str]:
+        """The fields of which equal keys have equal values."""
+        return frozenset(part.name for part in self.parts if isinstance(part, Field) and part.exact)
+
+    @property
+    def as_written(self) -> frozenset[str]:
+        """The fields of which equal keys have the same values, letter by letter."""
+        return frozenset(part.name for part in self.parts if isinstance(part, Field) and part.as_written)
+
+    @property
     def plain(self) -> bool:
         """True if the attribute is one field and nothing else, of any type."""
         return len(self.parts) == 1 and isinstance(self.parts[0], Field) and self.parts[0].slot is None
@@ -87,7 +112,11 @@ class Maker:
         return "".join(part if isinstance(part, str) else f"{{{part.name}}}" for part in self.parts)
 
     def known(self, given: Collection[str]) -> int:
-        """The number of parts at the beginning that are known by these fields."""
+        """The number of parts at the beginning that are known by these fields. Of fields that are joined where they are
+        there, no part is known without all of them.
+        """
+        if self.joined and not set(self.fields) <= set(given):
+            return 0
         for count, part in enumerate(self.parts):
             if isinstance(part, Field) and part.name not in given:
                 return count
@@ -104,7 +133,7 @@ class Maker:
 
     def next_field(self, given: Collection[str]) -> Field | None:
         """The first field that is not among these: values are sorted by it."""
-        rest = self.parts[self.known(given) :]
+        rest = () if self.joined else self.parts[self.known(given) :]
         return rest[0] if rest and isinstance(rest[0], Field) else None
 
     @property
@@ -146,6 +175,7 @@ class Makers:
     """The makers of key attributes, by entity: what a rule derives, what a template says, or the field of that name."""
 
     def __init__(self, rules: Rules) -> None:
+        self._rules = rules
         self._derived: dict[tuple[str, str], DeriveRule] = {}
         for rule in rules.rules.values():
             if isinstance(rule, DeriveRule) and len(rule.path) == 1:
@@ -172,5 +202,18 @@ class Makers:
         return max(self.of(entity, attribute), key=says)
 
     def says(self, entity: Entity, attribute: KeyAttribute) -> bool:
-        """True if the file says how items of the entity have this attribute."""
-        return (entity.name, attribute.name) in self._derived or attribute.name in entity.templates
+        """True if the file says how items of the entity have this attribute, or that they do."""
+        volume = self._rules.volumes.get(entity.name)
+        stated = volume is not None and attribute.name in volume.required
+        return stated or (entity.name, attribute.name) in self._derived or attribute.name in entity.templates
+
+    def rules_of(self, entity: Entity, attributes: Iterable[KeyAttribute]) -> frozenset[str]:
+        """The titles of the rules that write any of these attributes."""
+        names = {attribute.name for attribute in attributes}
+        into = self._rules.into_target(entity)
+        return frozenset(rule.title for rule in into for path in rule.copies if path[0] in names)
+
+    def default_of(self, entity: Entity, attribute: KeyAttribute) -> DeriveRule | None:
+        """The rule that gives items a default in this attribute."""
+        rule = self._derived.get((entity.name, attribute.name))
+        return rule if rule is not None and rule.default is not None else None

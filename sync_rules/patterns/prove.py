@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from sync_rules.patterns import cures, gets, graphs, trees
 from sync_rules.patterns.answers import Answer, Step, Term, Use
-from sync_rules.patterns.gets import Model
 from sync_rules.patterns.makers import Makers
+from sync_rules.patterns.model import Model
+from sync_rules.rules.families import EffectRule
 from sync_rules.rules.patterns import GetPattern, GraphPattern, Pattern, TreePattern, WritePattern
 from sync_rules.rules.rule import causes_of
 from sync_rules.rules.ruleset import Rules
@@ -42,7 +43,8 @@ def prove(rules: Rules) -> Proof:
     for answer in answers.values():
         use |= answer.use if answer.served else _wanted(model, answer.pattern)
     read = _read(rules, use)
-    unread = tuple(dict.fromkeys(rule.title for rule in rules.rules.values() if rule.puts and rule.title not in read))
+    kept = (rule for rule in rules.rules.values() if rule.puts and not rule.times_to_live)
+    unread = tuple(dict.fromkeys(rule.title for rule in kept if rule.title not in read))
     used = use.indexes | {
         (rule.listed.table.name, rule.find.index) for rule in rules.rules.values() if rule.find and rule.find.index
     }
@@ -104,13 +106,12 @@ def _read(rules: Rules, use: Use) -> frozenset[str]:
     for rule in rules.rules.values():
         kept = [path[0] for path in rule.puts if path]
         entity = rule.target.name
-        if entity in whole or any((entity, name) in use.attributes for name in kept):
+        if kept and (entity in whole or any((entity, name) in use.attributes for name in kept)):
             read.add(rule.title)
         if rule.owned and any(of == entity for of, _ in use.attributes):
             read.add(rule.title)
-        feeds = rule.find is not None and any((entity, name) in use.attributes for name in kept)
-        if feeds:
-            read.add(rule.title)
+        if any(isinstance(one, EffectRule) for one in rules.from_source(rule.target)):
+            read.add(rule.title)  # a function or an archive has it
     causes = causes_of(node for rule in rules.rules.values() for node in rule.nodes())
     waiting = [*read]
     while waiting:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from sync_rules.model.entities import Entity, Index
 from sync_rules.model.values import show_path
 from sync_rules.patterns.answers import BATCH_KEYS_MAX, Answer, Step, Term, Use
-from sync_rules.patterns.gets import Model
 from sync_rules.patterns.makers import Maker
+from sync_rules.patterns.model import Model
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.patterns import TreePattern
 
@@ -25,6 +25,8 @@ def served(model: Model, pattern: TreePattern) -> Answer | None:
     entity = model.rules.entities[pattern.entity]
     rule = rule_of(model, entity)
     if rule is None:
+        return None
+    if pattern.field != rule.link[0][0]:
         return None
     match pattern.direction:
         case "children":
@@ -93,19 +95,28 @@ def _children(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule
     index = parent_index(rule)
     if index is None:
         return None
-    steps: tuple[Step, ...] = (_level(model, pattern, entity, rule, index),)
+    itself = (_itself(model, pattern),) if pattern.itself else ()
+    steps: tuple[Step, ...] = (*itself, _level(model, pattern, entity, rule, index))
     if not _shown(index, rule, pattern):
         steps = (*steps, _items(model, pattern, "the keys of the rows"))
     return Answer(pattern, steps, use=_use(pattern, rule, index, paths=False))
 
 
 def _level(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule, index: Index) -> Step:
-    parent = rule.link[0][1]
-    given = frozenset({parent.field, *(field for field, _ in rule.link[1:])})
-    makers = [model.makers.best(entity, attribute, given) for attribute in index.partition]
-    terms = tuple(Term(maker, "equals", maker.fields) for maker in makers)
+    find = rule.find
+    assert find is not None, "an index lists the children"
+    given = {ref.field for _, ref in rule.link}
+    listed = [*find.partition, *(one for one in find.sort if set(one[1].fields) <= given)]
+    terms = tuple(Term(Maker(attribute, template), "equals", template.fields) for attribute, template in listed)
     return Step(
-        "Query", entity, index, terms, limit=pattern.page, items=pattern.items, size_bytes=model.size_of(entity)
+        "Query",
+        entity,
+        index,
+        terms,
+        limit=pattern.page,
+        renames=tuple((ref.field, f"{{{own}}}") for own, ref in rule.link),
+        items=pattern.items,
+        size_bytes=model.size_of(entity),
     )
 
 
@@ -116,7 +127,7 @@ def _above(model: Model, pattern: TreePattern, rule: TreeRule) -> Answer:
 
 def _under(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule) -> Iterator[Answer]:
     index = path_index(rule)
-    if index is not None and rule.graph is not None and (pattern.depth is None or rule.depth is not None):
+    if index is not None and rule.graph is not None:
         partition, sort = Maker(index.partition[0]), Maker(index.sort[0])
         named = f"the shards of the item's {show_path(rule.graph)}"
         terms = (Term(partition, "equals", (show_path(rule.graph),)),
@@ -141,9 +152,10 @@ def _under(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule) -
     by_parent = parent_index(rule)
     if by_parent is not None and pattern.depth is not None:
         level = _level(model, pattern, entity, rule, by_parent)
+        itself = (_itself(model, pattern),) if pattern.itself else ()
         many = 1 + (pattern.items or 1) if pattern.depth > 1 else 1
         remark = "one Query for each item on the way down" if pattern.depth > 1 else ""
-        from_above: tuple[Step, ...] = (Step(**{**level.__dict__, "requests": many}),)
+        from_above: tuple[Step, ...] = (*itself, Step(**{**level.__dict__, "requests": many}))
         if not _shown(by_parent, rule, pattern):
             from_above = (*from_above, _items(model, pattern, "the keys of the rows"))
         answer = Answer(pattern, from_above, use=_use(pattern, rule, by_parent, paths=False))

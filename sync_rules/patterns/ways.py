@@ -63,21 +63,17 @@ def ways_of(table: Table) -> Iterator[Way]:
 
 @dataclass(frozen=True)
 class Reach:
-    """How far the fields of a call lead on one way: the terms of the key condition, the fields that they use up, and
-    the names by which items come sorted: the next attribute of the sort key, and the field that it begins with there.
-    `whole`: every attribute of the key is known.
+    """How far the fields of a call lead on one way: the terms of the key condition; the fields that are equal then, and
+    those that are so letter by letter; and the names by which items come sorted: the next attribute of the sort key,
+    and the field that it begins with there. `item`: one item at most has this key.
     """
 
     way: Way
     terms: tuple[Term, ...]
     used: frozenset[str]
+    as_written: frozenset[str]
     sorts: tuple[str, ...]
-    whole: bool
-
-    @property
-    def rules(self) -> frozenset[str]:
-        """The rules that make the key attributes of the condition."""
-        return frozenset(term.maker.rule for term in self.terms if term.maker.rule)
+    item: bool
 
 
 def reach(makers: Makers, entity: Entity, way: Way, given: frozenset[str], within: Range | None) -> Reach | None:
@@ -86,14 +82,16 @@ def reach(makers: Makers, entity: Entity, way: Way, given: frozenset[str], withi
     if not all(maker.whole(given) for maker in partition):
         return None
     terms = [Term(maker, "equals", tuple(maker.fields)) for maker in partition]
-    used = {name for maker in partition for name in maker.fields}
+    used = {name for maker in partition for name in maker.exact}
+    as_written = {name for maker in partition for name in maker.as_written}
     whole, ranged = True, within is None
     sorts: tuple[str, ...] = ()
     for attribute in way.sort:
         maker = makers.best(entity, attribute, given | ({within.attribute} if within is not None else frozenset()))
         if maker.whole(given):
             terms.append(Term(maker, "equals", tuple(maker.fields)))
-            used |= set(maker.fields)
+            used |= maker.exact
+            as_written |= maker.as_written
             continue
         whole = False
         known = tuple(name for name in maker.fields if name in _leading(maker, given))
@@ -103,14 +101,18 @@ def reach(makers: Makers, entity: Entity, way: Way, given: frozenset[str], withi
             if not (upcoming.begins if by_letters else upcoming.in_order) or (by_letters and attribute.type != "S"):
                 return None
             terms.append(Term(maker, within.form, known, upcoming))
-            used |= {*known, within.attribute}
+            used |= {*(maker.exact & set(known)), within.attribute}
+            as_written |= maker.as_written & set(known)
             ranged = True
         elif maker.beginning(given):
             terms.append(Term(maker, "begins_with", known))
-            used |= set(known)
+            used |= maker.exact & set(known)
+            as_written |= maker.as_written & set(known)
         sorts = (upcoming.name, attribute.name) if upcoming is not None and upcoming.in_order else (attribute.name,)
         break
-    return Reach(way, tuple(terms), frozenset(used), sorts, whole) if ranged else None
+    if not ranged:
+        return None
+    return Reach(way, tuple(terms), frozenset(used), frozenset(as_written), sorts, whole and way.index is None)
 
 
 def _leading(maker: Maker, given: frozenset[str]) -> set[str]:

@@ -159,7 +159,7 @@ class GetPlan:
     @cached_property
     def _filters(self) -> bool:
         """True if a condition remains that no key serves."""
-        return self.pattern.where is not None and bool(self.first.filters)
+        return self.pattern.where is not None and any(step.filters for step in self.answer.steps)
 
     # ------------------------------------------------------------ runs
     def _given(self, given: Given) -> Given:

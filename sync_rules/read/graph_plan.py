@@ -10,9 +10,9 @@ from typing import Any
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.patterns.answers import Answer
-from sync_rules.patterns.gets import Model
 from sync_rules.patterns.graphs import ends_of, names_of, set_rule
 from sync_rules.patterns.makers import Makers
+from sync_rules.patterns.model import Model
 from sync_rules.read.arguments import Given
 from sync_rules.read.conditions import condition_of, exact
 from sync_rules.read.graph import Graph, ThreeSteps

@@ -11,8 +11,8 @@ from typing import Any
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item, Path
 from sync_rules.patterns.answers import BATCH_KEYS_MAX, Answer
-from sync_rules.patterns.gets import Model
 from sync_rules.patterns.makers import Makers
+from sync_rules.patterns.model import Model
 from sync_rules.patterns.trees import rule_of
 from sync_rules.read.arguments import Given
 from sync_rules.read.hierarchy import Hierarchy

@@ -100,10 +100,11 @@ def _heat(one: Hot) -> str:
             f"(a partition takes {one.limit:,}); state `busiest`"
         )
     key = f"{one.key} key" if one.key == "the busiest" else f"key {one.key}"
-    return (
-        f"HOT: {key} of {one.place} takes {units} ({names}), and a partition {one.limit:,}: spread it over "
-        f"{one.shards} shards, such as {{id:shard({one.shards})}} at the end of what makes the key"
-    )
+    hot = f"HOT: {key} of {one.place} takes {units} ({names}), and a partition {one.limit:,}"
+    if not one.spread_by:
+        return f"{hot}: a single item cannot be spread; cache it, or keep {one.shards} copies of it"
+    shard = f"{{{one.spread_by}:shard({one.shards})}}"
+    return f"{hot}: spread it over {one.shards} shards, such as {shard} at the end of what makes the key"
 
 
 def summary(proof: Proof, hots: tuple[Hot, ...]) -> str:
