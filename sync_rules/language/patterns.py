@@ -331,6 +331,8 @@ class PatternCompiler:
             self.add("SR102", direction, unknown("key field", text, entity.identity, f"entity {entity.name!r}"))
         if form.depth is not None and direction != "under":
             self.add("SR120", "depth", f"`depth` counts levels down: it does not go with `{direction}`")
+        if form.itself and direction == "children":
+            self.add("SR120", "itself", "`itself` does not go with `children`: they have pages", "say under, depth: 1")
         return TreePattern(
             name=self.name,
             entity=entity.name,

@@ -94,7 +94,7 @@ def _lacks(model: Model, pattern: GetPattern, entity: Entity) -> str:
 
 
 def _lack(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> str:
-    """What one way that finds items lacks for a pattern."""
+    """The lack of one way that finds items, for a pattern."""
     way, within = found.way, pattern.within
     finds = f"{way.shown} {_finds(found)}"
     sorts = found.sorts[0] if found.sorts else "nothing more"

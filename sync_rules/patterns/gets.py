@@ -287,7 +287,7 @@ def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[A
         read = set() if pattern.where is None or alike else {path[0] for path in pattern.where.paths}
         if not asked <= names.keys():
             continue
-        tested = rule.attributes is None or all(names.get(name) == name for name in read)
+        tested = rule.attributes is None or read <= names.keys()
         shown = _shown_there(rule, pattern) if tested else None
         there = replace(
             pattern,
@@ -307,7 +307,9 @@ def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[A
             uses = Use(frozenset(), frozenset(), frozenset({rule.title}))
             read_of = frozenset((entity.name, name) for name in pattern.returns or (None,))
             mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | Use(read_of))
-            yield mirrored.remarked(*remarks.on_mirror(rule, pattern, lacks=len(steps) > len(answer.steps)))
+            lacks = len(steps) > len(answer.steps)
+            renamed = {name: names[name] for name in sorted(read) if tested and names.get(name, name) != name}
+            yield mirrored.remarked(*remarks.on_mirror(rule, pattern, renamed, lacks=lacks))
 
 
 def named_there(rule: MirrorRule) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import show_path
@@ -108,8 +108,10 @@ def on_everything(entity: Entity, step: Step) -> Iterator[str]:
         yield f"every {entity.name} is read: as many requests as they have megabytes, all from one partition"
 
 
-def on_mirror(rule: MirrorRule, pattern: GetPattern, *, lacks: bool) -> Iterator[str]:
-    """Attributes that a mirror does not hold, and items that have none."""
+def on_mirror(rule: MirrorRule, pattern: GetPattern, renamed: Mapping[str, str], *, lacks: bool) -> Iterator[str]:
+    """Attributes that a mirror does not hold or has under other names, and items that have no mirror."""
+    for name, there in renamed.items():
+        yield f"{rule.target.name} calls {name} {there}: so must the filter"
     if lacks:
         names = "all" if pattern.returns is None else f"[{', '.join(pattern.returns)}]"
         cure = f"attributes: {names} in rule {rule.title}"

@@ -95,8 +95,7 @@ def _children(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule
     index = parent_index(rule)
     if index is None:
         return None
-    itself = (_itself(model, pattern),) if pattern.itself else ()
-    steps: tuple[Step, ...] = (*itself, _level(model, pattern, entity, rule, index))
+    steps: tuple[Step, ...] = (_level(model, pattern, entity, rule, index),)
     if not _shown(index, rule, pattern):
         steps = (*steps, _items(model, pattern, "the keys of the rows"))
     return Answer(pattern, steps, use=_use(pattern, rule, index, paths=False))
@@ -126,6 +125,17 @@ def _above(model: Model, pattern: TreePattern, rule: TreeRule) -> Answer:
 
 
 def _under(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule) -> Iterator[Answer]:
+    by_parent = parent_index(rule)
+    if by_parent is not None and pattern.depth is not None:
+        level = _level(model, pattern, entity, rule, by_parent)
+        itself = (_itself(model, pattern),) if pattern.itself else ()
+        many = 1 + (pattern.items or 1) if pattern.depth > 1 else 1
+        remark = "one Query for each item on the way down" if pattern.depth > 1 else ""
+        from_above: tuple[Step, ...] = (*itself, Step(**{**level.__dict__, "requests": many}))
+        if not _shown(by_parent, rule, pattern):
+            from_above = (*from_above, _items(model, pattern, "the keys of the rows"))
+        answer = Answer(pattern, from_above, use=_use(pattern, rule, by_parent, paths=False))
+        yield answer.remarked(remark)
     index = path_index(rule)
     if index is not None and rule.graph is not None:
         partition, sort = Maker(index.partition[0]), Maker(index.sort[0])
@@ -149,14 +159,3 @@ def _under(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule) -
             steps = (*steps, _items(model, pattern, "the keys of the rows"))
             remarks.append(f"index {index.name} does not project all that is needed: more requests read the items")
         yield Answer(pattern, steps, remarks=tuple(remarks), use=_use(pattern, rule, index))
-    by_parent = parent_index(rule)
-    if by_parent is not None and pattern.depth is not None:
-        level = _level(model, pattern, entity, rule, by_parent)
-        itself = (_itself(model, pattern),) if pattern.itself else ()
-        many = 1 + (pattern.items or 1) if pattern.depth > 1 else 1
-        remark = "one Query for each item on the way down" if pattern.depth > 1 else ""
-        from_above: tuple[Step, ...] = (*itself, Step(**{**level.__dict__, "requests": many}))
-        if not _shown(by_parent, rule, pattern):
-            from_above = (*from_above, _items(model, pattern, "the keys of the rows"))
-        answer = Answer(pattern, from_above, use=_use(pattern, rule, by_parent, paths=False))
-        yield answer.remarked(remark)

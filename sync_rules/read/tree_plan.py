@@ -100,7 +100,8 @@ class TreePlan:
         yield from (found for found in (*above, *itself) if found is not None)
 
     def _under(self, given: Given) -> Iterator[Item]:
-        by_path = self.answer.steps[0].request == "GetItem"
+        queries = (step for step in self.answer.steps if step.request == "Query")
+        by_path = any(term.form == "begins_with" for step in queries for term in step.terms)
         if by_path or self.pattern.itself:
             item = self._itself(given, whole=self.pattern.itself)
             if item is None:

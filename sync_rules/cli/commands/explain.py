@@ -62,7 +62,7 @@ def explain(
     region: opt.Region = None,
     as_json: opt.JsonLines = False,
 ) -> int:
-    """Explain an item's values or copies, what a record triggers, or an access pattern. Reads only."""
+    """Explain an item's copies, a record's effects, an access pattern. Reads only."""
     rules = load_rules(rules_file)
     if sum(given is not None for given in (key, record, where, pattern)) != 1:
         raise UserError("expected exactly one of --key, --record, --where-used and --pattern")

@@ -228,7 +228,7 @@ NOTED = {
 
 @pytest.mark.parametrize("pattern", NOTED)
 def test_patterns_note_what_a_request_costs_or_leaves_out(pattern):
-    """What is served at a price says so."""
+    """A request that costs more, or leaves something out, says so."""
     (answer,) = answers(pattern)
     if "by: [email]" in pattern:  # the call gives what names the mirror
         assert answer.remarks == ()
@@ -237,7 +237,7 @@ def test_patterns_note_what_a_request_costs_or_leaves_out(pattern):
 
 
 def test_patterns_keep_the_rest_of_a_condition():
-    """What a key serves is no filter any more; a second value of it, and what the key holds in another form, are."""
+    """A value that a key serves is no filter any more; a second one is, and one that the key holds in another form."""
     told = [
         "{get: game, by: [map], where: \"players > `3` && started == '2026'\"}",
         "{get: game, where: \"map == 'A' && map == 'B'\"}",

@@ -87,6 +87,7 @@ DRAWN = {
     "store": drawn("store", store_id=IDS, state=WORDS, city=WORDS, city_code=WORDS, zip=IDS, name=WORDS),
     "version": drawn("version", thing_id=IDS, number=st.sampled_from([0, 1, 9, 10, 999_999])),
     "product": drawn("product", product_id=IDS, category=WORDS, price=NUMBERS),
+    "house": drawn("house", house_id=IDS, country=WORDS, street=WORDS, town=WORDS),
     "ware": drawn("ware", ware_id=IDS, shelf=WORDS, row=WORDS, name=WORDS),
     "goal": drawn("goal", goal_id=IDS, title=WORDS),
     "member": drawn("member", user_id=IDS, name=WORDS),
