@@ -108,7 +108,7 @@ def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> 
         *remarks.on_filter(model, pattern, entity, first, alien),
         *remarks.on_keys_filtered(pattern, entity, found, first),
         *remarks.on_absent(model, entity, found),
-        *remarks.on_loose(found),
+        *remarks.on_loose(entity, found),
         *remarks.on_everything(entity, first),
     ]
     if again:
@@ -303,10 +303,10 @@ def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[A
         for answer in direct(model, there, rule.target):
             steps = answer.steps
             if shown is None and rule.attributes is not None:
-                steps = (*steps, _source_of(model, rule, pattern, steps[0], tested=tested))
+                steps = (*steps, *_sources_of(model, rule, pattern, steps[0], tested=tested))
             uses = Use(frozenset(), frozenset(), frozenset({rule.title}))
-            read_of = frozenset((entity.name, name) for name in pattern.returns or (None,))
-            mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | Use(read_of))
+            *_, taken = _needed(model, pattern, entity)
+            mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | taken)
             lacks = len(steps) > len(answer.steps)
             renamed = {name: names[name] for name in sorted(read) if tested and names.get(name, name) != name}
             yield mirrored.remarked(*remarks.on_mirror(rule, pattern, renamed, lacks=lacks))
@@ -331,8 +331,11 @@ def _shown_there(rule: MirrorRule, pattern: GetPattern) -> tuple[str, ...] | Non
     return tuple(names.get(name, name) for name in pattern.returns)
 
 
-def _source_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step, *, tested: bool) -> Step:
-    """A read of the sources of mirrors, with the condition if mirrors do not hold what it reads."""
+def _sources_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step, *, tested: bool) -> Iterator[Step]:
+    """A read of the sources of mirrors, with the condition if mirrors do not hold what it reads, and of other items
+    that these name.
+    """
+    needed, others, _ = _needed(model, pattern, rule.source)
     chunks = 1 if first.items is None else max(1, math.ceil(first.items / BATCH_KEYS_MAX))
     step = Step(
         "GetItem" if first.items == 1 else "BatchGetItem",
@@ -346,4 +349,4 @@ def _source_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step,
         size_bytes=model.size_of(rule.source),
     )
     yield step
-    yield from (_of_other(model, other, step, names) for other, names in others.items())
+    yield from (_of_other(model, pattern, other, step, names) for other, names in others.items())

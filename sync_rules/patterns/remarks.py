@@ -73,8 +73,15 @@ def _there(maker: Maker, asked: set[str], sure: frozenset[str], entity: Entity) 
     return set(maker.fields) <= known
 
 
-def on_loose(found: Reach) -> Iterator[str]:
-    """A key that holds a field in another form finds all values of that form."""
+def on_loose(entity: Entity, found: Reach) -> Iterator[str]:
+    """A key that holds a field in another form finds all values of that form; and one that is made of several fields,
+    others that make the same text, which nobody can tell apart where a row does not show the fields.
+    """
+    for term in found.terms:
+        hidden = sorted(name for name in term.given if not found.way.shows(entity, name))
+        if isinstance(term.maker.source, Formula) and len(term.maker.parts) > 1 and hidden:
+            told = f"{found.way.shown} does not project {', '.join(hidden)}"
+            yield f"{told}: a value that holds the text between the fields is taken for another one"
     loose = sorted(
         found.used - found.as_written - {term.ranged.name for term in found.terms if term.ranged is not None}
     )
