@@ -1,4 +1,4 @@
-"""Lets applications write items with all that the rules say of them, in one transaction. `docs/writing.md` shows how.
+"""Lets applications write items with all that the rules say of them, at once. `docs/writing.md` shows how.
 
 Invariant: the same rules and guards as in the stream, which stays the safety net.
 """
@@ -6,8 +6,23 @@ Invariant: the same rules and guards as in the stream, which stays the safety ne
 from __future__ import annotations
 
 from sync_rules.write.errors import Cancelled, TransactionCanceled, WriteError
+from sync_rules.write.following import Follow, Followed, follow
 from sync_rules.write.loading import Rules
+from sync_rules.write.reading import fresh
 from sync_rules.write.rehearsal import Left
 from sync_rules.write.transaction import Result, Transact, transact
 
-__all__ = ["Cancelled", "Left", "Result", "Rules", "Transact", "TransactionCanceled", "WriteError", "transact"]
+__all__ = [
+    "Cancelled",
+    "Follow",
+    "Followed",
+    "Left",
+    "Result",
+    "Rules",
+    "Transact",
+    "TransactionCanceled",
+    "WriteError",
+    "follow",
+    "fresh",
+    "transact",
+]

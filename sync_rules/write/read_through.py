@@ -64,6 +64,10 @@ class ReadThrough:
         found, self._changes = self._changes, []
         return found
 
+    def image(self, key: ItemKey) -> Item | None:
+        """The item of a key as it is in memory."""
+        return self.memory.item(key)
+
     def now(self, place: Place) -> Item | None:
         """The item as it is in memory."""
         return self.memory.item(self.keys[place])

@@ -10,20 +10,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
+from sync_rules.model.values import Item
 from sync_rules.pipeline.books import read_marks
+from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.fanout import pull, push
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
 from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Work, World, run_work
+from sync_rules.pipeline.requests import Store, Work, World, run_work
 from sync_rules.pipeline.tasks import Push, Tasks, tasks_of
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.read_through import LISTED_MAX_ITEMS, ReadThrough
+from sync_rules.write.read_through import LISTED_MAX_ITEMS
 
 ROUNDS_MAX: Final = 50
 LIMITS: Final = Limits(
@@ -39,6 +41,18 @@ ENDLESS: Final = "it does not come to an end"
 Pushed = tuple[ItemKey, tuple[str, ...]]  # the item that a push starts from, and its rules
 
 
+class Stage(Store, Protocol):
+    """A store that tells what was done on it."""
+
+    writes: int  # how many were made
+
+    def changes(self) -> Sequence[Change]:
+        """The records of what was done since this was asked last."""
+
+    def image(self, key: ItemKey) -> Item | None:
+        """An item as it was seen last."""
+
+
 @dataclass(frozen=True, slots=True)
 class Left:
     """Work that is left to the stream: of which rule, why, and for how many items, None where that is not known."""
@@ -50,29 +64,28 @@ class Left:
 
 @dataclass
 class Rehearsal:
-    """One rehearsal on a store. `skipped` are the pushes that are left to the stream from the beginning; `pushed` has
+    """One rehearsal on a stage. `skipped` are the pushes that are left to the stream from the beginning; `pushed` has
     how many writes each push made.
     """
 
     rules: Rules
-    store: ReadThrough
+    store: Stage
     out_of_time: Callable[[], bool]
+    limits: Limits = LIMITS
     skipped: frozenset[Pushed] = frozenset()
     pushed: Counter[Pushed] = field(default_factory=Counter)
     _left: dict[tuple[str, str], int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._bounds = Bounds(LIMITS, self.out_of_time)
+        self._bounds = Bounds(self.limits, self.out_of_time)
         self._world = World(self.store, self, self)
 
     @property
     def left(self) -> tuple[Left, ...]:
         return tuple(Left(rule, why, items) for (rule, why), items in self._left.items())
 
-    def run(self, work: Callable[[], Work[Report]] | None = None) -> None:
+    def run(self) -> None:
         """Process the records of all that was done, and of what that does, until there are none."""
-        if work is not None:
-            self._judge(run_work(work(), self._world))
         for _ in range(ROUNDS_MAX):
             changes = self.store.changes()
             if not changes:
@@ -81,9 +94,12 @@ class Rehearsal:
         for name in self.rules.rules:
             self._leave(name, ENDLESS)
 
-    @property
-    def bounds(self) -> Bounds:
-        return self._bounds
+    def pull(self, key: ItemKey) -> None:
+        """Make one target right, and look at nothing else."""
+        for _ in range(ROUNDS_MAX):
+            self._judge(run_work(process_message(PullMessage(key), self.rules, self._bounds), self._world))
+            if not self.store.changes():
+                return
 
     def _process(self, changes: Sequence[Change]) -> Work[Report]:
         """The stages of `consumer.process`, push by push, without effects."""
@@ -156,7 +172,7 @@ class Rehearsal:
     def _leave_look(self, key: ItemKey, why: str) -> None:
         """Leave the look at a target: of the rules that list its members through an index."""
         entity = self.rules.entity_of(key)
-        image = self.store.memory.item(key) or {}
+        image = self.store.image(key) or {}
         for rule in () if entity is None else self.rules.into_target(entity):
             members = rule.members(key, image)
             if members is not None and members.index is not None:

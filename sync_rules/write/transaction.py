@@ -257,7 +257,7 @@ class Transact:
         skipped: frozenset[Pushed] = frozenset()
         rules = self._rules
         while True:
-            rehearsal = Rehearsal(rules, seen, lambda: self._remaining() <= 0, skipped)
+            rehearsal = Rehearsal(rules, seen, lambda: self._remaining() <= 0, skipped=skipped)
             self._play(seen)
             rehearsal.run()
             if self._remaining() <= 0:

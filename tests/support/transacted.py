@@ -8,7 +8,7 @@ from sync_rules.model.values import Item
 from sync_rules.model.writes import Status
 from sync_rules.pipeline.requests import Scan, Store
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write import Transact
+from sync_rules.write import Follow, Transact
 from tests.support.transacting import Transactor
 from tests.support.worlds import Scene
 
@@ -25,6 +25,9 @@ class Shop:
     def transact(self, **options: Any) -> Transact:
         usual = {"raw": True, "store": self.scene.memory, "sleep": self.slept.append, "deadline_seconds": 60.0}
         return Transact(self.rules, self.client, **{**usual, **options})
+
+    def follow(self, **options: Any) -> Follow:
+        return Follow(self.rules, None, **{"store": self.scene.memory, "deadline_seconds": 60.0, **options})
 
     def rest(self) -> None:
         """The stream does all that is left, with second looks and retries of what was parked."""

@@ -1,0 +1,111 @@
+"""`follow` does at once what the stream would do; what it leaves, the stream does."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from sync_rules.write import WriteError
+from tests.support import every_kind
+from tests.support.builders import s
+from tests.support.every_kind import order, user
+from tests.support.transacted import Shop
+from tests.unit.write.test_every_kind import RULES, actions_of, begun, drawn, plainly, without
+
+
+def followed(shop: Shop, actions: list[Any]) -> Any:
+    """Make plain writes and follow them."""
+    noted = shop.follow()
+    for action in actions:
+        _, entity, item = action
+        key = RULES.entities[entity].table.key_of(item)
+        assert key is not None
+        before = shop.scene.memory.item(key)
+        plainly(shop, action)
+        if before is not None or shop.scene.memory.item(key) is not None:
+            noted.change(entity, before, shop.scene.memory.item(key))
+    return noted.bring()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_follow_does_what_the_stream_would_do(seed):
+    """After it all is as the stream would leave it, and the stream writes nothing."""
+    random = Random(seed)
+    state = random.getstate()
+    shop = begun(random)
+    random.setstate(state)
+    other = begun(random)
+    actions = actions_of(random)
+    result = followed(shop, actions)
+    for action in actions:
+        plainly(other, action)
+    other.rest()
+    left = frozenset(one.rule for one in result.left)
+    if "mails" not in left:
+        assert without(shop.state(), left) == without(other.state(), left), actions
+    written = shop.written_by_the_stream()
+    assert shop.state() == other.state(), actions
+    assert not written or result.left
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_follow_beside_other_writers_leaves_what_the_stream_heals(seed):
+    """Others write at each request of a follow: when the stream rests, all is as it should be."""
+    random = Random(seed)
+    state = random.getstate()
+    shop = begun(random)
+    random.setstate(state)
+    other = begun(random)
+    actions, others = actions_of(random), [drawn(random) for _ in range(3)]
+    for _, _, item in (*others, *actions):
+        item.pop("email", None)  # who comes first has it
+    waiting = list(others)
+    apply = shop.scene.memory.apply
+
+    def meddle(request: Any) -> Any:
+        if waiting:
+            plainly(shop, waiting.pop(0))
+        return apply(request)
+
+    shop.scene.memory.apply = meddle
+    followed(shop, actions)
+    shop.scene.memory.apply = apply
+    for one in waiting:
+        plainly(shop, one)
+    final = {RULES.entities[e].table.key_of(i): (e, i) for _, e, i in (*actions, *others)}
+    for key in final:
+        there = shop.scene.memory.item(key)
+        if there is None:
+            other.scene.memory.delete(key)
+        else:
+            other.scene.memory.put(key.table, there)
+    shop.rest()
+    other.rest()
+    assert shop.state() == other.state()
+
+
+def test_follow_is_bounded_by_count():
+    """A user with more orders than that: the rest is left to the stream, and told."""
+    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "names"), effects=False))
+    shop.scene.there("shop", *(order("7", str(number), 1) for number in range(30)))
+    before, after = user("7", name=s("Ada")), user("7", name=s("Bob"))
+    shop.scene.there("shop", before)
+    shop.scene.put("shop", after)
+    noted = shop.follow(items_max=10)
+    shop.scene.memory.page_items = lambda limit: min(limit, 10)  # type: ignore[method-assign]
+    noted.change("user", before, after)
+    result = noted.bring()
+    assert result.writes == 10
+    assert {one.rule for one in result.left} == {"names"}
+
+
+def test_follow_nothing_is_no_request():
+    """A block without a write asks nothing; a change of nothing is told."""
+    shop = Shop(RULES)
+    with shop.follow() as noted:
+        pass
+    assert noted.result.writes == 0
+    with pytest.raises(WriteError, match="nothing to nothing"):
+        shop.follow().change("order", None, None)
