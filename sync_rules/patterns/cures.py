@@ -5,27 +5,18 @@ Invariant: a cure is whole. Merged into the file, it passes `check` and serves t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
-from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType
-from sync_rules.model.templates import may_overlap, parse_template
+from sync_rules.model.entities import Entity, KeyType
 from sync_rules.model.values import show_path
-from sync_rules.patterns import gets, trees
+from sync_rules.patterns import changes, gets, trees
 from sync_rules.patterns.answers import Answer, Cure
 from sync_rules.patterns.graphs import ends_of, held_by, listings, names_of, set_rule, unled, unnamed_by
 from sync_rules.patterns.model import Model
 from sync_rules.patterns.ways import Reach, Way, reach, ways_of
-from sync_rules.rules.patterns import GetPattern, GraphPattern, TreePattern, WritePattern
-
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.DesignPattern.MultiAttributeKeys.html
-PARTITION_ATTRIBUTES_MAX: Final = 4
-OF_INDEX: Final = "1 write unit more per KB of each item that changes, and its storage a second time"
-OF_MIRROR: Final = "a transaction for each change: 4 write units per KB, and its storage a second time"
-FIELD_NAME: Final = r"[A-Za-z_][A-Za-z0-9_-]*"
-LOCAL_INDEXES_MAX: Final = 5  # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
+from sync_rules.rules.patterns import GetPattern, GraphPattern, TreePattern
 
 
 # ---------------------------------------------------------------- get
@@ -36,7 +27,7 @@ def of_get(model: Model, pattern: GetPattern) -> Answer:
         late = (
             "no index is strongly consistent" if found.steps[0].index else "a mirror follows its source a moment later"
         )
-        cures = [*_local(model, pattern, entity), _dropped(pattern, "consistent", value=False)]
+        cures = [*changes.by_local_index(model, pattern, entity), _dropped(pattern, "consistent", value=False)]
         return Answer(pattern, reason=f"{found.steps[0].place} serves it, and {late}", cures=tuple(cures))
     if pattern.via is not None and (found := gets.served(model, replace(pattern, via=None))):
         way = f"via {pattern.via}" if pattern.via in ("table", "mirror") else f"via index {pattern.via}"
@@ -47,7 +38,7 @@ def of_get(model: Model, pattern: GetPattern) -> Answer:
     cures = [cure for cure in _of_get(model, pattern, entity) if cure is not None]
     if pattern.consistent:
         cures = [
-            *_local(model, pattern, entity),
+            *changes.by_local_index(model, pattern, entity),
             *(_without(pattern, cure, "consistent", value=False) for cure in cures),
         ]
     if pattern.via is not None:
@@ -130,246 +121,13 @@ def _key_of(model: Model, entity: Entity, way: Way) -> str:
 
 def _of_get(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Cure | None]:
     """The changes that give a pattern a request, the cheapest first."""
-    if not _equal(pattern):
-        yield _listed(model, pattern, entity)
+    if not changes.equal_fields(pattern):
+        yield changes.by_listing(model, pattern, entity)
         return
-    yield _filled(model, pattern, entity)
-    yield _index(model, pattern, entity)
+    yield changes.by_free_index(model, pattern, entity)
+    yield changes.by_index(model, pattern, entity)
     if pattern.one and pattern.within is None and pattern.order is None:
-        yield _mirror(model, pattern, entity)
-
-
-def _equal(pattern: GetPattern) -> tuple[str, ...]:
-    """The fields that are known by equality; those of the condition only where nothing else is given."""
-    return pattern.by or tuple(name for name, value in pattern.fixed if "BOOL" not in value)
-
-
-def _ordered(pattern: GetPattern) -> str | None:
-    """The field of a range, or of the order."""
-    return pattern.within.attribute if pattern.within is not None else pattern.order
-
-
-def _type(model: Model, pattern: GetPattern, entity: Entity, name: str) -> KeyType:
-    """The type of an attribute: as a key declares it, a rule needs or writes it, or the pattern gives it; else text."""
-    declared = {one.name: one.type for one in entity.table.key_attributes}
-    if name in declared:
-        return declared[name]
-    needed = (
-        kinds for rule in model.rules.from_source(entity) for path, kinds in rule.takes.items() if path == (name,)
-    )
-    written = (
-        rule.type_of((name,), lambda *_: None) for rule in model.rules.into_target(entity) if (name,) in rule.copies
-    )
-    given = (kind for field, value in pattern.fixed if field == name for kind in value)
-    return "N" if any(kinds == ("N",) for kinds in needed) or "N" in (*written, *given) else "S"
-
-
-# ---------------------------------------------------------------- an index more
-def _index(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
-    """An index by the attributes themselves, or by an attribute that is made of them."""
-    rules: dict[str, Any] = {}
-    equal, ordered = _equal(pattern), _ordered(pattern)
-    partition = _stored(model, entity, equal)
-    if partition is None or len(partition) > PARTITION_ATTRIBUTES_MAX:
-        name = _free(model, entity, f"{'_'.join(equal)}_key".replace(".", "_"))
-        if not _in_templates(equal):
-            return None
-        rules[_named(model, f"{pattern.name}-{name}")] = _derived(entity, name, equal)
-        partition = (name,)
-    sort: tuple[str, ...] = ()
-    if ordered is not None:
-        found = _sorting(model, entity, equal, ordered)
-        if found is None:
-            found = _free(model, entity, f"{ordered}_order".replace(".", "_"))
-            if not _in_templates((ordered,)):
-                return None
-            rules[_named(model, f"{pattern.name}-{found}")] = _derived(entity, found, (ordered,))
-        sort = (found,)
-    if set(sort) & set(partition):
-        return None
-    types = {name: _type(model, pattern, entity, name) for name in (*partition, *sort)}
-    if len(partition) == 1:
-        form: dict[str, Any] = types
-    else:
-        form = {"partition": {name: types[name] for name in partition}, "sort": {name: types[name] for name in sort}}
-        form = {part: named for part, named in form.items() if named}
-    name = _free_index(entity, "by-" + "-".join((*partition, *sort)))
-    entries: dict[str, Any] = {"tables": {entity.table.name: {"indexes": {name: form}}}}
-    if rules:
-        entries["rules"] = rules
-    return Cure(f"an index by {_all((*partition, *sort))}", OF_INDEX, entries)
-
-
-def _stored(model: Model, entity: Entity, names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The attributes in which items store these fields and nothing else; None where one is part of a longer text."""
-    found: dict[str, None] = {}
-    left = dict.fromkeys(names)
-    for attribute in entity.table.key:
-        maker = model.makers.best(entity, attribute, frozenset(names))
-        if maker.source is not None and maker.fields and maker.whole(frozenset(names)):
-            found[attribute.name] = None
-            left = {name: None for name in left if name not in maker.fields}
-    for name in left:
-        ref = entity.ref(name)
-        if ref.template is not None or len(ref.path) > 1:
-            return None
-        found[ref.path[0]] = None
-    return tuple(found)
-
-
-def _sorting(model: Model, entity: Entity, given: tuple[str, ...], ordered: str) -> str | None:
-    """The attribute whose values are in the order of a field."""
-    for attribute in entity.table.key:
-        maker = model.makers.best(entity, attribute, frozenset(given))
-        upcoming = maker.next_field(frozenset(given))
-        if maker.source is not None and upcoming is not None and upcoming.name == ordered:
-            return attribute.name
-    ref = entity.ref(ordered)
-    return ref.path[0] if ref.template is None and len(ref.path) == 1 else None
-
-
-def _derived(entity: Entity, name: str, fields: tuple[str, ...], before: str = "") -> dict[str, Any]:
-    return {"derive": f"{entity.name}.{name}", "as": before + "#".join(f"{{{field}}}" for field in fields)}
-
-
-def _free(model: Model, entity: Entity, name: str) -> str:
-    """A name that no rule writes and no key has."""
-    taken = {path[0] for rule in model.rules.into_target(entity) for path in rule.copies if path}
-    taken |= {attribute.name for attribute in entity.table.key_attributes}
-    return _unique(name, taken)
-
-
-def _free_index(entity: Entity, name: str) -> str:
-    return _unique(name, {index.name for index in entity.table.indexes})
-
-
-def _named(model: Model, name: str) -> str:
-    """A name for a rule that no rule has."""
-    text = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in name)
-    return _unique(text[:60], {rule.title for rule in model.rules.rules.values()})
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    number = 2
-    found = name
-    while found in taken:
-        found, number = f"{name}{number}", number + 1
-    return found
-
-
-def _listed(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
-    """An index of which all items of an entity are one partition."""
-    ordered = _ordered(pattern)
-    found = None if ordered is None else _sorting(model, entity, (), ordered)
-    name = _free(model, entity, f"any_{entity.name}")
-    rules: dict[str, Any] = {
-        _named(model, f"{pattern.name}-{name}"): {"derive": f"{entity.name}.{name}", "as": entity.name}
-    }
-    if ordered is not None and found is None:
-        found = _free(model, entity, f"{ordered}_order".replace(".", "_"))
-        if not _in_templates((ordered,)):
-            return None
-        rules[_named(model, f"{pattern.name}-{found}")] = _derived(entity, found, (ordered,))
-    types = {name: "S", **({} if found is None else {found: _type(model, pattern, entity, found)})}
-    index = {_free_index(entity, "by-" + "-".join(types)): types}
-    entries: dict[str, Any] = {"tables": {entity.table.name: {"indexes": index}}, "rules": rules}
-    title = f"an index with every {entity.name} in one partition"
-    return Cure(title, f"{OF_INDEX}; at most 1,000 write units a second for all of them", entries)
-
-
-# ---------------------------------------------------------------- an index that is there
-def _filled(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
-    """The keys of an index that other entities of the table fill, filled by this one too."""
-    equal, ordered = _equal(pattern), _ordered(pattern)
-    by = (ordered,) if ordered is not None else entity.identity or equal
-    if not _in_templates((*equal, *by)) or (ordered and _type(model, pattern, entity, ordered) != "S"):
-        return None  # a number as text is in the order of its letters
-    for index in entity.table.indexes:
-        if _is_free(model, entity, index) and (ordered is None or index.sort):
-            partition = _derived(entity, index.partition[0].name, equal, f"{entity.name.upper()}#")
-            rules = {_named(model, f"{pattern.name}-{index.name}-partition"): partition}
-            if index.sort:
-                rules[_named(model, f"{pattern.name}-{index.name}-sort")] = _derived(entity, index.sort[0].name, by)
-            return Cure(f"index {index.name}, whose keys {entity.name} does not fill yet", OF_INDEX, {"rules": rules})
-    return None
-
-
-def _in_templates(fields: Iterable[str]) -> bool:
-    """True if templates can name these fields."""
-    return all(re.fullmatch(FIELD_NAME, field) for field in fields)
-
-
-def _is_free(model: Model, entity: Entity, index: Index) -> bool:
-    """True if an index is shared by kinds of items, and nothing says that this one has attributes of its names."""
-    keys = {attribute.name for attribute in entity.table.key}
-    own = [one for one in index.attributes if one.name in keys or model.makers.says(entity, one)]
-    others = (other for other in model.rules.entities.values() if other.table == entity.table and other is not entity)
-    shared = any(model.makers.says(other, one) for other in others for one in index.partition)
-    fits = len(index.partition) == 1 and len(index.sort) <= 1 and all(one.type == "S" for one in index.attributes)
-    used = {one.name for one in index.attributes} & _mentioned(model, entity)
-    return fits and shared and not own and not used and index.projection in ("all", None) and not index.local
-
-
-def _mentioned(model: Model, entity: Entity) -> set[str]:
-    """The attributes of an entity that rules or patterns name."""
-    names = {path[0] for rule in model.rules.into_target(entity) for path in rule.copies if path}
-    for rule in (*model.rules.into_target(entity), *model.rules.from_source(entity)):
-        names |= {path[0] for path in rule.watches(entity) or () if path}
-    for pattern in model.rules.patterns.values():
-        if isinstance(pattern, GetPattern) and pattern.entity == entity.name:
-            within = () if pattern.within is None else (pattern.within.attribute,)
-            names |= {*pattern.by, *within, *(pattern.returns or ())} | ({pattern.order} if pattern.order else set())
-            names |= set() if pattern.where is None else {path[0] for path in pattern.where.paths}
-        elif isinstance(pattern, WritePattern) and pattern.entity == entity.name:
-            names |= set(pattern.sets or ())
-    return names
-
-
-def _local(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Cure]:
-    """A local index, which may be read consistently, where the table's own partition is asked."""
-    ordered = _ordered(pattern)
-    partition = model.makers.best(entity, entity.table.partition, frozenset(pattern.by))
-    rest = [name for name in pattern.by if name not in partition.fields]
-    names = [*rest, *([ordered] if ordered is not None else [])]
-    full = sum(index.local for index in entity.table.indexes) >= LOCAL_INDEXES_MAX
-    if full or not partition.whole(frozenset(pattern.by)) or entity.table.sort is None or len(names) != 1:
-        return
-    ref = entity.ref(names[0])
-    if ref.template is not None or len(ref.path) > 1:
-        return
-    own: KeyAttribute = entity.table.partition
-    form = {
-        "partition": {own.name: own.type},
-        "sort": {ref.path[0]: _type(model, pattern, entity, ref.path[0])},
-        "projection": "all",
-        "local": True,
-    }
-    name = _free_index(entity, f"local-by-{ref.path[0]}")
-    entries = {"tables": {entity.table.name: {"indexes": {name: form}}}}
-    yield Cure(f"a local index by {ref.path[0]}, made with the table and never later", OF_INDEX, entries)
-
-
-# ---------------------------------------------------------------- a mirror
-def _mirror(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
-    """A second item under the key that is asked for."""
-    table, asked = entity.table, pattern.by
-    if any(one.type != "S" for one in table.key) or not asked or set(asked) & set(entity.identity):
-        return None
-    if not _in_templates(asked) or any("." in name for name in asked):
-        return None
-    name = _unique(f"{entity.name}_by_{'_'.join(asked)}"[:60], set(model.rules.entities))
-    key = {table.partition.name: f"{name.upper()}#" + "#".join(f"{{{field}}}" for field in asked)}
-    if table.sort is not None:
-        key[table.sort.name] = entity.name.upper()
-    begins = parse_template(key[table.partition.name])
-    others = (one for one in model.rules.entities.values() if one.table == table)
-    if any(may_overlap(begins, one.templates[table.partition.name]) for one in others):
-        return None
-    entries: dict[str, Any] = {
-        "entities": {name: {"table": table.name, "key": key}},
-        "rules": {_named(model, f"{pattern.name}-mirror"): f"mirror {entity.name} into {name}"},
-    }
-    return Cure("a mirror, which does not make the key unique", OF_MIRROR, entries)
+        yield changes.by_mirror(model, pattern, entity)
 
 
 # ---------------------------------------------------------------- graph and tree
@@ -403,11 +161,11 @@ def of_graph(model: Model, pattern: GraphPattern) -> Answer:
         return Answer(pattern, reason=reason)
     made = {
         "collect": ends.edge.name,
-        "into": f"{ends.node.name}.{_free(model, ends.node, 'edges')}",
+        "into": f"{ends.node.name}.{changes.free_attribute(model, ends.node, 'edges')}",
         "as": "#".join(f"{{{name}}}" for name in own),
     }
-    entries = {"rules": {_named(model, f"{ends.node.name}-edges"): made}}
-    return Answer(pattern, reason=reason, cures=(Cure("a set of its edges on each node", OF_INDEX, entries),))
+    entries = {"rules": {changes.rule_name(model, f"{ends.node.name}-edges"): made}}
+    return Answer(pattern, reason=reason, cures=(Cure("a set of its edges on each node", changes.OF_INDEX, entries),))
 
 
 def _id_type(entity: Entity, field: str) -> KeyType:
@@ -426,14 +184,14 @@ def of_tree(model: Model, pattern: TreePattern) -> Answer:
         reason = f"no rule keeps the way from the root to each {entity.name}"
         made = {"path": f"{entity.name}.path", "parent": "parent_id", "graph": "graph_id"}
         indexes = {
-            _free_index(entity, "by-parent"): {"parent_id": _id_type(entity, own)},
-            _free_index(entity, "by-path"): {"graph_id": "S", "path": "S"},
+            changes.free_index(entity, "by-parent"): {"parent_id": _id_type(entity, own)},
+            changes.free_index(entity, "by-path"): {"graph_id": "S", "path": "S"},
         }
         entries: dict[str, Any] = {
             "tables": {table.name: {"indexes": indexes}},
-            "rules": {_named(model, f"{entity.name}-path"): made},
+            "rules": {changes.rule_name(model, f"{entity.name}-path"): made},
         }
-        return Answer(pattern, reason=reason, cures=(Cure("a path rule and its indexes", OF_INDEX, entries),))
+        return Answer(pattern, reason=reason, cures=(Cure("a path rule and its indexes", changes.OF_INDEX, entries),))
     if pattern.field != rule.link[0][0]:
         reason = f"the id of a {entity.name} in its hierarchy is {rule.link[0][0]}, and not {pattern.field}"
         others = {one: None for one in ("under", "above", "children") if one != pattern.direction}
@@ -442,19 +200,19 @@ def of_tree(model: Model, pattern: TreePattern) -> Answer:
     if pattern.direction == "children":
         reason = f"no index lists the {entity.name} of one parent"
         parent = rule.link[0][1].path[0]
-        index = _free_index(entity, "by-parent")
+        index = changes.free_index(entity, "by-parent")
         entries = {
             "tables": {table.name: {"indexes": {index: {parent: _id_type(entity, own)}}}},
             "rules": {rule.title: {"via": index}},
         }
-        return Answer(pattern, reason=reason, cures=(Cure(f"an index by {parent}", OF_INDEX, entries),))
+        return Answer(pattern, reason=reason, cures=(Cure(f"an index by {parent}", changes.OF_INDEX, entries),))
     reason = "no index has the graph and the path as its keys: each level would cost a Query for each item"
-    graph = _free(model, entity, "graph_id") if rule.graph is None else show_path(rule.graph)
+    graph = changes.free_attribute(model, entity, "graph_id") if rule.graph is None else show_path(rule.graph)
     path = show_path(rule.path)
     if "." in graph or "." in path:
         return Answer(pattern, reason=reason)
-    index = _free_index(entity, "by-path")
+    index = changes.free_index(entity, "by-path")
     entries = {"tables": {table.name: {"indexes": {index: {graph: "S", path: "S"}}}}}
     if rule.graph is None:
         entries["rules"] = {rule.title: {"graph": graph}}
-    return Answer(pattern, reason=reason, cures=(Cure(f"an index by {graph} and {path}", OF_INDEX, entries),))
+    return Answer(pattern, reason=reason, cures=(Cure(f"an index by {graph} and {path}", changes.OF_INDEX, entries),))
