@@ -6,7 +6,8 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/reserved-capaci
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
@@ -23,8 +24,9 @@ from sync_rules.costs.money import (
     scaled,
 )
 from sync_rules.costs.prices import OnDemand, Provisioned, Region
-from sync_rules.model.capacity import NO_SETTINGS, TARGET_PERCENT, Scaling, TableSettings, Units
+from sync_rules.model.capacity import NO_SETTINGS, TARGET_PERCENT, Scaling, TableSettings
 from sync_rules.model.capacity import Provisioned as ProvisionedBilling
+from sync_rules.model.entities import Table
 
 TABLE_MAX_UNITS: Final = 40_000  # of reads and of writes: AWS's default quota for a table, which it raises
 UNBOUND: Final = 10**9
@@ -46,23 +48,31 @@ class Money:
 
 @dataclass(frozen=True)
 class Provision:
-    """The capacity of one table or index."""
+    """The capacity of one table or index, and the load on it. `targets`: the percentages of capacity that autoscaling
+    keeps in use, for reads and writes; None for fixed capacity.
+    """
 
     place: Place
     read_units: int
     write_units: int
+    read_load: float = 0.0
+    write_load: float = 0.0
+    targets: frozenset[int | None] = frozenset()
 
 
 @dataclass(frozen=True)
 class Tariff:
     """The prices of a Region for the tables of a file. `shares`: the invocations for a record of each table; `target`:
-    the percentage of capacity in use, where the file does not say.
+    the percentage of capacity in use, where the file does not say; `whole_load`: that of the file, which fixed capacity
+    is shared by.
     """
 
     region: Region
     settings: Mapping[str, TableSettings] = field(default_factory=dict)
     target: int = TARGET_PERCENT
     shares: Mapping[str, float] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    whole_load: Load = field(default_factory=Load)
 
     # ---------------------------------------------------------------- prices by table
     def infrequent(self, table: str) -> bool:
@@ -90,26 +100,43 @@ class Tariff:
     # ---------------------------------------------------------------- capacity
     def provision(self, place: Place, reads: float, writes: float) -> Provision:
         """The capacity of a table or index for a steady load: as the file has it, or as autoscaling would keep it."""
+        read, write = self._kept(place)
+        targets = frozenset(None if isinstance(one, int) else one.target for one in (read, write))
+        return Provision(place, _units(reads, read), _units(writes, write), reads, writes, targets)
+
+    def _kept(self, place: Place) -> tuple[int | Scaling, int | Scaling]:
+        """The capacity for reads and for writes: fixed, or how it is scaled."""
+        stated = self._stated(place)
+        if stated is None:
+            return (Scaling(1, UNBOUND, self.target),) * 2
+        read, write = (one.number if one.scaling is None else one.scaling for one in (stated.read, stated.write))
+        return read, write
+
+    def _stated(self, place: Place) -> ProvisionedBilling | None:
+        """The capacity that the file gives a table or index."""
         settings = self.settings.get(place.table, NO_SETTINGS)
         own = settings.indexes.get(place.index) if place.index else None
         billing = settings.billing if own is None or own.billing is None else own.billing
-        stated = billing if isinstance(billing, ProvisionedBilling) else None
-        return Provision(
-            place,
-            self._units(reads, None if stated is None else stated.read),
-            self._units(writes, None if stated is None else stated.write),
-        )
-
-    def _units(self, load: float, stated: Units | None) -> int:
-        if stated is not None and stated.scaling is None:
-            return stated.number
-        scaling = Scaling(1, UNBOUND, self.target) if stated is None or stated.scaling is None else stated.scaling
-        return scaled(load, scaling)
+        return billing if isinstance(billing, ProvisionedBilling) else None
 
     def provisions(self, load: Load) -> tuple[Provision, ...]:
-        """The capacity of each table and each index."""
-        places = sorted({*load.reads, *load.writes})
-        return tuple(self.provision(one, load.reads.get(one, 0.0), load.writes.get(one, 0.0)) for one in places)
+        """The capacity of each table and each index that has a load, or that the file gives capacity."""
+        reads, writes = self._by_capacity(load.reads), self._by_capacity(load.writes)
+        given = {Place(name, index) for name, table in self.tables.items() for index in ("", *_global(table))}
+        places = {*reads, *writes, *(one for one in given if self._stated(one) is not None)}
+        return tuple(self.provision(one, reads.get(one, 0.0), writes.get(one, 0.0)) for one in sorted(places))
+
+    def _by_capacity(self, units: Mapping[Place, float]) -> dict[Place, float]:
+        """Units by the capacity that they use: a local index has that of its table."""
+        found: dict[Place, float] = defaultdict(float)
+        for place, amount in units.items():
+            found[self._capacity_of(place)] += amount
+        return found
+
+    def _capacity_of(self, place: Place) -> Place:
+        table = self.tables.get(place.table)
+        local = place.index and table is not None and table.index(place.index).local
+        return Place(place.table) if local else place
 
     # ---------------------------------------------------------------- money
     def on_demand(self, load: Load) -> Decimal:
@@ -149,12 +176,17 @@ class Tariff:
         )
 
     def share(self, load: Load) -> Money:
-        """The price of a load among others: its share of capacity, neither rounded nor with the bounds of scaling."""
+        """The price of a load among others: its share of capacity, neither rounded nor with the bounds of scaling. Of
+        fixed capacity it is the share that it has in the whole load.
+        """
         provisioned, one_year, three_years = Decimal(0), Decimal(0), Decimal(0)
         known = {term: self._hundreds(term) for term in ("one_year", "three_years")}
-        for place in {*load.reads, *load.writes}:
+        kinds = [self._by_capacity(units) for units in (load.reads, load.writes)]
+        wholes = [self._by_capacity(units) for units in (self.whole_load.reads, self.whole_load.writes)]
+        for place in {*kinds[0], *kinds[1]}:
             reads, writes = (
-                Decimal(str(units.get(place, 0.0))) * 100 / self.target for units in (load.reads, load.writes)
+                _part(units.get(place, 0.0), whole.get(place, 0.0), kept)
+                for units, whole, kept in zip(kinds, wholes, self._kept(place), strict=True)
             )
             prices = self.capacity(place.table)
             money = MONTH_HOURS * (reads * prices.read_unit_hour + writes * prices.write_unit_hour)
@@ -184,3 +216,19 @@ class Tariff:
         seconds = MONTH_HOURS * HOUR_SECONDS
         busy = load.busy + records * RECORD_SECONDS * WORKER_GIGABYTES
         return money_of(Compute(busy * seconds, invocations * seconds, load.requests * seconds), self.region)
+
+
+def _units(load: float, kept: int | Scaling) -> int:
+    return kept if isinstance(kept, int) else scaled(load, kept)
+
+
+def _part(load: float, whole: float, kept: int | Scaling) -> Decimal:
+    """The part of a capacity that belongs to a load."""
+    units = Decimal(str(load))
+    if isinstance(kept, Scaling):
+        return units * 100 / kept.target
+    return kept * units / Decimal(str(whole)) if whole else Decimal(0)
+
+
+def _global(table: Table) -> Iterator[str]:
+    return (index.name for index in table.indexes if not index.local)

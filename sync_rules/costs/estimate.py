@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Final
 
 from sync_rules.costs.backfill import Backfill, backfill
 from sync_rules.costs.bill import TABLE_MAX_UNITS, Money, Provision, Tariff
@@ -18,13 +19,17 @@ from sync_rules.costs.savings import Saving, savings
 from sync_rules.costs.sizes import Measured, Sizes, with_measured
 from sync_rules.costs.work import works, written
 from sync_rules.model.capacity import NO_SETTINGS, TARGET_PERCENT
+from sync_rules.model.errors import UserError
 from sync_rules.model.units import stored_bytes
 from sync_rules.patterns.answers import Answer
 from sync_rules.patterns.graphs import AROUND
 from sync_rules.patterns.prove import prove
 from sync_rules.rules.effort import Occasion
-from sync_rules.rules.patterns import GraphPattern, WritePattern
+from sync_rules.rules.patterns import GraphPattern, ReadPattern, WritePattern
 from sync_rules.rules.ruleset import Rules
+
+RATE_MAX: Final = 10**9
+ITEMS_MAX: Final = 10**15
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Everything. `alarms`: the price of those of the template."""
+    """Everything. `alarms`: the price of those of the template; `infrequent`: a table is of the class for that."""
 
     patterns: tuple[Line, ...]
     rules: tuple[Line, ...]
@@ -67,6 +72,7 @@ class Estimate:
     alarms: Decimal | None
     gaps: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    infrequent: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,8 @@ class Asked:
 
 
 def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None = None) -> Estimate:
-    """Estimate a rules file."""
+    """Estimate a rules file. Raises UserError for a number that no table could have."""
+    _require_possible(rules)
     measured = measured or {}
     sizes = Sizes(with_measured(rules, measured), measured)
     answers = prove(sizes.rules).answers
@@ -91,7 +98,7 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
         _ask_writes(sizes, title, load)
     whole = total([*of_patterns.values(), *by_rule.values()])
     region = asked.region
-    tariff = Tariff(region, rules.settings, asked.target, batches(whole.records))
+    tariff = Tariff(region, rules.settings, asked.target, batches(whole.records), rules.tables, whole)
     if not rules.patterns:
         sizes.lack(
             "access patterns: the section `patterns:` of the rules file states reads and writes with their rates"
@@ -99,6 +106,8 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
     _note_limits(sizes, tariff, whole)
     balances = savings(sizes, answers, caused, tariff)
     stored, first = tuple(_stored(sizes, tariff)), backfill(sizes, tariff)
+    units_known = not sizes.gaps
+    _ask_prices(sizes, region, whole)
 
     def line(name: str, does: str, load: Load, rate: float | None = None) -> Line:
         return Line(name, does, load, tariff.share(load), rate, name not in sizes.unsure)
@@ -106,7 +115,7 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
     return Estimate(
         tuple(line(name, _does(answers[name]), load, answers[name].pattern.rate) for name, load in of_patterns.items()),
         tuple(line(title, _kind(rules, title), load) for title, load in by_rule.items()),
-        Line("all", "", whole, tariff.whole(whole), None, not sizes.gaps),
+        Line("all", "", whole, tariff.whole(whole), None, units_known),
         tariff.provisions(whole),
         stored,
         first,
@@ -114,7 +123,23 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
         None if region.watch is None else asked.alarms * region.watch.alarm_month,
         tuple(sizes.gaps),
         tuple(sizes.notes),
+        any(tariff.infrequent(name) for name in rules.tables),
     )
+
+
+def _require_possible(rules: Rules) -> None:
+    """Refuse rates and numbers of items beyond all tables: sums with them mean nothing."""
+    given = [(f"pattern {name} · rate", one.rate, RATE_MAX) for name, one in rules.patterns.items()]
+    given += [
+        (f"pattern {name} · items", one.items, ITEMS_MAX)
+        for name, one in rules.patterns.items()
+        if isinstance(one, ReadPattern)
+    ]
+    given += [(f"entity {name} · items", one.items, ITEMS_MAX) for name, one in rules.volumes.items()]
+    for place, number, most in given:
+        if number is not None and number > most:
+            what = "calls a second" if most == RATE_MAX else "items"
+            raise UserError(f"{place}: expected at most {most:,} {what}, found more: state what the tables will have")
 
 
 def _of_pattern(sizes: Sizes, answer: Answer, caused: dict[str, Mapping[str, Load]]) -> Load:
@@ -123,14 +148,14 @@ def _of_pattern(sizes: Sizes, answer: Answer, caused: dict[str, Mapping[str, Loa
     with sizes.subject(pattern.name):
         if not isinstance(pattern, WritePattern):
             return _read(sizes, answer)
-        if pattern.rate is None:
-            sizes.lack(f"pattern {pattern.name} does not say how often: `rate: 20/s`")
-            return Load()
-        found = written(sizes, pattern, pattern.rate)
-    if found is None:
+        rate = _stated_rate(sizes, answer)
+        load, event = written(sizes, pattern, rate or 1.0)
+    loads = works(sizes, event)
+    if not rate:  # whatever follows it is not known either
+        sizes.unsure.update(loads)
         return Load()
-    caused[pattern.name] = works(sizes, found[1])
-    return found[0]
+    caused[pattern.name] = loads
+    return load
 
 
 def _ask_writes(sizes: Sizes, title: str, load: Load) -> None:
@@ -140,15 +165,30 @@ def _ask_writes(sizes: Sizes, title: str, load: Load) -> None:
     sources = [rule.source for rule, effort in efforts if effort is not None and not effort.of_all]
     if load.reads or load.writes or not sources or title in sizes.unsure:
         return
+    write = "put" if any(rule.follows("created") for rule in rules) else "delete"
+    if write == "delete" and any(rule.follows("changed") for rule in rules):
+        write = "update"
     with sizes.subject(title):
-        sizes.lack(f"writes that rule {title} follows: a pattern such as new: {{put: {sources[0].name}, rate: 1/s}}")
+        sizes.lack(
+            f"writes that rule {title} follows: a pattern such as new: {{{write}: {sources[0].name}, rate: 1/s}}"
+        )
+
+
+def _ask_prices(sizes: Sizes, region: Region, whole: Load) -> None:
+    """Note the groups of prices that are needed and not there."""
+    needed: dict[str, object] = {"storage": region.storage, "cloudwatch": region.watch}
+    if whole.records or whole.busy or whole.requests:
+        needed |= {"lambda": region.functions, "sqs": region.queues}
+    missing = [f"`{name}`" for name, prices in needed.items() if prices is None]
+    if missing:
+        sizes.lack(f"prices of this Region: {', '.join(missing)} in a price file, for --prices")
 
 
 def _note_limits(sizes: Sizes, tariff: Tariff, whole: Load) -> None:
     """Note capacity that the load does not fit in, or that AWS gives on request only, and a class without prices."""
     for one in tariff.provisions(whole):
-        loads = whole.reads.get(one.place, 0.0), whole.writes.get(one.place, 0.0)
-        for word, load, kept in zip(("read", "write"), loads, (one.read_units, one.write_units), strict=True):
+        kinds = (("read", one.read_load, one.read_units), ("write", one.write_load, one.write_units))
+        for word, load, kept in kinds:
             if load > kept:
                 sizes.note(
                     f"{one.place.shown} needs {load:,.0f} {word} units a second; the file gives it {kept:,} at most"
@@ -216,7 +256,7 @@ def _stored(sizes: Sizes, tariff: Tariff) -> list[Stored]:
         entities = [one for one in sizes.rules.entities.values() if one.table is table and not sizes.is_made(one)]
         if not entities:
             continue
-        own = rows = 0
+        own = rows = local = 0
         known = True
         for entity in entities:
             size, items = sizes.size_of(entity), sizes.items_of(entity)
@@ -226,10 +266,11 @@ def _stored(sizes: Sizes, tariff: Tariff) -> list[Stored]:
             own += stored_bytes(size, items)
             for index in table.indexes:
                 if sizes.is_in(entity, index):
-                    rows += stored_bytes(sizes.row_bytes(entity, index) or size, sizes.rows_of(entity, index) or 0)
+                    more = stored_bytes(sizes.row_bytes(entity, index) or size, sizes.rows_of(entity, index) or 0)
+                    rows, local = rows + more, local + more * index.local
         prices, price = tariff.region.storage, tariff.gigabyte(table.name)
         storage = None if price is None else price * gigabytes(own + rows)
         backups = sizes.rules.settings.get(table.name, NO_SETTINGS).backups is not False  # the template's default
-        recovery = None if prices is None else prices.recovery_gb_month * gigabytes(own) * backups
+        recovery = None if prices is None else prices.recovery_gb_month * gigabytes(own + local) * backups
         found.append(Stored(table.name, gigabytes(own), gigabytes(rows), storage, recovery, known))
     return found

@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -23,7 +23,13 @@ from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 
-Price = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
+PRICE_MAX: Final = 10**9
+SAID: Final = {  # in place of pydantic's words, by the beginning of its types of errors
+    "date": "expected a day such as 2026-01-31",
+    "string_pattern_mismatch": "expected a currency such as USD: three capital letters",
+    "model_type": "expected an object with the keys of a price file, found something else",
+}
+Price = Annotated[Decimal, Field(ge=0, le=PRICE_MAX, allow_inf_nan=False)]
 
 
 class _Form(BaseModel):
@@ -170,5 +176,5 @@ def _problems(error: ValidationError) -> Iterable[str]:
     """A line for each problem: its path in the file, and what was expected there."""
     for one in error.errors(include_url=False, include_input=False):
         place = "".join(f" · {part}" for part in one["loc"])
-        message = "expected a day such as 2026-01-31" if one["type"].startswith("date") else one["msg"]
+        message = next((said for kind, said in SAID.items() if one["type"].startswith(kind)), one["msg"])
         yield f"{place}: {message[:1].lower()}{message[1:]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,7 +14,7 @@ from sync_rules.model.units import read_units
 from sync_rules.model.values import Path, show_path
 from sync_rules.patterns.answers import Answer
 from sync_rules.rules.effort import Occasion
-from sync_rules.rules.patterns import GetPattern, WritePattern
+from sync_rules.rules.patterns import GetPattern
 from sync_rules.rules.rule import Rule
 
 
@@ -22,7 +23,7 @@ class Saving:
     """The balance of one rule that copies. `reads` and `writes` are units per second; the money is of a month, on
     demand, functions included. `needed_by`: patterns that find items by the copy, which nothing else would serve.
     `even`: by how many times the writes that the rule follows may grow until it saves nothing. `known`: False where
-    something is not stated that the rule takes.
+    something is not stated that the rule takes; `functions`: False where the cost is without Lambda and SQS.
     """
 
     rule: str
@@ -33,6 +34,7 @@ class Saving:
     read_by: tuple[str, ...]
     needed_by: tuple[str, ...]
     known: bool
+    functions: bool = True
 
     @property
     def less(self) -> Decimal:
@@ -54,51 +56,74 @@ def savings(
     """The balance of each rule that copies from one source. `caused`: the loads of rules, by the pattern that writes,
     and by title.
     """
+    rules = [rule for rule in sizes.rules.rules.values() if _copies(rule)]
+    readers = {rule.name: list(_readers(sizes, rule, answers)) for rule in rules}
+    shares = Counter((name, *_one_read(rule)) for rule in rules for name, units in readers[rule.name] if units)
     found = []
-    for rule in sizes.rules.rules.values():
-        effort = rule.effort(Occasion.SOURCE)
-        if effort is None or not effort.of_all or not rule.named_by or not rule.copies:
-            continue
+    for rule in rules:
         reads, read_by, needed_by = 0.0, [], []
-        for name, units in _readers(sizes, rule, answers):
+        for name, units in readers[rule.name]:
             if units is None:
                 needed_by.append(name)
-            else:
-                reads += units
-                read_by.append(name)
-        load = total(loads[rule.title] for loads in caused.values() if rule.title in loads)
-        if not _followed(sizes, rule):
-            with sizes.subject(rule.title):
-                sizes.lack(
-                    f"updates that rule {rule.title} follows: a pattern such as "
-                    f"rename: {{update: {rule.source.name}, sets: [{_first(rule)}], rate: 1/h}}"
+                continue
+            rules_of_read = shares[(name, *_one_read(rule))]
+            if rules_of_read > 1:
+                sizes.note(
+                    f"pattern {name} returns several copies of one {rule.source.name}: each has its share of a read"
                 )
+            reads += units / max(rules_of_read, 1)
+            read_by.append(name)
+        if rule.title not in sizes.followed:
+            _ask_updates(sizes, rule)
+        load = total(loads[rule.title] for loads in caused.values() if rule.title in loads)
+        functions = tariff.functions(load)
         instead = Load()
         instead.read(Place(rule.source.table.name), reads)
-        cost = tariff.on_demand(load) + (tariff.functions(load) or Decimal(0))
-        saved = tariff.on_demand(instead)
         found.append(
             Saving(
                 rule.title,
                 reads,
                 load.write_units,
-                saved,
-                cost,
+                tariff.on_demand(instead),
+                tariff.on_demand(load) + (functions or Decimal(0)),
                 tuple(read_by),
                 tuple(needed_by),
                 rule.title not in sizes.unsure,
+                functions is not None,
             )
         )
     return tuple(found)
 
 
-def _followed(sizes: Sizes, rule: Rule) -> bool:
-    """True if a pattern says how often sources of a rule are updated, in something that it reads."""
-    patterns = sizes.rules.patterns.values()
-    return any(
-        isinstance(one, WritePattern) and one.operation == "update" and one.entity == rule.source.name
-        for one in patterns
-    )
+def _copies(rule: Rule) -> bool:
+    """True for a rule that copies from one source, which its targets name."""
+    effort = rule.effort(Occasion.SOURCE)
+    return effort is not None and effort.of_all and bool(rule.named_by) and bool(rule.copies)
+
+
+def _one_read(rule: Rule) -> tuple[object, ...]:
+    """The sources that a rule's targets would read: rules of equal ones would share the read."""
+    return rule.source.name, rule.target.name, rule.named_by
+
+
+def _ask_updates(sizes: Sizes, rule: Rule) -> None:
+    """Note that no pattern says how often sources of a rule are updated in what it reads. Of what other rules write
+    there, it is the first source of all that is asked for.
+    """
+    first = _origin(sizes, rule, {rule.name})
+    with sizes.subject(rule.title):
+        sizes.lack(
+            f"updates that rule {rule.title} follows: a pattern such as "
+            f"rename: {{update: {first.source.name}, sets: [{_first(first)}], rate: 1/h}}"
+        )
+
+
+def _origin(sizes: Sizes, rule: Rule, seen: set[str]) -> Rule:
+    """The rule at the beginning of a chain of copies."""
+    for other in sizes.rules.rules.values():
+        if other.name not in seen and other.feeds(rule) and other.target is rule.source and _copies(other):
+            return _origin(sizes, other, {*seen, other.name})
+    return rule
 
 
 def _first(rule: Rule) -> str:
@@ -120,7 +145,8 @@ def _readers(sizes: Sizes, rule: Rule, answers: Mapping[str, Answer]) -> Iterato
             size = sizes.size_of(rule.source)
             if items is None or size is None:
                 continue
-            one = set(rule.named_by) <= {*pattern.by, *(field for field, _ in pattern.fixed)}
+            given = {*pattern.by, *(field for field, _ in pattern.fixed)}
+            one = set(rule.named_by) <= given and pattern.keys is None  # several keys may name as many sources
             each = read_units(size, consistent=pattern.consistent)
             yield name, pattern.rate * (1 if one else items) * each
 

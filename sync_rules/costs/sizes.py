@@ -46,7 +46,7 @@ def with_measured(rules: Rules, measured: Mapping[str, Measured]) -> Rules:
 @dataclass(frozen=True)
 class Sizes:
     """Sizes and numbers for one estimate. `gaps` and `notes` fill as questions are asked; each is there once. `unsure`
-    has the subjects of which something is not known.
+    has the subjects of which something is not known, `followed` the rules that an update of a source sets to work.
     """
 
     rules: Rules
@@ -54,6 +54,7 @@ class Sizes:
     gaps: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     unsure: set[str] = field(default_factory=set)
+    followed: set[str] = field(default_factory=set)
     _subjects: list[str] = field(default_factory=list)
 
     @contextmanager
@@ -99,6 +100,11 @@ class Sizes:
     def each_has(self, one: Entity, many: Entity) -> float | None:
         """The number of items of one entity for each of another."""
         ones, all_of_many = self.items_of(one), self.items_of(many)
+        if ones == 0 and all_of_many:
+            self.lack(
+                f"the number of {one.name}: {all_of_many:,} of {many.name} are said to have one, of 0; state `items`"
+            )
+            return None
         return None if ones is None or all_of_many is None else all_of_many / max(ones, 1)
 
     # ---------------------------------------------------------------- indexes

@@ -35,7 +35,7 @@ STEPS_MAX = 100  # of rules, one after the other; a hierarchy feeds itself
 @dataclass(frozen=True)
 class Event:
     """Writes to items of one entity, so many a second. `paths`: those that change; None: any. `by`: the rules that make
-    them, none for the application.
+    them, none for the application. `young`: the items have only just come, and nothing names them yet.
     """
 
     entity: Entity
@@ -44,29 +44,35 @@ class Event:
     paths: tuple[Path, ...] | None
     rate: float
     by: tuple[Rule, ...] = ()
+    young: bool = False
 
 
 # ---------------------------------------------------------------- the application's writes
-def written(sizes: Sizes, pattern: WritePattern, rate: float) -> tuple[Load, Event] | None:
-    """The load of an application's writes, and the event that they are. None where the size is not known."""
+def written(sizes: Sizes, pattern: WritePattern, rate: float) -> tuple[Load, Event]:
+    """The load of an application's writes, and the event that they are. There is no load where no size is known."""
     entity = sizes.rules.entities[pattern.entity]
-    size = sizes.size_of(entity)
-    if size is None:
-        return None
     sets = pattern.sets if pattern.operation == "update" else None
     if sets is None and pattern.operation == "update":
         sizes.note(f"pattern {pattern.name} does not say what it `sets`: taken to change everything but keys")
     paths = None if sets is None else tuple(entity.ref(name).path for name in sets)
-    load = Load()
-    load.write(Place(entity.table.name), rate * write_units(size))
-    whole = pattern.operation != "update"
-    for index, units in index_units(sizes, entity, paths, whole=whole):
-        load.write(Place(entity.table.name, index.name), rate * units)
-    if entity.table.name in _streamed(sizes):
-        load.records[entity.table.name] += rate
     if pattern.operation == "put":
         sizes.note("puts are taken to be of new items, and deletes of items that are there")
-    return load, Event(entity, pattern.operation == "put", pattern.operation == "delete", paths, rate)
+    event = Event(entity, pattern.operation == "put", pattern.operation == "delete", paths, rate)
+    return _load_of(sizes, event), event
+
+
+def _load_of(sizes: Sizes, event: Event) -> Load:
+    """The load of a write in its table, its indexes and its stream."""
+    load, entity = Load(), event.entity
+    size, table = sizes.size_of(entity), entity.table.name
+    if size is None:
+        return load
+    load.write(Place(table), event.rate * write_units(size))
+    for index, units in index_units(sizes, entity, event.paths, whole=event.came or event.gone):
+        load.write(Place(table, index.name), event.rate * units)
+    if table in _streamed(sizes):
+        load.records[table] += event.rate
+    return load
 
 
 def _streamed(sizes: Sizes) -> frozenset[str]:
@@ -170,7 +176,8 @@ def _joined(one: Event, other: Event) -> Event:
     """Two events that are one write."""
     paths = None if one.paths is None or other.paths is None else (*one.paths, *other.paths)
     rate = max(one.rate, other.rate)
-    return Event(one.entity, one.came or other.came, one.gone or other.gone, paths, rate, (*one.by, *other.by))
+    came, gone, young = one.came or other.came, one.gone or other.gone, one.young or other.young
+    return Event(one.entity, came, gone, paths, rate, (*one.by, *other.by), young)
 
 
 def _occasions(rule: Rule, event: Event) -> Iterator[Occasion]:
@@ -205,6 +212,8 @@ def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: Event) -> Done | 
     if effort is None:
         return None
     note_taken(sizes, rule, effort)
+    if occasion is Occasion.SOURCE and not whole and not event.young:
+        sizes.followed.add(rule.title)
     if effort.of_all:
         return _of_all(sizes, rule, effort, event)
     if event.gone and rule.target is rule.source and not rule.calls:
@@ -299,7 +308,7 @@ def _of_all(sizes: Sizes, rule: Rule, effort: Effort, event: Event) -> Done | No
     load, rate, table = Load(), event.rate, rule.target.table.name
     index = None if rule.find is None or rule.find.index is None else rule.target.table.index(rule.find.index)
     listed = Place(table, index.name if index else "")
-    if event.came:  # it has no targets yet
+    if event.came or event.young:  # it has no targets yet
         load.read(listed, rate * read_units(0, consistent=index is None))
         return Done(rule, load, 0.0)
     gone = Change(ItemKey(rule.source.table.name, ()), {}, None)
@@ -343,4 +352,5 @@ def _caused(done: Done, event: Event) -> Iterator[Event]:
     for entity, paths in written_paths.items():
         whole = entity is rule.target and _makes_items(rule, tuple(paths))
         came, gone = whole and (event.came or done.comes), whole and event.gone
-        yield Event(entity, came, gone, None if whole else tuple(paths), times, (rule,))
+        young = entity is event.entity and (event.came or event.young)
+        yield Event(entity, came, gone, None if whole else tuple(paths), times, (rule,), young)

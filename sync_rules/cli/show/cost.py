@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, Final
 
 from rich.console import Console
@@ -23,6 +23,8 @@ from sync_rules.costs.savings import Saving
 CENT: Final = Decimal("0.01")
 SHOWN_MONEY: Final = Decimal("0.0001")
 GIGABYTES: Final = Decimal("0.001")
+WIDE: Final = Context(prec=100)
+LEAST_SHOWN: Final = 0.001  # of units, and of times
 WHOLE_UNITS: Final = 100  # units from here on are shown without decimals
 WAYS: Final = {
     "on demand": "on_demand",
@@ -30,7 +32,18 @@ WAYS: Final = {
     "1 year": "one_year",
     "3 years": "three_years",
 }  # fmt: skip
-SHOWN_GROUPS: Final = ("on_demand", "provisioned", "reserved", "storage", "lambda", "sqs", "cloudwatch")
+SHOWN_GROUPS: Final = (
+    "on_demand",
+    "provisioned",
+    "reserved",
+    "storage",
+    "infrequent_access",
+    "lambda",
+    "sqs",
+    "cloudwatch",
+)
+FLAT: Final = "Lambda, SQS and CloudWatch had one price in"  # the Regions for which it is quoted
+DERIVED: Final = ("derived", "price of storage")
 NOT_STATED: Final = "not stated"
 UNITS: Final = ("reads/s", "writes/s", "indexes", "transactions")
 
@@ -69,8 +82,8 @@ class Shown:
             },
             "storage": {
                 one.table: {
-                    "table_gb": str(one.table_gb.quantize(GIGABYTES)),
-                    "indexes_gb": str(one.indexes_gb.quantize(GIGABYTES)),
+                    "table_gb": str(_rounded(one.table_gb, GIGABYTES)),
+                    "indexes_gb": str(_rounded(one.indexes_gb, GIGABYTES)),
                     "storage": _text(one.storage),
                     "recovery": _text(one.recovery),
                 }
@@ -88,6 +101,12 @@ class Shown:
         how = self.prices.regions[self.region].how
         return {group: self.prices.how(self.region, group) for group in how}
 
+    def _is_derived(self, group: str) -> bool:
+        """True for a group whose prices are not quoted for this Region, if one of them is used."""
+        how = self._how().get(group, "")
+        flat = how.startswith(FLAT) and self.region not in how
+        return (flat or how.startswith(DERIVED)) and (group != "infrequent_access" or self.made.infrequent)
+
     # ------------------------------------------------------------ for people
     def print(self, console: Console) -> None:
         for part in self._parts():
@@ -101,8 +120,7 @@ class Shown:
             f"prices of {self.region}, {self.prices.date.isoformat()}: {self.prices.currency} for a month of "
             f"{MONTH_HOURS} hours, without free tier and taxes; {self.prices.source}"
         )
-        how = self._how()
-        derived = [one for one in SHOWN_GROUPS if how.get(one, "").startswith(("derived", "price of storage"))]
+        derived = [one.replace("_", " ") for one in SHOWN_GROUPS if self._is_derived(one)]
         if derived:
             yield f"derived, not quoted: {', '.join(derived)}"
         if self.made.patterns:
@@ -141,7 +159,7 @@ class Shown:
         of = "" if made.whole.known else " that are known"
         yield (
             f"all units{of}: {_coins(money.on_demand)} {currency} on demand, {_coins(money.provisioned)} provisioned "
-            f"with autoscaling at {self.target} %, {_coins(money.one_year)} reserved for a year, "
+            f"{self._kept()}, {_coins(money.one_year)} reserved for a year, "
             f"{_coins(money.three_years)} for three"
         )
         storage = _sum(one.storage for one in made.stored)
@@ -165,13 +183,25 @@ class Shown:
             f"and {sum(one.writes for one in units):,.0f} write units; `plan` measures it"
         )
 
+    def _kept(self) -> str:
+        """The way in which capacity is kept."""
+        targets = {target for one in self.made.provisions for target in one.targets} or {self.target}
+        if targets == {None}:
+            return "with the fixed capacity of the rules file"
+        if len(targets) == 1:
+            return f"with autoscaling at {targets.pop()} %"
+        return (
+            "with fixed capacity and autoscaling as the rules file has them"
+            if None in targets
+            else (f"with autoscaling at {min(filter(None, targets))} to {max(filter(None, targets))} %")
+        )
+
     def _balance(self, one: Saving) -> str:
         """The break-even of a rule in a sentence."""
+        without = "" if one.functions else ", without Lambda and SQS"
+        costs = f"{_coins(one.cost)} a month{without}" if one.known else NOT_STATED
         if one.needed_by:
-            return (
-                f"{one.rule}: {', '.join(one.needed_by)} finds items by the copy; its costs: {_coins(one.cost)} a month"
-            )
-        costs = f"{_coins(one.cost)} a month" if one.known else NOT_STATED
+            return f"{one.rule}: {', '.join(one.needed_by)} finds items by the copy; its costs: {costs}"
         if not one.read_by:
             return f"{one.rule}: no pattern with a rate returns the copy; its costs: {costs}"
         if not one.known:
@@ -182,7 +212,7 @@ class Shown:
         until = "" if even is None else f"; break-even at {_number(float(even))} times the writes it follows"
         return (
             f"{one.rule} saves {_number(one.reads)} read units/s ({', '.join(one.read_by)}) and costs "
-            f"{_number(one.writes)} write units/s: {words}{until}"
+            f"{_number(one.writes)} write units/s: {words}{without}{until}"
         )
 
 
@@ -241,14 +271,21 @@ def _sum(amounts: Iterator[Decimal | None]) -> Decimal | None:
 
 
 def _text(money: Decimal | None) -> str | None:
-    return None if money is None else str(money.quantize(SHOWN_MONEY, ROUND_HALF_UP))
+    return None if money is None else str(_rounded(money, SHOWN_MONEY))
+
+
+def _rounded(amount: Decimal, step: Decimal) -> Decimal:
+    """An amount of any size, rounded to a step."""
+    return amount.quantize(step, ROUND_HALF_UP, WIDE)
 
 
 def _coins(money: Decimal | None) -> str:
     """An amount to the cent."""
-    return "no price" if money is None else f"{money.quantize(CENT, ROUND_HALF_UP):,}"
+    return "no price" if money is None else f"{_rounded(money, CENT):,}"
 
 
 def _number(units: float) -> str:
     """A figure to three digits, or whole."""
+    if 0 < units < LEAST_SHOWN:
+        return f"less than {LEAST_SHOWN}"
     return f"{units:,.0f}" if units >= WHOLE_UNITS else f"{units:.3g}"

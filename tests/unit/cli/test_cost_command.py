@@ -99,7 +99,9 @@ def test_cost_measures_a_sample(command):
 def test_cost_takes_prices_from_a_file_and_names_what_it_lacks(command):
     """A file with the four prices that `plan` needs: units have a price, and the rest says that it has none."""
     code, out, _ = command("--prices", "prices.json", region="moon-1")
-    assert code == 0
+    assert code == 1
+    assert "prices of this Region: `storage`, `cloudwatch`, `lambda`, `sqs` in a price file" in out
+    assert re.search(r"a month less, without Lambda and SQS; break-even", out) or "more, without Lambda and SQS" in out
     assert "prices of moon-1, 2026-01-31: EUR" in out
     assert "storage no price" in out
     assert "no price reserved for a year" in out
@@ -123,3 +125,73 @@ def test_cost_refuses_what_cannot_be(command, options, region, words):
     assert code == 2
     assert out == ""
     assert all(word in err for word in words), err
+
+
+RENAME = "  rename:         {update: user, sets: [name], rate: 0.05/s}\n"
+INDEXED = RULES.replace(
+    "shop: {key: {PK: S, SK: S}}", "shop: {key: {PK: S, SK: S}, indexes: {by_name: {user_name: S}}}"
+).replace("rename: ", "named: {get: order, by: [user_name], via: by_name, rate: 1/s, page: 5}\n  rename: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "region", "words", "without"),
+    [
+        (
+            RULES.replace(
+                "shop: {key: {PK: S, SK: S}}",
+                "shop: {key: {PK: S, SK: S}, billing: {provisioned: {read: 7, write: 7}}}",
+            ),
+            "eu-west-1",
+            "with the fixed capacity of the rules file",
+            "autoscaling at",
+        ),
+        (
+            RULES.replace(
+                "shop: {key: {PK: S, SK: S}}",
+                "shop: {key: {PK: S, SK: S}, billing: {provisioned: {read: 7, write: 7, autoscaling: {min: 1, max: 900, target: 20}}}}",
+            ),
+            "eu-west-1",
+            "with autoscaling at 20 %",
+            "70 %",
+        ),
+        (INDEXED.replace("rate: 0.05/s", "rate: 900000/s"), "eu-west-1", "finds items by the copy", r"\de-"),
+        (
+            INDEXED.replace(RENAME, ""),
+            "eu-west-1",
+            "named finds items by the copy; its costs: not stated",
+            "0.00 a month",
+        ),
+        (RULES.replace("rate: 0.05/s", "rate: 900000/s"), "eu-west-1", "break-even at less than 0.001 times", r"\de-"),
+        (RULES, "af-south-1", "less, without Lambda and SQS", "no such word"),
+        (RULES, "eu-west-1", "derived, not quoted: on demand, storage, lambda, sqs, cloudwatch", "infrequent"),
+        (
+            RULES.replace("shop: {key: {PK: S, SK: S}}", "shop: {key: {PK: S, SK: S}, class: infrequent-access}"),
+            "eu-west-1",
+            "storage, infrequent access, ",
+            "no such word",
+        ),
+    ],
+    ids=["fixed", "target", "needed", "unknown", "small", "no-lambda", "flat", "infrequent"],
+)
+def test_cost_says_what_its_figures_stand_for(command, text, region, words, without):
+    """Sentences name the capacity of the file, what is left out, and what is not quoted; no figure is in exponents."""
+    _, out, err = command(text=text, region=region)
+    assert err == ""
+    assert words in out
+    assert not re.search(without, out)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("rate: 240/s", f"rate: {'9' * 32}/s", "pattern order · rate: expected at most"),
+        ("items: 400000", f"items: {'9' * 38}", "entity order · items: expected at most"),
+        ("items: 40}", f"items: {'9' * 38}}}", "pattern orders-of-user · items: expected at most"),
+    ],
+)
+def test_cost_refuses_numbers_that_no_table_has(command, old, new, words):
+    """Such a number is a mistake of the file, named with its place."""
+    assert old in RULES
+    code, out, err = command(text=RULES.replace(old, new))
+    assert (code, out) == (2, "")
+    assert words in err

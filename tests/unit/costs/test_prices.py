@@ -125,7 +125,12 @@ REGION = ("regions", "eu-west-1")
         (("date", None), ["date", "required"]),
         (("date", "soon"), ["date: expected a day such as 2026-01-31"]),
         (("date", "2026-01-31T10:00:00"), ["date: expected a day such as 2026-01-31"]),
-        (("currency", "euro"), ["currency"]),
+        (("currency", "euro"), ["currency: expected a currency such as USD"]),
+        (("regions", "eu-west-1", []), ["regions · eu-west-1: expected an object with the keys of a price file"]),
+        (
+            (*REGION, "on_demand", "read_units_million", 1e40),
+            ["read_units_million", "less than or equal to 1000000000"],
+        ),
         (("regions", {}), ["regions"]),
         ((*REGION, "on_demand", None), ["regions · eu-west-1 · on_demand", "required"]),
         ((*REGION, "on_demand", "read_units_million", "cheap"), ["read_units_million", "valid decimal"]),
