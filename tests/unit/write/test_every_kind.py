@@ -7,12 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from sync_rules.model.items import Change
 from sync_rules.model.values import Item
 from sync_rules.write import Transact
 from tests.support import every_kind
 from tests.support.builders import n, s
 from tests.support.every_kind import order, part, post, user
 from tests.support.transacted import Shop
+from tests.support.transacting import cancelled, failed
 
 RULES = every_kind.rules_of(effects=False)
 USERS, ORDERS, PARTS = ("1", "2"), ("1", "2", "3"), ("1", "2", "3", "4")
@@ -193,3 +195,91 @@ def test_every_kind_the_stream_heals_whatever_comes_in_between(seed):
     shop.rest()
     other.rest()
     assert shop.state() == other.state(), (actions, others)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_kind_lost_answers_and_conflicts_change_nothing(seed):
+    """Answers are lost, others conflict, the service fails: it is done once, as if nothing had happened."""
+    random = Random(seed)
+    state = random.getstate()
+    shop = begun(random)
+    random.setstate(state)
+    other = begun(random)
+    actions = actions_of(random)
+
+    def conflict(items: Any) -> None:
+        if random.random() < 0.3:
+            raise cancelled([{"Code": "TransactionConflict"} for _ in items])
+        if random.random() < 0.3:
+            raise failed("InternalServerError", 500)
+
+    def lose(_items: Any) -> None:
+        if random.random() < 0.4:
+            raise failed("ServiceUnavailable", 503)
+
+    shop.client.before, shop.client.after = conflict, lose
+    for one in (shop, other):
+        with one.transact() as tx:
+            for action in actions:
+                transacted(tx, action)
+    assert shop.state() == other.state()
+    shop.rest()
+    other.rest()
+    assert shop.state() == other.state()
+
+
+def begun_totals(state: dict[tuple[str, object], Item]) -> dict[tuple[str, object], Item]:
+    """A state without totals of nothing: one that was never begun says the same."""
+    return {
+        key: item
+        for key, item in state.items()
+        if not (key[0] == "ledger" and item.get("n") == n(0) and "at" not in item)
+    }
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_kind_transactions_within_transactions(seed):  # noqa: C901
+    """Others make transactions, follow writes and write plainly between read and write; the stream runs in between."""
+    random = Random(seed)
+    state = random.getstate()
+    shop = begun(random)
+    random.setstate(state)
+    other = begun(random)
+    several = [actions_of(random) for _ in range(4)]
+    for _, _, item in (action for actions in several for action in actions):
+        cast("dict[str, Any]", item).pop("email", None)  # who comes first has it
+    done: list[Action] = []
+    waiting = list(several)
+
+    def write(actions: list[Action]) -> None:
+        way = random.randrange(3)
+        if way:
+            with shop.transact() as tx:
+                for action in actions:
+                    transacted(tx, action)
+        else:
+            for action in actions:
+                plainly(shop, action)
+        done.extend(actions)
+
+    def meddle(_items: Any) -> None:
+        if waiting and random.random() < 0.6:
+            write(waiting.pop())
+        if random.random() < 0.3:
+            shop.scene.deliver()
+
+    shop.client.before = meddle
+    while waiting:
+        write(waiting.pop())
+    for action in done:
+        plainly(other, action)
+    shop.rest()
+    other.rest()
+    kept = frozenset({"names", "told"})  # on_delete: keep: what a user was called depends on who came when
+    assert begun_totals(without(shop.state(), kept)) == begun_totals(without(other.state(), kept)), done
+    for name, table in RULES.tables.items():
+        for item in shop.scene.memory.items(name):
+            key = table.key_of(item)
+            assert key is not None
+            shop.scene.records.append(Change(key, None, item, str(len(shop.scene.records) + 10**9)))
+    assert not shop.written_by_the_stream(), done
