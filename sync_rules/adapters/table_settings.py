@@ -17,7 +17,7 @@ from tenacity import Retrying
 from sync_rules.adapters import retries
 from sync_rules.adapters.preflight import UNANSWERED, Problem
 from sync_rules.model.capacity import Billing, IndexSettings, OnDemand, Provisioned, TableSettings, Units, Warm
-from sync_rules.model.entities import Index, Table
+from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 
 if TYPE_CHECKING:
@@ -145,7 +145,10 @@ def _differences(
     expected, found = _mode(settings.billing), _mode_of(description)
     if settings.billing is not None and found != expected:
         figures = [(indexes[one["IndexName"]], settings.of(indexes[one["IndexName"]]).billing) for one in there]
-        updates = [_update(index, made) for index, billing in figures if (made := _throughput(billing))]
+        updates = [_update(index.name, made) for index, billing in figures if (made := _throughput(billing))]
+        if expected == PROVISIONED:  # each index needs figures; one that the file lacks has those of its table
+            others = [i["IndexName"] for i in description.get("GlobalSecondaryIndexes") or () if i not in there]
+            updates += [_update(name, _throughput(settings.billing)) for name in others]
         update = {"BillingMode": expected, **_throughput(settings.billing)}
         update |= {"GlobalSecondaryIndexUpdates": updates} if updates else {}
         yield f"it is billed {MODES[found]}, and the rules file says {MODES[expected]}", update
@@ -158,12 +161,12 @@ def _differences(
         same = own.billing is not None and found == _mode(own.billing)
         within = [*_figures(index.name, own.billing, one, emulated=emulated)] if same else []
         within += _warm_differences(index.name, own.warm, one, emulated=emulated)
-        yield from ((text, {"GlobalSecondaryIndexUpdates": [_update(index, update)]}) for text, update in within)
+        yield from ((text, {"GlobalSecondaryIndexUpdates": [_update(index.name, update)]}) for text, update in within)
     yield from _other_differences(settings, description, emulated=emulated)
 
 
-def _update(index: Index, change: Mapping[str, Any]) -> dict[str, Any]:
-    return {"Update": {"IndexName": index.name, **change}}
+def _update(index: str, change: Mapping[str, Any]) -> dict[str, Any]:
+    return {"Update": {"IndexName": index, **change}}
 
 
 def _mode_of(description: Mapping[str, Any]) -> str:

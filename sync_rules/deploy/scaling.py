@@ -6,6 +6,7 @@ deleted, and the tables stay, with the units that they have then.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -34,8 +35,17 @@ class Scaled:
     @property
     def ids(self) -> tuple[str, str]:
         """The logical ids of the target and of the policy."""
-        target = f"{table_id(self.table)}{logical(self.index.name) if self.index else ''}{self.way}Scaling"
+        target = f"{table_id(self.table)}{self._of_index}{self.way}Scaling"
         return target, f"{target}Policy"
+
+    @property
+    def _of_index(self) -> str:
+        """The index in an id; with a digest of its name where another index of the table would be called the same."""
+        if self.index is None:
+            return ""
+        name = logical(self.index.name)
+        alike = [one for one in self.table.indexes if logical(one.name) == name]
+        return name if len(alike) == 1 else f"{name}{hashlib.sha256(self.index.name.encode()).hexdigest()[:8]}"
 
 
 def scaled(deployment: Deployment) -> Iterator[Scaled]:

@@ -100,7 +100,7 @@ def projection(node: Node, text: Text = plain_text) -> Literal["all", "keys"] | 
         case "KEYS_ONLY":
             return "keys"
         case "INCLUDE":
-            return tuple(attribute_name(one, text) for one in node["NonKeyAttributes"].list())
+            return tuple(dict.fromkeys(attribute_name(one, text) for one in node["NonKeyAttributes"].list())) or "keys"
     return None
 
 

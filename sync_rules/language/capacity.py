@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Discriminator, Field, Tag
 
@@ -31,7 +31,8 @@ from sync_rules.model.values import parse_path
 if TYPE_CHECKING:
     from sync_rules.language.schema import TableForm
 
-UnitsASecond = Annotated[int, Field(ge=1)]
+UNITS_MAX: Final = 10**9  # more than AWS gives anybody
+UnitsASecond = Annotated[int, Field(ge=1, le=UNITS_MAX)]
 
 
 # ---------------------------------------------------------------- forms

@@ -21,6 +21,7 @@ from sync_rules.language.types import key_types, read_types
 from sync_rules.language.writers import attribute, two_writers, written_at
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
+from sync_rules.model.capacity import TableSettings
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.templates import may_overlap
@@ -315,6 +316,15 @@ def unused(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR407", f"no entity is in {name!r}", document.key("tables", name))
 
 
+def settings_elsewhere(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Warn of settings of tables that are named by an ARN: the stack leaves those as they are."""
+    for name, settings in rules.settings.items():
+        if settings == TableSettings() or not rules.tables[name].physical_name.startswith("arn:"):
+            continue
+        message = f"table {name!r} is named by its ARN: the stack neither creates it nor applies its settings"
+        yield Problem("SR472", message, document.key("tables", name))
+
+
 # ---------------------------------------------------------------- Time to Live
 def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report a second attribute of Time to Live for one table, and an archive of expired items that names none."""
@@ -383,6 +393,7 @@ LINTS: tuple[Lint, ...] = (
     cycles,
     moves,
     times_to_live,
+    settings_elsewhere,
     costs,
     unserved,
 )

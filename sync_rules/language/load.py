@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from sync_rules.language import defaults, lint
 from sync_rules.language.capacity import settings_of
 from sync_rules.language.compiler import Known, RuleCompiler
+from sync_rules.language.indexes import check_indexes
 from sync_rules.language.kinds.options import Model
 from sync_rules.language.kinds.registry import kind_of_form
 from sync_rules.language.links import default_template
@@ -46,7 +46,6 @@ from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
-LOCAL_INDEXES_MAX: Final = 5
 
 
 class RulesFileError(UserError):
@@ -202,7 +201,7 @@ def _tables(document: Document, problems: Problems, valid: ValidFile, variables:
         most = form.max_write_units_per_second
         tables[name] = Table(name, physical, partition, sort[0] if sort else None, indexes, most)
         _one_type_each(document, problems, tables[name])
-        _check_local(document, problems, tables[name])
+        check_indexes(document, problems, tables[name])
     for first, table in told_twice(table for table in tables.values() if not misnamed(table.physical_name)):
         problems.add("SR007", document.value("tables", table.name, "name"), alike(first, table))
     return tables
@@ -218,22 +217,6 @@ def _index(name: str, entry: Mapping[str, KeyType] | IndexForm) -> Index:
         return Index(name, (partition,), tuple(sort))
     projection = tuple(entry.projection) if isinstance(entry.projection, list) else entry.projection
     return Index(name, _attributes(entry.partition), _attributes(entry.sort), projection, entry.local)
-
-
-def _check_local(document: Document, problems: Problems, table: Table) -> None:
-    """Report local indexes that DynamoDB does not make."""
-    local = [index for index in table.indexes if index.local]
-    for number, index in enumerate(local):
-        location = document.value("tables", table.name, "indexes", index.name, "local")
-        if table.sort is None:
-            problems.add("SR124", location, f"the key of table {table.name!r} has no sort key", "remove local: true")
-        elif index.partition != (table.partition,) or len(index.sort) != 1 or index.sort == (table.sort,):
-            own = f"{{{table.partition.name}: {table.partition.type}}}"
-            message = f"a local index has the table's partition key {own} and one sort key other than the table's"
-            problems.add("SR124", location, message, f"partition: {own}, sort: {{one: S}}; or remove local: true")
-        elif number >= LOCAL_INDEXES_MAX:
-            message = f"{len(local)} local indexes: DynamoDB takes {LOCAL_INDEXES_MAX} for a table"
-            problems.add("SR124", location, message, "make the others global")
 
 
 def _one_type_each(document: Document, problems: Problems, table: Table) -> None:

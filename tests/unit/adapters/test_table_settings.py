@@ -11,7 +11,7 @@ import pytest
 from sync_rules.adapters import table_settings
 from sync_rules.deploy.tables import table_parameters
 from sync_rules.language.load import parse_rules
-from sync_rules.model.capacity import NO_SETTINGS
+from sync_rules.model.capacity import NO_SETTINGS, Provisioned
 from tests.support import capacities
 
 RULES = parse_rules(capacities.text())
@@ -166,3 +166,18 @@ def test_a_table_of_which_the_file_says_nothing_is_as_it_should_be():
     description = described("shop")
     settings = rules.settings.get("shop", NO_SETTINGS)
     assert list(table_settings.problems(rules.tables["shop"], settings, description)) == []
+
+
+def test_cure_to_provisioned_has_figures_for_every_index_of_the_table():
+    """AWS refuses the change without them: an index that the file lacks has those of its table."""
+    rules = parse_rules(capacities.text())
+    name, settings = next((name, one) for name, one in rules.settings.items() if isinstance(one.billing, Provisioned))
+    before = described(name)
+    before["BillingModeSummary"] = {"BillingMode": "PAY_PER_REQUEST"}
+    before["GlobalSecondaryIndexes"] = [*before["GlobalSecondaryIndexes"], {"IndexName": "not-in-the-file"}]
+    problem = next(one for one in found(name, before) if "is billed" in one.found)
+    (command,) = [part for part in problem.cure.split("`") if part.startswith("aws ")]
+    updates = [one["Update"] for one in json.loads(shlex.split(command)[4])["GlobalSecondaryIndexUpdates"]]
+    assert {one["IndexName"] for one in updates} == {one["IndexName"] for one in before["GlobalSecondaryIndexes"]}
+    (added,) = [one["ProvisionedThroughput"] for one in updates if one["IndexName"] == "not-in-the-file"]
+    assert added["ReadCapacityUnits"] == settings.billing.read.number

@@ -175,11 +175,16 @@ def test_template_has_no_recovery_where_the_rules_say_so(small):
     assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": False}
 
 
-def test_template_refuses_two_indexes_whose_autoscaling_has_one_name(small):
-    """Names of resources have letters and digits alone."""
+def test_template_tells_apart_two_indexes_of_one_name_in_ids(small):
+    """Names of resources have letters and digits alone: a digest of the index's name stands for the rest."""
     scaling = "billing: {provisioned: {read: 5, write: 5, autoscaling: {min: 5, max: 9}}}"
-    with pytest.raises(UserError, match=r"index by_a of shop would be ShopTableByAReadScaling .*by-a of shop"):
-        small(f"shop: {{key: {{PK: S, SK: S}}, {scaling}, indexes: {{by-a: {{a: S}}, by_a: {{b: S}}}}}}")
+    resources = small(f"shop: {{key: {{PK: S, SK: S}}, {scaling}, indexes: {{by-a: {{a: S}}, by_a: {{b: S}}}}}}")[
+        "Resources"
+    ]
+    scaled = [it["Properties"] for it in resources.values() if it["Type"].endswith("::ScalableTarget")]
+    places = {(one["ResourceId"]["Fn::Sub"], one["ScalableDimension"]) for one in scaled}
+    assert len(places) == len(scaled) == 6
+    assert {name for name in resources if name.startswith("ShopTableByA")}.isdisjoint({"ShopTableByAReadScaling"})
 
 
 def test_template_has_a_parameter_for_each_variable_and_gives_it_to_the_functions(small):
