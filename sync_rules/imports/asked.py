@@ -166,30 +166,61 @@ def _narrow(fit: Fit, within: Condition, sort: Sequence[KeyAttribute]) -> bool:
     if template.whole is not None:
         fit.within = form, template.whole
         return True
-    texts = [value.get("S") for value in within.values]
-    walks = [_walk(template, text) for text in texts if isinstance(text, str)]
-    if len(walks) < len(texts) or any(walk is None for walk in walks):
+    texts = [text for value in within.values if isinstance(text := value.get("S"), str)]
+    if len(texts) < len(within.values):
         return False
-    whole, rests = [walk[0] for walk in walks if walk], [walk[1] for walk in walks if walk]
-    given = whole[0] if all(one == whole[0] for one in whole) and form in ("between", "begins_with") else []
     fit.literals += len(template.literals[0])
+    if form == "begins_with":
+        return _begin(fit, template, texts[0])
+    low = texts[0] if form != "at_most" else None
+    return _bound(fit, template, low, texts[-1] if form != "at_least" else None)
+
+
+def _begin(fit: Fit, template: Template, text: str) -> bool:
+    """Add the beginning of a sort key to a fit."""
+    first = template.literals[0]
+    if not text.startswith(first):
+        return first.startswith(text)
+    given, rest = _walk(template, text)
     fit.add(name for name, _ in given)
-    if form == "begins_with" and not rests[0]:
-        return True
-    left = [name for name in template.fields if name not in dict(given)]
-    if form == "between" and not whole[0] and not rests[0]:
-        return True  # from the beginning of what all keys of the kind begin with
-    if left:
-        fit.within = form, left[0]
+    left = _left(template, given)
+    if rest and left:
+        fit.within = "begins_with", left
     return True
 
 
-def _walk(template: Template, text: str) -> tuple[list[tuple[str, str]], str] | None:
-    """The fields that the beginning of a key gives whole, and the rest of it; None for a key of another kind."""
+def _bound(fit: Fit, template: Template, low: str | None, high: str | None) -> bool:
+    """Add the ends of a range of the sort key to a fit; None: there is no such end. An end beyond all keys of the kind,
+    or at their beginning, narrows nothing.
+    """
     first = template.literals[0]
-    if not text.startswith(first):
-        return ([], "") if first.startswith(text) else None
-    rest, given = text[len(first) :], list[tuple[str, str]]()
+    if low is not None and not low.startswith(first):
+        if low > first:
+            return False
+        low = None
+    if high is not None and not high.startswith(first):
+        if high < first:
+            return False
+        high = None
+    lower, upper = (None if end is None else _walk(template, end) for end in (low, high))
+    given = lower[0] if lower and upper and lower[0] == upper[0] else []
+    if lower is not None and len(lower[0]) == len(given) and not lower[1]:
+        lower = None  # from the first one on
+    fit.add(name for name, _ in given)
+    left = _left(template, given)
+    if left and (lower or upper):
+        fit.within = ("between" if lower and upper else "at_least" if lower else "at_most"), left
+    return True
+
+
+def _left(template: Template, given: Sequence[tuple[str, str]]) -> str:
+    """The first field of a key that is not given whole; "" for none."""
+    return next((name for name in template.fields if name not in dict(given)), "")
+
+
+def _walk(template: Template, text: str) -> tuple[list[tuple[str, str]], str]:
+    """The fields that the beginning of a key of the kind gives whole, and the rest of it."""
+    rest, given = text[len(template.literals[0]) :], list[tuple[str, str]]()
     for name, after in zip(template.fields, template.literals[1:], strict=True):
         value, found, following = rest.partition(after) if after else (rest, "", "")
         if not found or not value:

@@ -30,6 +30,9 @@ PYTHON_WORD: Final = re.compile(r"(?<=[:\[,\s])(True|False|None)(?=[\s,\]}])")
 JSON_WORDS: Final = {"True": "true", "False": "false", "None": "null"}
 SCAN: Final = "it is a Scan, which reads the whole table: write what it asks for, and `by` which fields"
 TRANSACTION: Final = "it is part of a transaction, which costs twice as many units"
+NAMES: Final = "attributes-to-get"  # as commands said it before there were expressions
+OLD_FILTERS: Final = frozenset({"query-filter", "conditional-operator"})
+OLD_FILTER: Final = "its filter is left out: --query-filter is not read; write it as `where`"
 BATCH: Final = "one request does this for several items"
 
 
@@ -127,7 +130,11 @@ class _Command:
 
     @property
     def _returns(self) -> list[str]:
-        return projected(self.options.get("projection-expression", ""), self.known)
+        names = self.options.get(NAMES, "")
+        given = _parsed(names) if names.startswith("[") else names.replace(",", " ").split()
+        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+            raise NotReadError(f"--{NAMES} is no list of names")
+        return projected(self.options.get("projection-expression", ""), self.known) or given
 
     # ------------------------------------------------------------ operations
     def _query(self) -> Request:
@@ -150,7 +157,7 @@ class _Command:
     def _filters(self) -> tuple[list[Condition], list[str]]:
         text = self.options.get("filter-expression", "")
         if not text:
-            return [], []
+            return [], [OLD_FILTER] if OLD_FILTERS & self.options.keys() else []
         try:
             return conditions(text, self.known), []
         except NotReadError as error:
@@ -176,7 +183,9 @@ class _Command:
             asked = _dict(given)
             known = Names(_dict(asked.get("ExpressionAttributeNames")), {})
             text = asked.get("ProjectionExpression")
-            returns = projected(text, known) if isinstance(text, str) else []
+            old = asked.get("AttributesToGet")
+            names = [one for one in old if isinstance(one, str)] if isinstance(old, list) else []
+            returns = projected(text, known) if isinstance(text, str) else names
             consistent = asked.get("ConsistentRead") is True
             for key in _maps(asked, "Keys"):
                 equal = _attributes(key)
@@ -243,6 +252,8 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             if place < len(words) and not words[place].startswith("--"):
                 value = words[place]
                 place += 1
+            while name == NAMES and place < len(words) and not words[place].startswith("--"):
+                value, place = f"{value} {words[place]}", place + 1
         yield name, value
 
 

@@ -138,6 +138,19 @@ def query(condition: str, *more: str, **values: str) -> str:
         ),
         ("PK = :p AND SK >= :s", {"s": "LOG#WARN#2026"}, {"at_least": "State"}),
         ("PK = :p AND SK < :s", {"s": "LOG#X"}, {"at_most": "State"}),
+        ("PK = :p AND SK BETWEEN :s AND :t", {"s": "LOG#", "t": "LOG#W"}, {"at_most": "State"}),
+        ("PK = :p AND SK BETWEEN :s AND :t", {"s": "A", "t": "LOG#W"}, {"at_most": "State"}),
+        ("PK = :p AND SK BETWEEN :s AND :t", {"s": "LOG#W", "t": "LOH"}, {"at_least": "State"}),
+        ("PK = :p AND SK BETWEEN :s AND :t", {"s": "LOG#", "t": "LOG$"}, {}),
+        (
+            "PK = :p AND SK BETWEEN :s AND :t",
+            {"s": "LOG#WARN#", "t": "LOG#WARN#2026"},
+            {"by": ["State"], "at_most": "Date"},
+        ),
+        ("PK = :p AND SK >= :s", {"s": "A"}, {}),
+        ("PK = :p AND SK >= :s", {"s": "LO"}, {}),
+        ("PK = :p AND SK >= :s", {"s": "LOG#"}, {}),
+        ("PK = :p AND SK <= :s", {"s": "LOX"}, {}),
         ("PK = :p AND SK = :s", {"s": "LOG#WARN#2026-01-01"}, {"by": ["State", "Date"], "one": True}),
     ],
 )
@@ -149,9 +162,20 @@ def test_key_condition_s_texts_are_read_by_the_templates(condition, values, expe
     assert {name: found[name] for name in found if name != "get"} == {n: v for n, v in expected.items() if n != "by"}
 
 
-def test_key_condition_of_another_kind_is_no_pattern():
-    """A prefix that no key has, and one that two ranges would need."""
-    told = remarks(shop(query("PK = :p AND begins_with(SK, :s)", p="DEVICE#u1", s="ORDER#")))
+@pytest.mark.parametrize(
+    ("condition", "values"),
+    [
+        ("begins_with(SK, :s)", {"s": "ORDER#"}),
+        ("SK <= :s", {"s": "LO"}),
+        ("SK <= :s", {"s": "A"}),
+        ("SK >= :s", {"s": "LOX"}),
+        ("SK BETWEEN :s AND :t", {"s": "A", "t": "LOG"}),
+        ("SK BETWEEN :s AND :t", {"s": "LOH", "t": "LOI"}),
+    ],
+)
+def test_key_condition_of_another_kind_is_no_pattern(condition, values):
+    """A prefix that no key has, and ranges that end before the first one or begin after the last."""
+    told = remarks(shop(query(f"PK = :p AND {condition}", p="DEVICE#u1", **values)))
     assert told == ["it is not written: no kind of items of Logs has such a key"]
 
 
@@ -184,6 +208,18 @@ def test_filter_is_a_condition_with_the_example_s_values(text, where, told):
     )
     assert patterns(found)["it"].get("where", "") == where
     assert remarks(found) == told
+
+
+@pytest.mark.parametrize("names", ["State Date", "State,Date", '\'["State", "Date"]\''])
+def test_options_of_old_are_read_or_told(names):
+    """Attributes by --attributes-to-get are those returned; a filter by --query-filter leaves a check."""
+    found = shop(query("PK = :p", f"--attributes-to-get {names} --consistent-read", p="DEVICE#u1"))
+    made = patterns(found)["it"]
+    assert (made["returns"], made["consistent"]) == (["State", "Date"], True)
+    old = '--query-filter \'{"State": {"ComparisonOperator": "NULL"}}\''
+    assert remarks(shop(query("PK = :p", old, p="DEVICE#u1"))) == [
+        "its filter is left out: --query-filter is not read; write it as `where`"
+    ]
 
 
 def test_query_of_an_index_names_it_and_its_order():
