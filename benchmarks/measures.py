@@ -11,6 +11,7 @@ from benchmarks.fanouts import base, index, latency, limited, memory, sent
 from benchmarks.figures import Figure
 from benchmarks.reading import scan, start
 from benchmarks.records import irrelevant, own
+from benchmarks.writing import transaction
 
 MEASURES: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
     "base": base,
@@ -20,6 +21,7 @@ MEASURES: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
     "limited": limited,
     "irrelevant": irrelevant,
     "own": own,
+    "transaction": transaction,
     "start": start,
     "scan": scan,
     "memory": memory,

@@ -27,6 +27,7 @@ from sync_rules.write.read_through import LISTED_MAX_ITEMS, Applied, ReadThrough
 
 ACTIONS_MAX: Final = 100  # quota of TransactWriteItems
 BYTES_MAX: Final = 4 * 1024 * 1024  # of all items of one transaction
+CONDITIONS_MAX: Final = 150  # of one action: an expression has at most 4 KB
 NOTHING: Final = Applied()
 Paths = tuple[Path, ...] | None  # None: all of an item
 
@@ -49,7 +50,9 @@ def compose(owns: Mapping[Place, Own], store: ReadThrough, rules: Rules) -> list
 def fits(planned: Iterable[Planned]) -> bool:
     """True if DynamoDB takes these actions as one transaction."""
     planned = list(planned)
-    return len(planned) <= ACTIONS_MAX and sum(map(_bytes, planned)) <= BYTES_MAX
+    if len(planned) > ACTIONS_MAX or any(len(one.action.guard) > CONDITIONS_MAX for one in planned):
+        return False
+    return sum(map(_bytes, planned)) <= BYTES_MAX
 
 
 def _bytes(one: Planned) -> int:

@@ -14,6 +14,7 @@ from sync_rules.adapters.expressions import same_item
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.python_values import plain_of
+from sync_rules.model.sizes import possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.messages import PullMessage
@@ -63,7 +64,8 @@ def fresh(
         given, rules.tables, remaining_seconds=lambda: until - time.monotonic(), write_mode="update"
     )
     seen = ReadThrough(inner, rules.tables)
-    seen.load([key, *_sources(key, {**values, **key.attributes()}, rules)])
+    likely = (key, *_sources(key, {**values, **key.attributes()}, rules))
+    seen.load(one for one in likely if possible_key(one))
     Rehearsal(rules, seen, lambda: time.monotonic() > until).pull(key)
     place = place_of(key)
     before, now = seen.before[place], seen.now(place)

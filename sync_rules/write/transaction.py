@@ -20,6 +20,7 @@ from sync_rules.adapters.expressions import holds, same_item
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.python_values import plain_of
+from sync_rules.model.sizes import possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
@@ -284,7 +285,7 @@ class Transact:
                 found += keys_of(own.key, own.item, self._rules)
             elif own.verb == "update":
                 found += keys_of(own.key, own.key.attributes(), self._rules)
-        return found
+        return [key for key in found if possible_key(key)]
 
     def _play(self, seen: ReadThrough) -> None:
         """Do the application's actions in memory."""

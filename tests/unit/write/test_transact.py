@@ -151,6 +151,30 @@ def test_transact_books_that_are_not_complete_are_left():
     assert shop.scene.memory.items("ledger") == ()
 
 
+def test_transact_an_item_with_more_attributes_than_a_condition_has_room_for_is_left():
+    """A copy of all attributes is compared with all of them: beyond that the application's action is written alone."""
+    mirror = "{mirror: user, into: by_email, attributes: all}"
+    everything = every_kind.rules_of(*every_kind.RULES, effects=False, whole=mirror)
+    shop = Shop(everything)
+    key = shop.scene.put("shop", user("7", email=s("a@x"), **{f"a{number}": n(number) for number in range(200)}))
+    shop.rest()
+    with shop.transact() as tx:
+        tx.update("user", user("7"), set={"a7": n(0)})
+    assert {one.rule for one in tx.result.left} == {"whole"}
+    assert shop.scene.item(key)["a7"] == n(0)
+    shop.rest()
+    assert item(shop, "EMAIL#a@x", "EMAIL")["a7"] == n(0)
+
+
+def test_transact_a_source_that_no_key_can_name_is_no_error():
+    """A link longer than any key names nothing: the item is written as it is."""
+    titles = "{copy: post.title, into: part.title, link: {post_id: about}, mode: snapshot}"
+    shop = Shop(every_kind.rules_of(*every_kind.RULES, effects=False, titles=titles))
+    with shop.transact() as tx:
+        tx.put("part", {"part_id": s("1"), "about": s("x" * 2049)})
+    assert shop.scene.memory.item(shop.scene.at("parts", "1")) is not None
+
+
 def test_transact_effects_are_left():
     """An object or a call is not part of a transaction."""
     shop = Shop(every_kind.rules_of(*every_kind.RULES))
