@@ -29,7 +29,7 @@ from sync_rules.model.capacity import Provisioned as ProvisionedBilling
 from sync_rules.model.entities import Table
 
 TABLE_MAX_UNITS: Final = 40_000  # of reads and of writes: AWS's default quota for a table, which it raises
-UNBOUND: Final = 10**9
+UNBOUND: Final = 10**30
 HUNDRED: Final = RESERVED_AT_ONCE_UNITS
 
 

@@ -130,11 +130,12 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
 def _require_possible(rules: Rules) -> None:
     """Refuse rates and numbers of items beyond all tables: sums with them mean nothing."""
     given = [(f"pattern {name} · rate", one.rate, RATE_MAX) for name, one in rules.patterns.items()]
-    given += [
-        (f"pattern {name} · items", one.items, ITEMS_MAX)
-        for name, one in rules.patterns.items()
-        if isinstance(one, ReadPattern)
-    ]
+    for name, one in rules.patterns.items():
+        if isinstance(one, ReadPattern):
+            given += [
+                (f"pattern {name} · items", one.items, ITEMS_MAX),
+                (f"pattern {name} · page", one.page, ITEMS_MAX),
+            ]
     given += [(f"entity {name} · items", one.items, ITEMS_MAX) for name, one in rules.volumes.items()]
     for place, number, most in given:
         if number is not None and number > most:

@@ -185,6 +185,7 @@ def test_cost_says_what_its_figures_stand_for(command, text, region, words, with
     ("old", "new", "words"),
     [
         ("rate: 240/s", f"rate: {'9' * 32}/s", "pattern order · rate: expected at most"),
+        ("page: 8", f"page: {'9' * 38}", "pattern orders-of-user · page: expected at most"),
         ("items: 400000", f"items: {'9' * 38}", "entity order · items: expected at most"),
         ("items: 40}", f"items: {'9' * 38}}}", "pattern orders-of-user · items: expected at most"),
     ],

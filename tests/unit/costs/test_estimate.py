@@ -349,6 +349,39 @@ def test_calls_are_of_the_changes_that_the_rule_names(when, write):
     assert line(found.rules, "told").load.write_units == (2 if happens == when else 0)
 
 
+TAKEN = """
+tables: {shop: {key: {PK: S, SK: S}}, parts: {key: {part_id: S}, indexes: {kids: {parent: S, part_id: S}}}}
+entities:
+  order: {table: shop, key: {PK: "O#{order_id}", SK: A}, size: 1KB, items: 10}
+  tagged: {table: shop, key: {PK: "T#{tag}", SK: "{order_id}"}, size: 1KB, items: 30}
+  named: {table: shop, key: {PK: "N#{name}", SK: "{order_id}"}, size: 1KB, items: 5}
+  part: {table: parts, size: 1KB, items: 10}
+rules:
+  tags: {mirror: order, into: tagged, each: {tag: tags}, attributes: [total]}
+  names: {mirror: order, into: named, attributes: [total], where: "status == 'open'"}
+  way: {path: part.way, parent: parent, via: kids}
+patterns: {write: {WRITE, rate: 1/s}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "taken"),
+    [
+        ("update: order, sets: [tags]", "rule tags: an update of tags is taken to change one element of it"),
+        ("update: order, sets: [total]", "rule names: its `where` is taken to leave every item in"),
+        (
+            "update: part, sets: [parent]",
+            "rule way: an item that gets another parent or name is taken to have nothing below",
+        ),
+    ],
+)
+def test_what_much_would_have_to_be_known_for_is_said(write, taken):
+    """Elements of a list, conditions, and what hangs below an item are taken to be so, and that is said."""
+    found = made(TAKEN.replace("WRITE", write))
+    assert any(note.startswith(taken) for note in found.notes)
+    assert sum(taken in note for note in found.notes) == 1
+
+
 def test_what_a_rule_writes_sets_the_next_to_work():
     """A copy of a copy: a rename writes both, and the second for each target of the first."""
     text = """
