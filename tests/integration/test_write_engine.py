@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
@@ -92,6 +93,27 @@ def test_write_engine_a_condition_of_the_application_is_told_from_ours(site):
     (reason,) = raised.value.reasons
     assert (reason.action, reason.code) == (1, "ConditionalCheckFailed")
     assert reason.item is None or reason.item["name"] == {"S": "Ada"}
+
+
+def test_write_engine_writers_of_one_user_at_once(site):
+    """Eight writers put orders of one user: each is counted once, and none is lost."""
+    with site.transact(raw=True) as tx:
+        tx.put("user", user("7", name=s("Ada")))
+
+    def write(writer: int) -> int:
+        attempts = 0
+        for number in range(3):
+            with site.transact(raw=True) as tx:
+                tx.put("order", order("7", f"{writer}-{number}", 1))
+            attempts += tx.result.attempts
+        return attempts
+
+    with ThreadPoolExecutor(8) as pool:
+        attempts = sum(pool.map(write, range(8)))
+    shop = site.rules.tables["shop"]
+    (owner,) = site.store.read(Read((key(shop, "USER#7", "PROFILE"),)))
+    assert (owner["counted"], owner["spent"], len(owner["orders"]["SS"])) == (n(24), n(24), 24)
+    assert attempts >= 24
 
 
 def test_write_engine_follow_stands_for_the_client(site):
