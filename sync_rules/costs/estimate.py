@@ -94,8 +94,9 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
     of_patterns = {name: _of_pattern(sizes, answer, caused) for name, answer in answers.items()}
     titles = dict.fromkeys(rule.title for rule in rules.rules.values())
     by_rule = {title: total(loads[title] for loads in caused.values() if title in loads) for title in titles}
-    for title, load in by_rule.items():
-        _ask_writes(sizes, title, load)
+    for title in titles:
+        if not any(title in loads for loads in caused.values()):
+            _ask_writes(sizes, title)
     whole = total([*of_patterns.values(), *by_rule.values()])
     region = asked.region
     tariff = Tariff(region, rules.settings, asked.target, batches(whole.records), rules.tables, whole)
@@ -152,19 +153,19 @@ def _of_pattern(sizes: Sizes, answer: Answer, caused: dict[str, Mapping[str, Loa
         rate = _stated_rate(sizes, answer)
         load, event = written(sizes, pattern, rate or 1.0)
     loads = works(sizes, event)
-    if not rate:  # whatever follows it is not known either
+    if pattern.rate is None:  # whatever follows it is not known either
         sizes.unsure.update(loads)
         return Load()
-    caused[pattern.name] = loads
-    return load
+    caused[pattern.name] = loads if rate else {title: Load() for title in loads}
+    return load if rate else Load()
 
 
-def _ask_writes(sizes: Sizes, title: str, load: Load) -> None:
+def _ask_writes(sizes: Sizes, title: str) -> None:
     """Note that no pattern says how often a rule has something to do, where none does."""
     rules = [rule for rule in sizes.rules.rules.values() if rule.title == title]
     efforts = [(rule, rule.effort(Occasion.SOURCE)) for rule in rules if not sizes.is_made(rule.source)]
     sources = [rule.source for rule, effort in efforts if effort is not None and not effort.of_all]
-    if load.reads or load.writes or not sources or title in sizes.unsure:
+    if not sources or title in sizes.unsure:
         return
     write = "put" if any(rule.follows("created") for rule in rules) else "delete"
     if write == "delete" and any(rule.follows("changed") for rule in rules):
