@@ -172,6 +172,7 @@ class PatternCompiler:
         if texts is not None and not texts:
             self.add("SR106", option, "expected at least one attribute, found none", "leave it out: all are returned")
         for index, text in enumerate(texts or ()):
+            self.path(text, self.at(option, index))
             other, dot, rest = text.partition(".")
             if dot and other in self.rules.entities and other != entity.name and other not in self.named[entity.name]:
                 self.attribute(self.rules.entities[other], rest, option, index)
