@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Final
 
 from sync_rules.costs.backfill import Backfill, backfill
 from sync_rules.costs.bill import TABLE_MAX_UNITS, Money, Provision, Tariff
@@ -19,17 +18,13 @@ from sync_rules.costs.savings import Saving, savings
 from sync_rules.costs.sizes import Measured, Sizes, with_measured
 from sync_rules.costs.work import works, written
 from sync_rules.model.capacity import NO_SETTINGS, TARGET_PERCENT
-from sync_rules.model.errors import UserError
 from sync_rules.model.units import stored_bytes
 from sync_rules.patterns.answers import Answer
 from sync_rules.patterns.graphs import AROUND
 from sync_rules.patterns.prove import prove
 from sync_rules.rules.effort import Occasion
-from sync_rules.rules.patterns import GraphPattern, ReadPattern, WritePattern
+from sync_rules.rules.patterns import GraphPattern, WritePattern
 from sync_rules.rules.ruleset import Rules
-
-RATE_MAX: Final = 10**9
-ITEMS_MAX: Final = 10**15
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,6 @@ class Asked:
 
 def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None = None) -> Estimate:
     """Estimate a rules file. Raises UserError for a number that no table could have."""
-    _require_possible(rules)
     measured = measured or {}
     sizes = Sizes(with_measured(rules, measured), measured)
     answers = prove(sizes.rules).answers
@@ -126,22 +120,6 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
         tuple(sizes.notes),
         any(tariff.infrequent(name) for name in rules.tables),
     )
-
-
-def _require_possible(rules: Rules) -> None:
-    """Refuse rates and numbers of items beyond all tables: sums with them mean nothing."""
-    given = [(f"pattern {name} · rate", one.rate, RATE_MAX) for name, one in rules.patterns.items()]
-    for name, one in rules.patterns.items():
-        if isinstance(one, ReadPattern):
-            given += [
-                (f"pattern {name} · items", one.items, ITEMS_MAX),
-                (f"pattern {name} · page", one.page, ITEMS_MAX),
-            ]
-    given += [(f"entity {name} · items", one.items, ITEMS_MAX) for name, one in rules.volumes.items()]
-    for place, number, most in given:
-        if number is not None and number > most:
-            what = "calls a second" if most == RATE_MAX else "items"
-            raise UserError(f"{place}: expected at most {most:,} {what}, found more: state what the tables will have")
 
 
 def _of_pattern(sizes: Sizes, answer: Answer, caused: dict[str, Mapping[str, Load]]) -> Load:
