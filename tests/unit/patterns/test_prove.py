@@ -379,22 +379,20 @@ def asked():
 
 
 def test_patterns_are_served_by_each_of_their_cures():
-    """A cure is merged into the file, which then passes check and serves the pattern: of hundreds of patterns."""
+    """A cure is merged into the file, which then passes check and serves the pattern: one in five of hundreds."""
     document = read(BASE, Problems())
     assert document is not None
     forms = {f"p{number}": form for number, form in enumerate(asked())}
     proof = prove(parse_rules(json.dumps({**document.data, "patterns": forms})))
-    cured = 0
-    for name, answer in proof.answers.items():
-        for cure in answer.cures:
-            cured += 1
-            data = merged({**document.data, "patterns": {name: forms[name]}}, cure.entries)
-            rules, problems = check_rules(json.dumps(data))
-            told = f"{forms[name]}: {cure.title} {cure.entries}"
-            assert rules is not None, f"{told}: {[one.message for one in errors(problems)]}"
-            assert prove(rules).answers[name].served, f"{told}: {prove(rules).answers[name].reason}"
+    cures = [(name, cure) for name, answer in proof.answers.items() for cure in answer.cures]
+    assert len(cures) > 300
+    for name, cure in cures[::5]:  # all of them take a minute
+        data = merged({**document.data, "patterns": {name: forms[name]}}, cure.entries)
+        rules, problems = check_rules(json.dumps(data))
+        told = f"{forms[name]}: {cure.title} {cure.entries}"
+        assert rules is not None, f"{told}: {[one.message for one in errors(problems)]}"
+        assert prove(rules).answers[name].served, f"{told}: {prove(rules).answers[name].reason}"
     bare = [forms[name] for name, answer in proof.answers.items() if not answer.served and not answer.cures]
-    assert cured > 300
     assert bare == []
 
 
