@@ -116,6 +116,8 @@ class _Composer:
                 if source is not None and place_of(source) in self._store.before and self._changed(part.target):
                     item = self._store.before[place_of(source)]
                     self._need(source, () if item is None else part_rule.read_of(item))
+                if self._stands(part.target):  # it is as it should be after this: that must be so when it is written
+                    self._need(part.target, part_rule.copies)
 
     def _need_own(self, own: Own, before: Item | None) -> None:
         """Note that the former state of an own item decides: what it named must be taken back elsewhere."""
@@ -151,6 +153,10 @@ class _Composer:
                 member = rule.source.table.key_of(row)
                 if member is not None and rule.belongs(key, self._store.memory.item(member) or {}) is True:
                     self._need(member, rule.watches_in_source)
+
+    def _stands(self, key: ItemKey) -> bool:
+        """True if an item was there, and stays as it was."""
+        return self._store.before.get(place_of(key)) is not None and not self._changed(key)
 
     def _changed(self, key: ItemKey) -> bool:
         place = place_of(key)

@@ -329,8 +329,9 @@ class Transact:
             Left(rule.name, OVERRIDDEN, 1)
             for own in self._owns.values()
             if own.override
-            for rule in self._rules.into_target(own.entity)
-            if any(path[0] == given[0] for path in rule.copies for given in own.paths)
+            for rule in dict.fromkeys((*self._rules.into_target(own.entity), *self._rules.parts_of(own.entity)))
+            if rule.target is own.entity
+            if rule.owned or any(path[0] == given[0] for path in rule.copies for given in own.paths)
         ]
 
     # ------------------------------------------------------------ sending it

@@ -255,6 +255,20 @@ def test_transact_other_elements_of_a_set_may_change_meanwhile():
     assert item(shop, "USER#7", "PROFILE")["orders"] == {"SS": ["1", "2", "9"]}
 
 
+def test_transact_what_stands_as_it_should_be_is_compared():
+    """An order goes whose element the stream has not brought yet. The stream brings it meanwhile: it goes too."""
+    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "tags"), effects=False))
+    shop.scene.there("shop", user("7"), order("7", "8", 1))
+    shop.rest()
+    shop.scene.memory.put("shop", order("7", "9", 1))
+    once(shop, shop.rest)
+    with shop.transact() as tx:
+        tx.delete("order", {"PK": s("USER#7"), "SK": s("ORDER#9")})
+    assert (tx.result.left, tx.result.attempts) == ((), 2)
+    assert "9" not in item(shop, "USER#7", "PROFILE").get("orders", {"SS": []})["SS"]
+    assert shop.written_by_the_stream() == 0
+
+
 def test_transact_a_lost_answer_is_asked_for_again(shop):
     """The same request with the same token: it is done once."""
 
@@ -381,6 +395,19 @@ def test_transact_override_stands_until_the_stream_heals_it(shop):
     assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Eve")
     shop.rest()
     assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
+
+
+def test_transact_override_of_a_mirror_is_left_to_the_stream():
+    """The stream sets right what the application insists on in an item that a rule makes, and that is told."""
+    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "mails"), effects=False))
+    shop.scene.put("shop", user("7", name=s("Ada"), email=s("a@x")))
+    shop.rest()
+    with shop.transact() as tx:
+        tx.update("by_email", {"PK": s("EMAIL#a@x"), "SK": s("EMAIL")}, set={"name": s("Eve")}, override=True)
+    assert {one.rule for one in tx.result.left} == {"mails"}
+    assert item(shop, "EMAIL#a@x", "EMAIL")["name"] == s("Eve")
+    assert shop.written_by_the_stream() > 0
+    assert item(shop, "EMAIL#a@x", "EMAIL")["name"] == s("Ada")
 
 
 def test_transact_two_actions_on_one_item_are_one_where_they_can_be(shop):
