@@ -33,11 +33,13 @@ from tests.random_rules.kept_versions import lost
 from tests.random_rules.oracle import Oracle, Verdict
 from tests.random_rules.plots import disturb, fits, shrunk
 from tests.random_rules.spec import Place
+from tests.random_rules.transacting import LOST, THROTTLED, ClientError, Submit, Writing, drawn, land, make
 from tests.random_rules.versions import Numbers, other_version
-from tests.random_rules.workload import OPERATIONS, Application, Playground
+from tests.random_rules.workload import OPERATIONS, Application, Playground, Write
 from tests.random_rules.world import Batch, Direct, Note, World, place_of
 from tests.simulation.choices import Choices
 from tests.simulation.world import REPLICAS
+from tests.support.transacting import cancelled
 
 STORM_MAX_STEPS: Final = 400
 CALM_MAX_STEPS: Final = 6_000
@@ -103,7 +105,7 @@ class Worker:
     """A handler, or a command, at one of its requests. `since` is when it began."""
 
     number: int
-    origin: Batch | Note | Errand
+    origin: Batch | Note | Errand | Writing
     lane: greenlet
     since: int
     request: Any = None
@@ -134,6 +136,7 @@ class History:
         self.numbers: list[Numbers] = []  # of each version, where they are judged
         self.running = 0
         self.states = MemoryState(), MemoryState()  # of the backfills of each: one that died goes on
+        self.transacting = choices.transactions.pick(3) == 2  # an application writes by transactions too
         self.switches = self.errands = self.touches = 0  # that are left
         self._configure()
 
@@ -354,7 +357,7 @@ class History:
         """An application makes a write: one that follows in a plot, or any."""
         name = "follow" if follows else self.operations[self.app.pick(len(self.operations))]
         write = self.app.follow() if follows else OPERATIONS[name][1](self.app)
-        if write is None:
+        if write is None or (self.transacting and self._transact(write)):
             return
         expiring = write[1] is None and self.app.pick(3) == 2
         if self.story is not None:
@@ -362,6 +365,17 @@ class History:
             self.tell(f"application: {name} {_key(write[0])}: {_words(old)} -> {_words(write[1])}")
         if self.world.operate(*write, expiring=expiring):
             self.seen["operation", name] += 1
+
+    def _transact(self, first: Write) -> bool:
+        """An application begins a transaction with this write, or does not."""
+        if self.calm or len(self.workers) >= WORKERS_MAX or not self.choices.transactions.pick(3):
+            return False
+        writing = drawn(self, first)
+        if writing is None:
+            return False
+        self.seen["transact", "begun"] += 1
+        self._begin(writing)
+        return True
 
     def _tamper(self) -> bool:
         """Somebody writes to the books while everybody is at work, with or without a record of it."""
@@ -443,6 +457,12 @@ class History:
         if not self.world.flying:
             return False
         write = self.world.flying.pop(self.choices.schedule.pick(len(self.world.flying)))
+        if isinstance(write, Submit):
+            write.writing.late = True
+            self.tell(f"a transaction in flight lands: {write}")
+            with suppress(ClientError):
+                land(self.world, write)
+            return True
         self.tell(f"a write in flight lands: {_write(write)} -> {self.world.apply(write).status.value}")
         return True
 
@@ -496,12 +516,15 @@ class History:
         return True
 
     # ---------------------------------------------------------------- workers
-    def _begin(self, origin: Batch | Note | Errand) -> None:
+    def _begin(self, origin: Batch | Note | Errand | Writing) -> None:
         self.begun += 1
         consumer = self.consumers[self.begun % len(self.consumers)]
         if isinstance(origin, Errand):
             ports = Asking()
             lane = greenlet(backfill_run_of(self.versions[self.running], ports, ports, self.states[self.running]).run)
+        elif isinstance(origin, Writing):
+            made = self.versions[self.running]
+            lane = greenlet(lambda: make(origin, made.rules, made.spec, Asking(), _ask))
         elif isinstance(origin, Batch):
             event = {"Records": origin.records}
             lane = greenlet(lambda: consumer.handle_event(event, self._remaining_ms))
@@ -540,6 +563,10 @@ class History:
         if isinstance(origin, Errand):
             self.seen["errand", "done" if answer is True else "left"] += 1
             return
+        if isinstance(origin, Writing):
+            how = answer.partition(":")[0] if isinstance(answer, str) else "left" if answer.left else "made"
+            self.seen["transact", how] += 1
+            return
         if isinstance(origin, Note):
             if answer is not None:
                 self.world.notes.append(origin)
@@ -567,7 +594,7 @@ class History:
             self._die(worker, "before")
             return
         checked = _checked(request)
-        if isinstance(request, Apply | List | Read) and worker.read and self._overtakes(bool(checked)):
+        if isinstance(request, Apply | List | Read | Submit) and worker.read and self._overtakes(bool(checked)):
             worker.asleep = self.steps + 10 + 10 * pick(3)
             self._operate_on(checked or worker.read)
             return
@@ -594,9 +621,11 @@ class History:
         else:
             try:
                 whole = self._other(worker, request)
-            except StoreError as error:
+            except (StoreError, ClientError) as error:
                 self.tell(f"worker {worker.number}: {_request(request)} -> {error}")
                 self._resume(worker, lambda error=error: worker.lane.throw(error))  # type: ignore[misc]
+                return
+            if worker not in self.workers:
                 return
             if self.story is not None:
                 self.tell(f"worker {worker.number}: {_request(request)} -> {_words(whole)}")
@@ -650,7 +679,26 @@ class History:
             return None
         return self.world.apply(write)
 
+    def _submit(self, worker: Worker, request: Submit) -> None:
+        """A transaction of an application is sent."""
+        if self.occurs("throttle"):
+            raise THROTTLED
+        if request.token not in self.world.done and self.occurs("conflict"):
+            raise cancelled([{"Code": "TransactionConflict"} for _ in request.items])
+        if self.occurs("in flight"):
+            self.world.flying.append(request)
+            raise LOST
+        if self.occurs("crash in flight"):
+            self.world.flying.append(request)
+            self._die(worker, "in flight")
+            return
+        land(self.world, request)
+        if self.occurs("answer lost"):
+            raise LOST
+
     def _other(self, worker: Worker, request: Any) -> Any:
+        if isinstance(request, Submit):
+            return self._submit(worker, request)
         if self.occurs("throttle"):
             raise StoreError("ThrottlingException")
         match request:
@@ -693,6 +741,8 @@ class History:
 
 def _checked(request: Any) -> list[Place]:
     """The items of a transaction that checks one: what it goes by, and what it writes."""
+    if isinstance(request, Submit):
+        return request.places
     writes = request.writes if isinstance(request, Apply) else ()
     some = [write.actions for write in writes if isinstance(write, Transaction)]
     return [place_of(one.key) for actions in some if any(isinstance(one, Check) for one in actions) for one in actions]

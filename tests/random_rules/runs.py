@@ -18,6 +18,7 @@ from tests.random_rules.commands import DivergenceError, threadless
 from tests.random_rules.grammar import Made, made, made_of
 from tests.random_rules.history import History
 from tests.random_rules.safety import UnsafeError
+from tests.random_rules.transacting import check_alone
 from tests.simulation.choices import Choices, drawn, given
 from tests.simulation.shrink import Lists, shrunk
 
@@ -80,6 +81,11 @@ def _whole(history: History) -> None:
     history.world.safety.judge = None  # from here on, people look
     verdict = history.judged()
     checks.check_effects(history)
+    if history.transacting and not verdict.open and not verdict.orphans:
+        check_alone(history)
+        history.redrive()
+        verdict = history.judged()
+        checks.check_effects(history)
     turn = pick(6)
     if turn in (0, 1):
         checks.check_verify(history, verdict)

@@ -35,6 +35,7 @@ class Safety:
 
     def __init__(self, spec: Spec, items: Mapping[Place, Item], past: Mapping[Place, list[Item]]) -> None:
         self._spec, self._items, self._past = spec, items, past
+        self.at_once = False  # a copy has the value that its source has now
         self.judge: Callable[[Place, Item, Item, Mapping[Place, Item]], None] | None = None  # of numbers
         self._owned: dict[str, list[Path]] = {}
         self._mirrors: dict[str, list[Body]] = {}
@@ -183,8 +184,8 @@ class Safety:
                 raise UnsafeError(f"rule {rule['name']} overwrites the snapshot {to} of {place}")
             named = self._spec.named(copy.source, copy.link, new)
             images = [] if named is None else self._past.get(named, [])
-            if rule.get("strict"):
-                images = [self._items[named]] if named in self._items else []
+            if rule.get("strict") or (self.at_once and rule.get("mode") != "snapshot"):
+                images = [new] if named == place else [self._items[named]] if named in self._items else []
             self._check_order(rule, copy, (path, to), place, (old, new))
             if same(value, copy.defaults.get(to)):
                 found = [copy.source.read(image, path) for image in self._past.get(named or place, ())]

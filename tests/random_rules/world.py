@@ -140,7 +140,10 @@ class World:
         self.safety = Safety(made.spec, self.items, self.past)
         self.streams = Streams()
         self.notes: list[Note] = []
-        self.flying: list[Write] = []
+        self.flying: list[Any] = []  # writes, and transactions of applications
+        self.tokens: dict[str, str] = {}  # of transactions of applications: the request that had it first
+        self.transactions = 0  # of applications
+        self.done: set[str] = set()  # tokens of those that were made
         self.failures: list[Failure] = []
         self.objects: dict[str, Keep] = {}
         self.calls: Counter[tuple[str, str]] = Counter()

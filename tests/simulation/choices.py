@@ -1,4 +1,4 @@
-"""The decisions of a history: four independent streams of integers, drawn from a seed or given as lists.
+"""The decisions of a history: five independent streams of integers, drawn from a seed or given as lists.
 
 Invariant: everything a history does follows from these integers. 0 is always the plainest choice, and a list that is
 too short continues with 0, so a history shrinks by deleting and zeroing choices.
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-STREAMS = ("configuration", "application", "schedule", "faults")
+STREAMS = ("configuration", "application", "schedule", "faults", "transactions")
 
 
 class Stream:
@@ -42,12 +42,13 @@ class Stream:
 
 @dataclass(frozen=True)
 class Choices:
-    """The four streams of one history."""
+    """The five streams of one history."""
 
     configuration: Stream
     application: Stream
     schedule: Stream
     faults: Stream
+    transactions: Stream
 
     def taken(self) -> dict[str, list[int]]:
         return {name: list(getattr(self, name).taken) for name in STREAMS}
