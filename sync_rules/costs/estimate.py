@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Final
 
 from sync_rules.costs.backfill import Backfill, backfill
 from sync_rules.costs.bill import TABLE_MAX_UNITS, Money, Provision, Tariff
@@ -19,17 +18,13 @@ from sync_rules.costs.savings import Saving, savings
 from sync_rules.costs.sizes import Measured, Sizes, with_measured
 from sync_rules.costs.work import works, written
 from sync_rules.model.capacity import NO_SETTINGS, TARGET_PERCENT
-from sync_rules.model.errors import UserError
 from sync_rules.model.units import stored_bytes
 from sync_rules.patterns.answers import Answer
 from sync_rules.patterns.graphs import AROUND
 from sync_rules.patterns.prove import prove
 from sync_rules.rules.effort import Occasion
-from sync_rules.rules.patterns import GraphPattern, ReadPattern, WritePattern
+from sync_rules.rules.patterns import GraphPattern, WritePattern
 from sync_rules.rules.ruleset import Rules
-
-RATE_MAX: Final = 10**9
-ITEMS_MAX: Final = 10**15
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,6 @@ class Asked:
 
 def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None = None) -> Estimate:
     """Estimate a rules file. Raises UserError for a number that no table could have."""
-    _require_possible(rules)
     measured = measured or {}
     sizes = Sizes(with_measured(rules, measured), measured)
     answers = prove(sizes.rules).answers
@@ -94,8 +88,9 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
     of_patterns = {name: _of_pattern(sizes, answer, caused) for name, answer in answers.items()}
     titles = dict.fromkeys(rule.title for rule in rules.rules.values())
     by_rule = {title: total(loads[title] for loads in caused.values() if title in loads) for title in titles}
-    for title, load in by_rule.items():
-        _ask_writes(sizes, title, load)
+    for title in titles:
+        if not any(title in loads for loads in caused.values()):
+            _ask_writes(sizes, title)
     whole = total([*of_patterns.values(), *by_rule.values()])
     region = asked.region
     tariff = Tariff(region, rules.settings, asked.target, batches(whole.records), rules.tables, whole)
@@ -127,22 +122,6 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
     )
 
 
-def _require_possible(rules: Rules) -> None:
-    """Refuse rates and numbers of items beyond all tables: sums with them mean nothing."""
-    given = [(f"pattern {name} · rate", one.rate, RATE_MAX) for name, one in rules.patterns.items()]
-    for name, one in rules.patterns.items():
-        if isinstance(one, ReadPattern):
-            given += [
-                (f"pattern {name} · items", one.items, ITEMS_MAX),
-                (f"pattern {name} · page", one.page, ITEMS_MAX),
-            ]
-    given += [(f"entity {name} · items", one.items, ITEMS_MAX) for name, one in rules.volumes.items()]
-    for place, number, most in given:
-        if number is not None and number > most:
-            what = "calls a second" if most == RATE_MAX else "items"
-            raise UserError(f"{place}: expected at most {most:,} {what}, found more: state what the tables will have")
-
-
 def _of_pattern(sizes: Sizes, answer: Answer, caused: dict[str, Mapping[str, Load]]) -> Load:
     """The load of a pattern; what its writes cause is noted beside, by rule."""
     pattern = answer.pattern
@@ -152,19 +131,19 @@ def _of_pattern(sizes: Sizes, answer: Answer, caused: dict[str, Mapping[str, Loa
         rate = _stated_rate(sizes, answer)
         load, event = written(sizes, pattern, rate or 1.0)
     loads = works(sizes, event)
-    if not rate:  # whatever follows it is not known either
+    if pattern.rate is None:  # whatever follows it is not known either
         sizes.unsure.update(loads)
         return Load()
-    caused[pattern.name] = loads
-    return load
+    caused[pattern.name] = loads if rate else {title: Load() for title in loads}
+    return load if rate else Load()
 
 
-def _ask_writes(sizes: Sizes, title: str, load: Load) -> None:
+def _ask_writes(sizes: Sizes, title: str) -> None:
     """Note that no pattern says how often a rule has something to do, where none does."""
     rules = [rule for rule in sizes.rules.rules.values() if rule.title == title]
     efforts = [(rule, rule.effort(Occasion.SOURCE)) for rule in rules if not sizes.is_made(rule.source)]
     sources = [rule.source for rule, effort in efforts if effort is not None and not effort.of_all]
-    if load.reads or load.writes or not sources or title in sizes.unsure:
+    if not sources or title in sizes.unsure:
         return
     write = "put" if any(rule.follows("created") for rule in rules) else "delete"
     if write == "delete" and any(rule.follows("changed") for rule in rules):

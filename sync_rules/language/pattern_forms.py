@@ -11,6 +11,7 @@ from sync_rules.language.kinds.options import NO_FORM, Model
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html: BatchGetItem
 KEYS_MAX: Final = 100
 DEPTH_MAX: Final = 1_000
+ITEMS_MAX: Final = 10**15  # more than all tables together can have
 
 Rate = Annotated[
     str | None, Field(description="Calls per time: a number and a unit.", examples=["120/s", "30/min", "5/h", "1/day"])
@@ -22,8 +23,12 @@ Returns = Annotated[
         examples=[["user_name", "total"]],
     ),
 ]
-Page = Annotated[int | None, Field(ge=1, description="Items per request. Default: as many as 1 MB holds.")]
-Items = Annotated[int | None, Field(ge=0, description="The items that one call finds in all.", examples=[40])]
+Page = Annotated[
+    int | None, Field(ge=1, le=ITEMS_MAX, description="Items per request. Default: as many as 1 MB holds.")
+]
+Items = Annotated[
+    int | None, Field(ge=0, le=ITEMS_MAX, description="The items that one call finds in all.", examples=[40])
+]
 Share = Annotated[str | None, Field(examples=["5%"])]
 BUSIEST: Final = "The share of the calls that asks for the same key, where one key is asked more than others."
 Busiest = Annotated[Share, Field(description=BUSIEST)]

@@ -47,6 +47,7 @@ from sync_rules.rules.patterns import (
 from sync_rules.rules.ruleset import Rules
 
 RATE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?/ ?(s|min|h|day)")
+RATE_MAX: Final = 10**9  # calls per second: more than any table takes
 SECONDS: Final = {"s": 1, "min": 60, "h": 3_600, "day": 86_400}
 SHARE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?%")
 SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(B|KB)")
@@ -64,7 +65,9 @@ def volumes_of(document: Document, problems: Problems, form: FileForm) -> dict[s
             size = round(float(written[1]) * BYTES[written[2]])
         if isinstance(size, int) and not 1 <= size <= ITEM_MAX_BYTES:
             location = document.value("entities", name, "size")
-            problems.add("SR106", location, f"expected 1B to 400KB, as an item may have; found {entity.size}")
+            problems.add(
+                "SR106", location, f"expected 1B to 400KB, as an item may have; found {entity.size}", "size: 1KB"
+            )
         elif size is not None or entity.items is not None or entity.required:
             found[name] = Volume(size if isinstance(size, int) else None, entity.items, tuple(entity.required))
     return found
@@ -137,7 +140,11 @@ class PatternCompiler:
         if found is None:
             self.add("SR501", "rate", f"expected a number and a unit, found {text!r}")
             return None
-        return float(found[1]) / SECONDS[found[2]]
+        rate = float(found[1]) / SECONDS[found[2]]
+        if rate > RATE_MAX:
+            self.add("SR501", "rate", f"expected at most {RATE_MAX:,} calls a second, found {text!r}")
+            return None
+        return rate
 
     def share(self, text: str | None, option: str) -> float | None:
         """A share from 0 to 1."""
@@ -172,6 +179,7 @@ class PatternCompiler:
         if texts is not None and not texts:
             self.add("SR106", option, "expected at least one attribute, found none", "leave it out: all are returned")
         for index, text in enumerate(texts or ()):
+            self.path(text, self.at(option, index))
             other, dot, rest = text.partition(".")
             if dot and other in self.rules.entities and other != entity.name and other not in self.named[entity.name]:
                 self.attribute(self.rules.entities[other], rest, option, index)

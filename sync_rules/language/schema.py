@@ -16,7 +16,7 @@ from sync_rules.language.capacity import BillingEntry, WarmForm
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import NO_FORM, Model, by_type
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule, kinds_with_sentences
-from sync_rules.language.pattern_forms import PatternEntry
+from sync_rules.language.pattern_forms import ITEMS_MAX, PatternEntry
 from sync_rules.model.capacity import TableClass
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -151,7 +151,7 @@ class EntityForm(Model):
     size: Size | None = Field(
         default=None, description="The size of an item, names and values: for estimates.", examples=["1.6KB", 500]
     )
-    items: int | None = Field(default=None, ge=0, description="How many items there are: for estimates.")
+    items: int | None = Field(default=None, ge=0, le=ITEMS_MAX, description="How many items there are: for estimates.")
 
 
 class FileForm(Model):

@@ -50,7 +50,7 @@ class Term:
         elif self.form == "equals":
             value = self.maker.text if self.maker.whole(self.given) else begins
         else:
-            value = begins + (f"{{{self.ranged.name}}}" if self.ranged is not None else "")
+            value = begins + (self.ranged.shown if self.ranged is not None else "")
         if self.form == "begins_with":
             return f"begins_with({name}, {value})"
         if self.form == "between" and self.ranged is not None:
@@ -132,8 +132,8 @@ class Step:
         if self.follows:
             return self.follows
         text = " and ".join(term.shown for term in self.terms)
-        for name, value in (*self.fixed, *self.renames):
-            text = text.replace(f"{{{name}}}", value)
+        for shown, value in self.renames:
+            text = text.replace(shown, value)
         return text
 
     @property

@@ -34,19 +34,14 @@ def _ordered(pattern: GetPattern) -> str | None:
     return pattern.within.attribute if pattern.within is not None else pattern.order
 
 
-def _type(model: Model, pattern: GetPattern, entity: Entity, name: str) -> KeyType:
-    """The type of an attribute: as a key declares it, a rule needs or writes it, or the pattern gives it; else text."""
+def type_of(model: Model, pattern: GetPattern, entity: Entity, name: str) -> KeyType:
+    """The type of an attribute: as a key declares it, a rule needs or writes it, or a condition gives it; else text."""
     declared = {one.name: one.type for one in entity.table.key_attributes}
     if name in declared:
         return declared[name]
-    needed = (
-        kinds for rule in model.rules.from_source(entity) for path, kinds in rule.takes.items() if path == (name,)
-    )
-    written = (
-        rule.type_of((name,), lambda *_: None) for rule in model.rules.into_target(entity) if (name,) in rule.copies
-    )
-    given = (kind for field, value in pattern.fixed if field == name for kind in value)
-    return "N" if any(kinds == ("N",) for kinds in needed) or "N" in (*written, *given) else "S"
+    others = (one for one in model.rules.patterns.values() if isinstance(one, GetPattern) and one.entity == entity.name)
+    given = {kind for one in (pattern, *others) for field, value in one.fixed if field == name for kind in value}
+    return "N" if model.makers.is_number(entity, name) or "N" in given else "S"
 
 
 # ---------------------------------------------------------------- an index more
@@ -72,7 +67,7 @@ def by_index(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
         sort = (found,)
     if set(sort) & set(partition):
         return None
-    types = {name: _type(model, pattern, entity, name) for name in (*partition, *sort)}
+    types = {name: type_of(model, pattern, entity, name) for name in (*partition, *sort)}
     if len(partition) == 1:
         form: dict[str, Any] = types
     else:
@@ -126,7 +121,7 @@ def by_listing(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None
         if not _in_templates((ordered,)):
             return None
         rules[rule_name(model, f"{pattern.name}-{found}")] = _derived(entity, found, (ordered,))
-    types = {name: "S", **({} if found is None else {found: _type(model, pattern, entity, found)})}
+    types = {name: "S", **({} if found is None else {found: type_of(model, pattern, entity, found)})}
     index = {free_index(entity, "by-" + "-".join(types)): types}
     entries: dict[str, Any] = {"tables": {entity.table.name: {"indexes": index}}, "rules": rules}
     title = f"an index with every {entity.name} in one partition"
@@ -148,7 +143,7 @@ def by_local_index(model: Model, pattern: GetPattern, entity: Entity) -> Iterato
     own: KeyAttribute = entity.table.partition
     form = {
         "partition": {own.name: own.type},
-        "sort": {ref.path[0]: _type(model, pattern, entity, ref.path[0])},
+        "sort": {ref.path[0]: type_of(model, pattern, entity, ref.path[0])},
         "projection": "all",
         "local": True,
     }
@@ -162,16 +157,27 @@ def by_free_index(model: Model, pattern: GetPattern, entity: Entity) -> Cure | N
     """The keys of an index that other entities of the table fill, filled by this one too."""
     equal, ordered = equal_fields(pattern), _ordered(pattern)
     by = (ordered,) if ordered is not None else entity.identity or equal
-    if not _in_templates((*equal, *by)) or (ordered and _type(model, pattern, entity, ordered) != "S"):
+    if not _in_templates((*equal, *by)) or (ordered and type_of(model, pattern, entity, ordered) != "S"):
         return None  # a number as text is in the order of its letters
     for index in entity.table.indexes:
-        if _is_free(model, entity, index) and (ordered is None or index.sort):
-            partition = _derived(entity, index.partition[0].name, equal, f"{entity.name.upper()}#")
+        begins = _own_beginning(model, entity, index.partition[0])
+        if begins and _is_free(model, entity, index) and (ordered is None or index.sort):
+            partition = _derived(entity, index.partition[0].name, equal, begins)
             rules = {rule_name(model, f"{pattern.name}-{index.name}-partition"): partition}
             if index.sort:
                 rules[rule_name(model, f"{pattern.name}-{index.name}-sort")] = _derived(entity, index.sort[0].name, by)
             return Cure(f"index {index.name}, whose keys {entity.name} does not fill yet", OF_INDEX, {"rules": rules})
     return None
+
+
+def _own_beginning(model: Model, entity: Entity, attribute: KeyAttribute) -> str:
+    """A text that no key of another entity begins with; "" where one may begin with anything."""
+    others = [one for one in model.rules.entities.values() if one.table == entity.table and one is not entity]
+    said = [model.makers.best(one, attribute, frozenset()) for one in others if model.makers.says(one, attribute)]
+    for text in (f"{entity.name.upper()}#", f"OF-{entity.name.upper()}#"):
+        if not any(text.startswith(one.literal) or one.literal.startswith(text) for one in said):
+            return text
+    return ""
 
 
 def _is_free(model: Model, entity: Entity, index: Index) -> bool:
@@ -241,7 +247,8 @@ def free_attribute(model: Model, entity: Entity, name: str) -> str:
 
 
 def free_index(entity: Entity, name: str) -> str:
-    return _unique(name, {index.name for index in entity.table.indexes})
+    text = re.sub(r"[^A-Za-z0-9_.-]", "-", name)
+    return _unique(text[:200], {index.name for index in entity.table.indexes})
 
 
 def rule_name(model: Model, name: str) -> str:

@@ -68,6 +68,8 @@ def _dropped(pattern: GetPattern, option: str, *, value: Any) -> Cure:
 def _lacks(model: Model, pattern: GetPattern, entity: Entity) -> str:
     """Why no way serves a pattern: the nearest one, and what it lacks."""
     given = gets.given_by(pattern)
+    if nameless := _nameless(model, pattern, entity):
+        return nameless
     if not given and not pattern.within:
         partition = model.makers.best(entity, entity.table.partition, frozenset())
         if partition.fields:
@@ -82,6 +84,18 @@ def _lacks(model: Model, pattern: GetPattern, entity: Entity) -> str:
     keys = (f"{way.shown} by {_key_of(model, entity, way)}" for way in ways_of(entity.table))
     asked = _all(pattern.by or sorted(given) or ([pattern.within.attribute] if pattern.within else []))
     return f"no key finds {entity.name} by {asked}: {'; '.join(keys)}"
+
+
+def _nameless(model: Model, pattern: GetPattern, entity: Entity) -> str:
+    """The reason why an attribute of another entity cannot be had: items do not name one; "" where they do."""
+    for text in pattern.returns or ():
+        name, dot, rest = text.partition(".")
+        other = model.rules.entities.get(name)
+        if not dot or other is None or other is entity or gets.copy_of(model.rules, other, rest, entity) is not None:
+            continue
+        if lacking := gets.unnamed(model, entity, other):
+            return f"{entity.name} has no {_all(lacking)}, which would name the {other.name} of {text}"
+    return ""
 
 
 def _lack(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> str:
@@ -120,7 +134,11 @@ def _key_of(model: Model, entity: Entity, way: Way) -> str:
 
 
 def _of_get(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Cure | None]:
-    """The changes that give a pattern a request, the cheapest first."""
+    """The changes that give a pattern a request, the cheapest first. No number begins with another."""
+    within = pattern.within
+    letters = within.attribute if within is not None and within.form == "begins_with" else None
+    if letters is not None and changes.type_of(model, pattern, entity, letters) != "S":
+        return
     if not changes.equal_fields(pattern):
         yield changes.by_listing(model, pattern, entity)
         return

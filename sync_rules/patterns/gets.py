@@ -92,6 +92,8 @@ def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> 
     if pattern.keys is not None and not found.item:
         return None
     needed, others, use = _needed(model, pattern, entity)
+    if any(unnamed(model, entity, other) for other in others):
+        return None
     filters, paths = _filters(pattern, found)
     linked = tuple(name for other in others for name in links_of(model.rules, other, entity))
     missing = _missing(way, entity, needed, (*paths, *linked))
@@ -105,8 +107,9 @@ def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> 
     )
     steps = [first]
     notes = [
-        *remarks.on_filter(model, pattern, entity, first, alien),
-        *remarks.on_keys_filtered(pattern, entity, found, first),
+        *remarks.on_filter(model, pattern, entity, first, alien, free=not set(paths) <= found.used),
+        *remarks.on_keys_filtered(entity, found, first, paths),
+        *remarks.on_copied(model, pattern, entity),
         *remarks.on_absent(model, entity, found),
         *remarks.on_loose(entity, found),
         *remarks.on_everything(entity, first),
@@ -160,6 +163,7 @@ def _first(model: Model, pattern: GetPattern, entity: Entity, found: Reach, *, f
         filters=filters,
         consistent=pattern.consistent,
         fixed=tuple((name, str(*value.values())) for name, value in pattern.fixed if name in found.used),
+        renames=tuple(_written_out(pattern, found)),
         size_bytes=size,
     )
     if found.item and pattern.keys is not None:
@@ -175,6 +179,15 @@ def _first(model: Model, pattern: GetPattern, entity: Entity, found: Reach, *, f
     read = math.ceil(asked / pattern.keeps) if filters and asked is not None and pattern.keeps else asked
     requests = 1 if read is None or size is None else max(1, math.ceil(read * size / RESPONSE_MAX_BYTES))
     return replace(step, limit=pattern.page, items=read, requests=requests)
+
+
+def _written_out(pattern: GetPattern, found: Reach) -> Iterator[tuple[str, str]]:
+    """The fields that the pattern itself gives, as a key condition shows them, and as the key has them."""
+    fixed = dict(pattern.fixed)
+    for term in found.terms:
+        for part in term.maker.parts:
+            if not isinstance(part, str) and part.name in fixed:
+                yield part.shown, term.maker.inner(part, fixed[part.name]) or str(*fixed[part.name].values())
 
 
 def _missing(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -255,13 +268,22 @@ def _needed(model: Model, pattern: GetPattern, entity: Entity) -> tuple[tuple[st
 
 
 def copy_of(rules: Rules, source: Entity, attribute: str, target: Entity) -> str | None:
-    """The attribute of a target that holds a copy of an attribute of a source."""
+    """The attribute of a target that holds a copy of an attribute of a source, as the source is now."""
     for rule in rules.into_target(target):
-        if isinstance(rule, CopyRule) and rule.source is source:
+        if isinstance(rule, CopyRule) and rule.source is source and not rule.snapshot:
             for read, written in rule.mapping:
                 if show_path(read) == attribute:
                     return show_path(written)
     return None
+
+
+def unnamed(model: Model, entity: Entity, other: Entity) -> tuple[str, ...]:
+    """The fields that an item lacks, as far as the file says, to name one of another entity."""
+    known = {*entity.identity, *entity.bound, *model.required(entity)}
+    known |= {attribute.name for attribute in entity.table.key_attributes}
+    for rule in (*model.rules.from_source(entity), *model.rules.into_target(entity)):
+        known |= {path[0] for path in rule.watches(entity) or () if path}
+    return tuple(name for name in links_of(model.rules, other, entity) if name not in known)
 
 
 def links_of(rules: Rules, source: Entity, target: Entity) -> tuple[str, ...]:
@@ -282,12 +304,13 @@ def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[A
         if rule.where is not None and not alike:
             continue
         names = named_there(rule)
+        held = {name for name in names if rule.each is None or name != show_path(rule.each[1])}
         asked = {*pattern.by, *([pattern.within.attribute] if pattern.within else ())}
         asked |= {pattern.order} if pattern.order else set()
         read = set() if pattern.where is None or alike else {path[0] for path in pattern.where.paths}
         if not asked <= names.keys():
             continue
-        tested = rule.attributes is None or read <= names.keys()
+        tested = not read & (names.keys() - held) and (rule.attributes is None or read <= held)
         shown = _shown_there(rule, pattern) if tested else None
         there = replace(
             pattern,
@@ -300,6 +323,9 @@ def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[A
             fixed=() if alike or not tested else pattern.fixed,
             via=None,
         )
+        alone = set(entity.identity) <= {ref.field for _, ref in rule.fields} or pattern.one or pattern.keys is not None
+        if not alone and set(rule.target.identity) <= {*there.by, *(name for name, _ in there.fixed)}:
+            continue  # of several items with one key, only one has a mirror
         for answer in direct(model, there, rule.target):
             steps = answer.steps
             if shown is None and rule.attributes is not None:
@@ -323,10 +349,11 @@ def named_there(rule: MirrorRule) -> dict[str, str]:
 
 def _shown_there(rule: MirrorRule, pattern: GetPattern) -> tuple[str, ...] | None:
     """The attributes that are needed, as a mirror has them; None where it lacks one."""
-    if rule.attributes is None:
+    if rule.attributes is None and (rule.each is None or show_path(rule.each[1]) not in (pattern.returns or ())):
         return pattern.returns
     names = named_there(rule)
-    if pattern.returns is None or not set(pattern.returns) <= names.keys() | set(rule.source.identity):
+    held = names.keys() - ({show_path(rule.each[1])} if rule.each is not None else set())
+    if pattern.returns is None or not set(pattern.returns) <= held | set(rule.source.identity):
         return None
     return tuple(names.get(name, name) for name in pattern.returns)
 

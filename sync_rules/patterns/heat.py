@@ -98,7 +98,8 @@ def _reads(proof: Proof) -> Iterator[_Load]:
         for step in answer.steps:
             if not step.follows:
                 units = step.units or (1.0 if step.consistent else 0.5)  # as little as a read takes
-                total, field = units * pattern.rate, _field(step.entity)
+                single = step.request != "Query" and bool(step.terms)  # one item: no shard takes a part of it
+                total, field = units * pattern.rate, "" if single else _field(step.entity)
                 yield _Load(step.place, step.partition, "read", total, name, pattern.busiest, field)
 
 

@@ -6,13 +6,14 @@ its own name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from sync_rules.model.entities import Entity, KeyAttribute
-from sync_rules.model.templates import Template, as_key, as_text
+from sync_rules.model.templates import PIECE, Template, as_key, as_text
 from sync_rules.model.values import AttributeValue
 from sync_rules.rules.formula import Formula, Slot, keeps_beginnings, keeps_letters, keeps_order
 from sync_rules.rules.kinds.derive import DeriveRule
@@ -28,6 +29,12 @@ class Field:
     name: str
     slot: Slot | None = None
     padded: int | None = None
+    form: str = ""  # the formats, as the file writes them
+
+    @property
+    def shown(self) -> str:
+        """The field as the file writes it."""
+        return f"{{{self.name}{self.form}}}"
 
     @property
     def in_order(self) -> bool:
@@ -41,8 +48,8 @@ class Field:
 
     @property
     def as_written(self) -> bool:
-        """True if equal texts are of equal values."""
-        return self.slot is None or not self.slot.formats
+        """True if equal texts are of equal values, of one type: a rule makes one text of 5 and of the text 5."""
+        return self.slot is None
 
     @property
     def begins(self) -> bool:
@@ -73,10 +80,13 @@ class Maker:
                 made += [Field(name, padded=pads.get(name)), after]
         else:
             made = []
+            text = source.source if isinstance(source.source, str) else ""
+            fields = (one[1] for one in re.finditer(PIECE, text) if one[2] is None)
+            forms = (field[field.find(":") :] if ":" in field else "" for field in fields)
             for piece in source.pieces:
                 if made and source.separator is not None:
                     made.append(source.separator)
-                made.append(piece if isinstance(piece, str) else Field(piece.field, piece))
+                made.append(piece if isinstance(piece, str) else Field(piece.field, piece, form=next(forms, "")))
         return tuple(part for part in made if part != "")
 
     @cached_property
@@ -109,7 +119,7 @@ class Maker:
         """The attribute as the file writes it."""
         if isinstance(self.source, Template):
             return self.source.text
-        return "".join(part if isinstance(part, str) else f"{{{part.name}}}" for part in self.parts)
+        return "".join(part if isinstance(part, str) else part.shown for part in self.parts)
 
     def known(self, given: Collection[str]) -> int:
         """The number of parts at the beginning that are known by these fields. Of fields that are joined where they are
@@ -129,7 +139,7 @@ class Maker:
     def beginning(self, given: Collection[str]) -> str:
         """The text, with fields in braces, that all values begin with for these fields."""
         known = self.parts[: self.known(given)]
-        return "".join(part if isinstance(part, str) else f"{{{part.name}}}" for part in known)
+        return "".join(part if isinstance(part, str) else part.shown for part in known)
 
     def next_field(self, given: Collection[str]) -> Field | None:
         """The first field that is not among these: values are sorted by it."""
@@ -206,6 +216,14 @@ class Makers:
         volume = self._rules.volumes.get(entity.name)
         stated = volume is not None and attribute.name in volume.required
         return stated or (entity.name, attribute.name) in self._derived or attribute.name in entity.templates
+
+    def is_number(self, entity: Entity, name: str) -> bool:
+        """True if rules say that an attribute is a number."""
+        for rule in self._rules.from_source(entity):
+            if rule.takes.get((name,)) == ("N",):
+                return True
+        into = self._rules.into_target(entity)
+        return any((name,) in rule.copies and rule.type_of((name,), lambda *_: None) == "N" for rule in into)
 
     def rules_of(self, entity: Entity, attributes: Iterable[KeyAttribute]) -> frozenset[str]:
         """The titles of the rules that write any of these attributes."""

@@ -12,6 +12,7 @@ from sync_rules.patterns.makers import Maker
 from sync_rules.patterns.model import Model
 from sync_rules.patterns.ways import Reach
 from sync_rules.rules.formula import Formula
+from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.patterns import GetPattern
 
@@ -19,14 +20,14 @@ HALF = 0.5
 
 
 def on_filter(
-    model: Model, pattern: GetPattern, entity: Entity, step: Step, others: tuple[Entity, ...]
+    model: Model, pattern: GetPattern, entity: Entity, step: Step, others: tuple[Entity, ...], *, free: bool
 ) -> Iterator[str]:
-    """A filter, and items of other entities that a Query reads too."""
+    """A filter, and items of other entities that a Query reads too. `free`: the key does not narrow what it tests."""
     if step.filters and step.request == "GetItem":
         yield "GetItem takes no filter: the application drops the item"
     elif step.filters and pattern.keeps is not None and pattern.keeps < HALF:
         yield f"the filter throws away more than it keeps: {1 - pattern.keeps:.0%} of what is read and paid for"
-    elif step.filters and pattern.keeps is None:
+    elif step.filters and pattern.keeps is None and free:
         yield "the filter costs what it throws away: say `keeps`, the share that it lets in"
     if step.request != "Query" or not others:
         return
@@ -38,13 +39,31 @@ def on_filter(
     yield text + (": it throws away more than it keeps" if more else "")
 
 
-def on_keys_filtered(pattern: GetPattern, entity: Entity, found: Reach, step: Step) -> Iterator[str]:
-    """A filter that names a key attribute, which DynamoDB refuses."""
-    named = {entity.stored(path)[0] for path in (pattern.where.paths if pattern.where is not None else ())}
-    keyed = {one.name for one in (*found.way.partition, *found.way.sort)} & named
-    left = {name for name in keyed if step.filters and name in step.filters}
+def on_keys_filtered(entity: Entity, found: Reach, step: Step, paths: tuple[str, ...]) -> Iterator[str]:
+    """A filter that names a key attribute, or a field inside one, which no FilterExpression may."""
+    keys = {one.name for one in (*found.way.partition, *found.way.sort)}
+    left = sorted(name for name in paths if entity.stored((name,))[0] in keys)
     if left and step.request == "Query":
-        yield f"no FilterExpression may name {', '.join(sorted(left))}, a key: filter in the application"
+        yield f"no FilterExpression may name {', '.join(left)}, a part of the key: filter in the application"
+
+
+def on_copied(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[str]:
+    """An attribute of another entity that is taken from a copy which not every item has, or of one link of several."""
+    for text in pattern.returns or ():
+        name, _, rest = text.partition(".")
+        other = model.rules.entities.get(name)
+        rules = [
+            (rule, show_path(to))
+            for rule in model.rules.into_target(entity)
+            if isinstance(rule, CopyRule) and rule.source is other and not rule.snapshot
+            for read, to in rule.mapping
+            if show_path(read) == rest
+        ]
+        if other is None or other is entity or not rules:
+            continue
+        rule, to = rules[0]
+        if rule.where is not None or rule.defaults or len(rules) > 1:
+            yield f"{text} is {to}, as rule {rule.title} keeps it"
 
 
 def on_absent(model: Model, entity: Entity, found: Reach) -> Iterator[str]:
@@ -58,10 +77,10 @@ def on_absent(model: Model, entity: Entity, found: Reach) -> Iterator[str]:
         if lacking:
             names, cure = " or ".join(lacking), f"required: [{', '.join(lacking)}]"
             yield f"items without {names} are not in {way.shown}; if every item has it: {cure}"
-    for term in found.terms:
-        default = model.makers.default_of(entity, term.maker.attribute)
-        if default is not None and term.form != "equals":
-            yield f"items of which {default.title} makes no {term.maker.attribute.name} stand under its default"
+    for attribute in (*way.partition, *way.sort):
+        default = model.makers.default_of(entity, attribute)
+        if default is not None:
+            yield f"items of which {default.title} makes no {attribute.name} stand there under its default"
 
 
 def _there(maker: Maker, asked: set[str], sure: frozenset[str], entity: Entity) -> bool:

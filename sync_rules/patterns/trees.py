@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Final
 
 from sync_rules.model.entities import Entity, Index
 from sync_rules.model.values import show_path
-from sync_rules.patterns.answers import BATCH_KEYS_MAX, Answer, Step, Term, Use
+from sync_rules.patterns.answers import BATCH_KEYS_MAX, RESPONSE_MAX_BYTES, Answer, Step, Term, Use
 from sync_rules.patterns.makers import Maker
 from sync_rules.patterns.model import Model
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.patterns import TreePattern
+
+LEVELS_ITEMS: Final = 100  # on the way down, where nothing is stated
 
 
 def rule_of(model: Model, entity: Entity) -> TreeRule | None:
@@ -113,10 +116,16 @@ def _level(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule, i
         index,
         terms,
         limit=pattern.page,
-        renames=tuple((ref.field, f"{{{own}}}") for own, ref in rule.link),
+        renames=tuple((f"{{{ref.field}}}", f"{{{own}}}") for own, ref in rule.link),
         items=pattern.items,
         size_bytes=model.size_of(entity),
     )
+
+
+def _megabytes(model: Model, pattern: TreePattern, entity: Entity) -> int:
+    """The requests that all items together take: one response has at most 1 MB."""
+    size = model.size_of(entity)
+    return 1 if size is None or pattern.items is None else math.ceil(pattern.items * size / RESPONSE_MAX_BYTES)
 
 
 def _above(model: Model, pattern: TreePattern, rule: TreeRule) -> Answer:
@@ -129,7 +138,7 @@ def _under(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule) -
     if by_parent is not None and pattern.depth is not None:
         level = _level(model, pattern, entity, rule, by_parent)
         itself = (_itself(model, pattern),) if pattern.itself else ()
-        many = 1 + (pattern.items or 1) if pattern.depth > 1 else 1
+        many = 1 + (LEVELS_ITEMS if pattern.items is None else pattern.items) if pattern.depth > 1 else 1
         remark = "one Query for each item on the way down" if pattern.depth > 1 else ""
         from_above: tuple[Step, ...] = (*itself, Step(**{**level.__dict__, "requests": many}))
         if not _shown(by_parent, rule, pattern):
@@ -149,7 +158,7 @@ def _under(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule) -
             terms,
             limit=pattern.page,
             filters="" if pattern.depth is None else f"at most {pattern.depth} levels below",
-            requests=rule.shards,
+            requests=max(rule.shards, _megabytes(model, pattern, entity)),
             items=pattern.items,
             size_bytes=model.size_of(entity),
         )

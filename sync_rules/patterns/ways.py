@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sync_rules.model.entities import Entity, Index, KeyAttribute, Table
 from sync_rules.patterns.answers import Term
-from sync_rules.patterns.makers import Maker, Makers
+from sync_rules.patterns.makers import Field, Maker, Makers
 from sync_rules.rules.patterns import Range
 from sync_rules.rules.ruleset import Rules
 
@@ -96,9 +96,10 @@ def reach(makers: Makers, entity: Entity, way: Way, given: frozenset[str], withi
         whole = False
         known = tuple(name for name in maker.fields if name in _leading(maker, given))
         upcoming = maker.next_field(given)
+        ordered = upcoming is not None and upcoming.in_order and not _as_letters(makers, entity, maker, upcoming)
         if within is not None and upcoming is not None and upcoming.name == within.attribute:
             by_letters = within.form == "begins_with"
-            if not (upcoming.begins if by_letters else upcoming.in_order) or (by_letters and attribute.type != "S"):
+            if not (upcoming.begins if by_letters else ordered) or (by_letters and attribute.type != "S"):
                 return None
             terms.append(Term(maker, within.form, known, upcoming))
             used |= {*(maker.exact & set(known)), within.attribute}
@@ -108,11 +109,17 @@ def reach(makers: Makers, entity: Entity, way: Way, given: frozenset[str], withi
             terms.append(Term(maker, "begins_with", known))
             used |= maker.exact & set(known)
             as_written |= maker.as_written & set(known)
-        sorts = (upcoming.name, attribute.name) if upcoming is not None and upcoming.in_order else (attribute.name,)
+        sorts = (upcoming.name, attribute.name) if upcoming is not None and ordered else (attribute.name,)
         break
     if not ranged:
         return None
     return Reach(way, tuple(terms), frozenset(used), frozenset(as_written), sorts, whole and way.index is None)
+
+
+def _as_letters(makers: Makers, entity: Entity, maker: Maker, field: Field) -> bool:
+    """True if a number stands in a text without zeros before it: 10 comes before 9."""
+    bare = field.padded is None and (field.slot is None or not field.slot.formats)
+    return not maker.plain and maker.attribute.type == "S" and bare and makers.is_number(entity, field.name)
 
 
 def _leading(maker: Maker, given: frozenset[str]) -> set[str]:
@@ -141,6 +148,8 @@ def _meets(makers: Makers, other: Entity, term: Term) -> bool:
     begins = term.text or "".join(_texts(term.maker))
     theirs = makers.best(other, term.maker.attribute, frozenset())
     literal = theirs.literal
+    if term.form == "at_least" and term.text is not None:
+        return literal >= begins or begins.startswith(literal)
     if not theirs.fields and term.form != "begins_with" and not term.maker.fields:
         return literal == begins
     return literal.startswith(begins) or begins.startswith(literal)

@@ -41,6 +41,8 @@ def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str]) -> Ite
     for name, answer in proof.answers.items():
         yield from lines_of(name, answer, places.get(name, ""))
         yield ""
+    if len(proof.unserved) > 1:
+        yield "Apply one cure at a time: the next run takes it into account."
     for title in proof.unread:
         yield f"no pattern reads what rule {title} keeps"
     for table, index in proof.idle:
@@ -104,7 +106,9 @@ def _heat(one: Hot) -> str:
     if not one.spread_by:
         return f"{hot}: a single item cannot be spread; cache it, or keep {one.shards} copies of it"
     shard = f"{{{one.spread_by}:shard({one.shards})}}"
-    return f"{hot}: spread it over {one.shards} shards, such as {shard} at the end of what makes the key"
+    return (
+        f"{hot}: spread it over {one.shards} shards, such as {shard} at the end of what makes it, and ask each of them"
+    )
 
 
 def summary(proof: Proof, hots: tuple[Hot, ...]) -> str:

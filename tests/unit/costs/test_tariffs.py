@@ -136,3 +136,11 @@ def test_rules_are_not_stated_where_what_they_follow_is_not(old, new, unsure):
     assert found.gaps
     assert {line.name for line in found.rules if not line.known} >= unsure - {"lines"}
     assert {one.rule for one in found.savings if not one.known} >= unsure - {"lines"}
+
+
+def test_a_rate_of_none_at_all_is_a_rate():
+    """Names that never change cost nothing, and that is known."""
+    found = made(SHOP.replace("sets: [name], rate: 1/s", "sets: [name], rate: 0/s"))
+    assert found.gaps == ()
+    assert all(line.known for line in found.rules)
+    assert named(found.rules, "lines").load.write_units == 0

@@ -203,18 +203,18 @@ def test_stores_are_found_by_state_city_and_zip_through_one_index():
     country = "Query stores/by_place: country = {country}"
     patterns, expected = given({
         "in-country": ("{get: store, by: [country]}", 1, [country]),
-        "in-state": ("{get: store, by: [country, state]}", 1, [f"{country} and begins_with(place, {{state}}#)"]),
+        "in-state": ("{get: store, by: [country, state]}", 1, [f"{country} and begins_with(place, {{state:upper}}#)"]),
         "in-city": (
             "{get: store, by: [country, state, city]}", 1,
-            [f"{country} and begins_with(place, {{state}}#{{city}}#)"],
+            [f"{country} and begins_with(place, {{state:upper}}#{{city:nospace:upper}}#)"],
         ),
         "in-zip": (
             "{get: store, by: [country, state, city, zip]}", 1,
-            [f"{country} and place = {{state}}#{{city}}#{{zip}}"],
+            [f"{country} and place = {{state:upper}}#{{city:nospace:upper}}#{{zip}}"],
         ),
         "cities-that-begin-so": (
             "{get: store, by: [country, state], begins_with: city}", 1,
-            [f"{country} and begins_with(place, {{state}}#{{city}})"],
+            [f"{country} and begins_with(place, {{state:upper}}#{{city:nospace:upper}})"],
         ),
         "in-zip-alone": (
             "{get: store, by: [country, zip]}", 0,

@@ -54,7 +54,7 @@ entities:
   news: {table: shop, key: {PK: NEWS, SK: "{made}"}, items: 100}
   house: {table: houses}
   part: {table: parts}
-  belonging: {table: shop, key: {PK: "CLUB#{club_id}", SK: "OF#{who}", GSI1PK: "{who}", GSI1SK: "{club_id}"}}
+  belonging: {table: shop, key: {PK: "CLUB#{club_id}", SK: "OF#{who}", GSI1PK: "OF#{who}", GSI1SK: "{club_id}"}}
 rules:
   user-name-on-orders: copy user.name into order.user_name
   user-by-email: {mirror: user, into: user_by_email, attributes: [name]}
@@ -114,13 +114,13 @@ SERVED = {
     ],
     "{get: store, by: [state], returns: [name]}": ["Query shop/by_place: state = {state}"],
     "{get: store, by: [state, city], returns: [name]}": [
-        "Query shop/by_place: state = {state} and begins_with(place, {city}#)"
+        "Query shop/by_place: state = {state} and begins_with(place, {city:upper}#)"
     ],
     "{get: store, by: [state, city, zip], returns: [name]}": [
-        "Query shop/by_place: state = {state} and place = {city}#{zip}"
+        "Query shop/by_place: state = {state} and place = {city:upper}#{zip}"
     ],
     "{get: store, by: [state, city], begins_with: zip, returns: [name]}": [
-        "Query shop/by_place: state = {state} and begins_with(place, {city}#{zip})"
+        "Query shop/by_place: state = {state} and begins_with(place, {city:upper}#{zip})"
     ],
     "{get: store, by: [state]}": ["Query shop/by_place: state = {state}", "BatchGetItem shop: the keys of the rows"],
     "{get: product, by: [category], between: price}": [
@@ -159,7 +159,7 @@ SERVED = {
     ],
     "{get: user, by: [PK, SK]}": ["GetItem shop: PK = {PK} and SK = {SK}"],
     "{graph: club, from: person, through: belonging, neighbours: [person, group], link: {PK: who}}": [
-        "Query shop/GSI1: GSI1PK = {who}",
+        "Query shop/GSI1: GSI1PK = OF#{who}",
         "BatchGetItem shop: the club of each belonging",
         "BatchGetItem shop: the person and group that club.members names",
     ],
@@ -215,14 +215,14 @@ def test_patterns_that_nothing_serves_have_a_reason(pattern):
 
 NOTED = {
     "{get: user, by: [user_id], where: \"status == 'X'\"}": "GetItem takes no filter",
-    "{get: game, by: [map], where: \"starts_with(started, '2026') && players > `3`\"}": "no FilterExpression may name started, a key",
+    "{get: game, by: [map], where: \"starts_with(started, '2026') && players > `3`\"}": "no FilterExpression may name started, a part of the key",
     '{get: store, by: [state], returns: [name], where: "size > `5`"}': "by_place does not project size",
     "{get: store, by: [state, city], returns: [name]}": "city is compared as the key has it",
     "{get: store, by: [state], returns: [name]}": "items without place are not in index by_place",
     "{get: order, by: [user_id, order_id], consistent: true, returns: [user_name]}": "user_name follows its source",
     "{get: user, by: [email], one: true, returns: [name]}": "a user without email has no mirror",
     "{get: news, order: made}": "every news is read",
-    "{get: ware, by: [shelf]}": "the Query reads items of crate, belonging too, and drops them",
+    "{get: ware, by: [shelf]}": "the Query reads items of crate too, and drops them",
 }
 
 
@@ -266,6 +266,61 @@ def test_patterns_take_no_attribute_of_the_application_for_a_free_index():
     assert title in [cure.title for cure in answers("{get: order, by: [status]}")[0].cures]
     for other in ("{update: order, sets: [GSI1PK]}", "{get: order, by: [user_id], returns: [GSI1SK]}"):
         assert title not in [cure.title for cure in answers("{get: order, by: [status]}", other)[0].cures]
+
+
+SECOND = (
+    BASE.replace(
+        "entities:\n",
+        """  books: {key: {PK: S, SK: S}}
+entities:
+  by_tag: {table: shop, key: {PK: "TAG#{tag}", SK: "{user_id}"}}
+  by_city: {table: shop, key: {PK: "CITY#{city}", SK: USER}}
+""",
+        1,
+    )
+    .replace(
+        "  parts: {path:",
+        """  tags: {mirror: user, into: by_tag, each: {tag: tags}, attributes: [name]}
+  cities: {mirror: user, into: by_city, attributes: [name]}
+  spent: {sum: order.total, into: user.spent, ledger: books}
+  sorted: {derive: order.made, as: "{total}"}
+  due: {derive: store.code2, as: "{due}", default: NEVER}
+  parts: {path:""",
+        1,
+    )
+    .replace("by_code:", "by_due: {state: S, code2: S}\n      by_code:", 1)
+)
+
+
+def test_patterns_ask_a_mirror_for_no_more_than_it_says():
+    """An element is not the list that it is of, and of several items with one key one has the mirror."""
+    by_tag, listed, several, single = answers(
+        "{get: user, by: [tags], where: \"contains(tags, 'b')\", returns: [name]}",
+        "{get: user, by: [tags], returns: [tags]}",
+        "{get: user, by: [city], returns: [name]}",
+        "{get: user, by: [city], one: true, returns: [name]}",
+        base=SECOND,
+    )
+    for answer in (by_tag, listed):
+        assert [step.request for step in answer.steps] == ["Query", "BatchGetItem"]
+    assert [step.filters for step in by_tag.steps] == ["", "contains(tags, 'b')"]
+    assert not several.served
+    assert single.served
+
+
+def test_patterns_know_numbers_in_texts_and_defaults():
+    """10 stands before 9 in a text; what has no value stands under the default, and is told."""
+    by_total, by_due = answers(
+        "{get: order, by: [user_id], order: total desc}", "{get: store, by: [state], order: due}", base=SECOND
+    )
+    assert not by_total.served
+    assert "items of which due makes no code2 stand there under its default" in by_due.remarks
+
+
+def test_patterns_return_of_others_what_items_name():
+    """A user names no order, so none can be read for it."""
+    (answer,) = answers("{get: user, by: [user_id], returns: [name, order.total]}")
+    assert answer.reason == "user has no order_id, which would name the order of order.total"
 
 
 def test_patterns_need_numbers_where_rules_and_conditions_have_them():
@@ -324,22 +379,20 @@ def asked():
 
 
 def test_patterns_are_served_by_each_of_their_cures():
-    """A cure is merged into the file, which then passes check and serves the pattern: of hundreds of patterns."""
+    """A cure is merged into the file, which then passes check and serves the pattern: one in five of hundreds."""
     document = read(BASE, Problems())
     assert document is not None
     forms = {f"p{number}": form for number, form in enumerate(asked())}
     proof = prove(parse_rules(json.dumps({**document.data, "patterns": forms})))
-    cured = 0
-    for name, answer in proof.answers.items():
-        for cure in answer.cures:
-            cured += 1
-            data = merged({**document.data, "patterns": {name: forms[name]}}, cure.entries)
-            rules, problems = check_rules(json.dumps(data))
-            told = f"{forms[name]}: {cure.title} {cure.entries}"
-            assert rules is not None, f"{told}: {[one.message for one in errors(problems)]}"
-            assert prove(rules).answers[name].served, f"{told}: {prove(rules).answers[name].reason}"
+    cures = [(name, cure) for name, answer in proof.answers.items() for cure in answer.cures]
+    assert len(cures) > 300
+    for name, cure in cures[::5]:  # all of them take a minute
+        data = merged({**document.data, "patterns": {name: forms[name]}}, cure.entries)
+        rules, problems = check_rules(json.dumps(data))
+        told = f"{forms[name]}: {cure.title} {cure.entries}"
+        assert rules is not None, f"{told}: {[one.message for one in errors(problems)]}"
+        assert prove(rules).answers[name].served, f"{told}: {prove(rules).answers[name].reason}"
     bare = [forms[name] for name, answer in proof.answers.items() if not answer.served and not answer.cures]
-    assert cured > 300
     assert bare == []
 
 
