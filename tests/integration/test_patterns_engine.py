@@ -77,7 +77,7 @@ def test_patterns_run_measures_and_proves(shop):
     shop.put(order_item("1", "2", user_name=s("secret-old"), total=n(9), status=s("OPEN"), made=s("2026-02")))
     code, said = shop("--run", "--prove", "--grace-seconds", "0", "--pattern", "orders", "--endpoint-url", shop.engine)
     assert code == 1
-    assert "orders: 2 calls, 2 rows, 1 requests (proved: 1)" in said.out
+    assert "orders: 2 calls, 2 rows, 1 request (proved: 1)" in said.out
     assert "user.name is stale or wrong: kept by rule names" in said.out
     code, said = shop("--run", "--key", "user_id=2", "--pattern", "orders", "--endpoint-url", shop.engine)
     assert code == 0

@@ -22,8 +22,8 @@ def lines(measured: Measured) -> Iterator[str]:
     units = "not told by the service" if measured.mean_units is None else f"{measured.mean_units:g}"
     parts = [
         counted(measured.calls, "call"),
-        f"{mean(measured.rows):g} rows",
-        f"{mean(measured.requests):g} requests (proved: {measured.answer.requests})",
+        _many(mean(measured.rows), "row"),
+        f"{_many(mean(measured.requests), 'request')} (proved: {measured.answer.requests})",
         f"read units {units} (estimate: {'not stated' if estimate is None else f'{estimate:g}'})",
         f"p50 {measured.p50 or 0:.1f} ms",
     ]
@@ -73,3 +73,8 @@ def as_json(measured: Measured) -> dict[str, Any]:
             for one in measured.mismatches
         ],
     }
+
+
+def _many(mean_number: float, one: str) -> str:
+    """A mean with its noun."""
+    return f"{mean_number:g} {one}{'s' * (mean_number != 1)}"
