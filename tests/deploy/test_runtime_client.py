@@ -181,9 +181,7 @@ def test_runtime_client_reports_what_has_no_time(running, place):
     """With less time than an answer needs, nothing is begun: what cannot be handed over is reported, and comes again."""
     place.put(order_item("u", "o"), user_item("u", name=s("Ada")))
     event = place.event()
-    began = time.time()
     said = running.invoke(event, TIME_RESERVED_MS / 1000 - 0.5)
-    assert said.at < began + TIME_RESERVED_MS / 1000 - 0.5
     first = event["Records"][0]["dynamodb"]["SequenceNumber"]
     assert said.body == {"batchItemFailures": [{"itemIdentifier": first}]}
     assert running.invoke(event).body == {"batchItemFailures": []}
