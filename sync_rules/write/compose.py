@@ -106,10 +106,8 @@ class _Composer:
         own = self._owns.get(place)
         if own is not None:
             self._need_own(own, before)
-        if now is not None:
-            for rule in self._rules.into_target(entity):
-                if self._kept_by(rule, own, before, now):
-                    self._need_sources(rule, key, now)
+        for rule in self._rules.into_target(entity) if now is not None else ():
+            self._need_of_copies(rule, key, own, before)
         for part_rule in self._rules.parts_of(entity):
             for part in part_rule.parts(Change(key, before, now), entity):
                 source = part.source
@@ -118,6 +116,14 @@ class _Composer:
                     self._need(source, () if item is None else part_rule.read_of(item))
                 if self._stands(part.target):  # it is as it should be after this: that must be so when it is written
                     self._need(part.target, part_rule.copies)
+
+    def _need_of_copies(self, rule: TargetRule, key: ItemKey, own: Own | None, before: Item | None) -> None:
+        """Note what decided about the copies of one rule. One that comes meanwhile would go with what erases it."""
+        now = self._store.now(place_of(key))
+        if now is not None and self._kept_by(rule, own, before, now):
+            self._need_sources(rule, key, now)
+        elif own is not None and _erases(rule, own):
+            self._need(key, rule.copies)
 
     def _need_own(self, own: Own, before: Item | None) -> None:
         """Note that the former state of an own item decides: what it named must be taken back elsewhere."""
@@ -297,3 +303,10 @@ def _without(kind: str, elements: Iterable[str], others: Iterable[str]) -> Attri
     known = {Decimal(one) for one in others} if kind == "NS" else set(others)
     left = [one for one in elements if (Decimal(one) if kind == "NS" else one) not in known]
     return {kind: left} if left else None
+
+
+def _erases(rule: TargetRule, own: Own) -> bool:
+    """True if an action of the application takes away what a rule keeps, or the map that it stands in."""
+    if own.verb == "update":
+        return any(overlaps(path, copy) for path in own.paths for copy in rule.copies)
+    return own.verb == "put"

@@ -92,7 +92,7 @@ class Submit:
         return f"transaction {self.token}: {'; '.join(str(one.action) for one in self.attempt.planned)}"[:2400]
 
 
-def drawn(history: History, first: Write | None, *, alone: bool = False) -> Writing | None:
+def drawn(history: History, first: Write | None) -> Writing | None:
     """A transaction with this write and perhaps more; None if no entity has the item."""
     app, pick = history.app, history.choices.transactions.pick
     writes = [] if first is None else [first]
@@ -106,13 +106,11 @@ def drawn(history: History, first: Write | None, *, alone: bool = False) -> Writ
         return None
     sources = []
     spec = history.made.spec
-    known = [place for place in (app.items() if alone else app.past) if place[0] not in spec.ledgers]
+    known = [place for place in app.past if place[0] not in spec.ledgers]
     if known and pick(4) == 3:  # what it read, perhaps some time ago
         place = app.one(known)
         entity = spec.entity_of(place)
-        sources = (
-            [] if entity is None else [(entity.name, app.items()[place] if alone else app.one(app.past[place][-2:]))]
-        )
+        sources = [] if entity is None else [(entity.name, app.one(app.past[place][-2:]))]
     history.world.transactions += 1
     return Writing(history.world.transactions, calls, sources)
 
@@ -375,7 +373,7 @@ def check_alone(history: History) -> None:
     if world.notes:
         return  # somebody waits for what this may bring
     for _ in range(3):
-        writing = drawn(history, None, alone=True)
+        writing = drawn(history, None)
         if writing is None:
             continue
         history.tell(f"-- alone: {writing.described()}")

@@ -269,6 +269,24 @@ def test_transact_what_stands_as_it_should_be_is_compared():
     assert shop.written_by_the_stream() == 0
 
 
+def test_transact_a_put_erases_no_copy_that_comes_meanwhile():
+    """An order is put again that had no copy, since there was no user. The user comes meanwhile, and the copy: it stays."""
+    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "names"), effects=False))
+    shop.scene.put("shop", order("7", "9", 1))
+    shop.rest()
+
+    def comes():
+        shop.scene.put("shop", user("7", name=s("Ada")))
+        shop.rest()
+
+    once(shop, comes)
+    with shop.transact() as tx:
+        tx.put("order", {"user_id": s("7"), "order_id": s("9"), "total": {"N": "5"}})
+    assert (tx.result.left, tx.result.attempts) == ((), 2)
+    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
+    assert shop.written_by_the_stream() == 0
+
+
 def test_transact_a_lost_answer_is_asked_for_again(shop):
     """The same request with the same token: it is done once."""
 
