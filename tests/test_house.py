@@ -36,8 +36,9 @@ ROOMS: dict[str, frozenset[str]] = {
     "functions": LOWER | {"language"},
     "deploy": CORE | {"adapters", "language"},
     "imports": frozenset({"model", "rules", "language", "adapters"}),
+    "propose": LOWER | {"language", "imports"},
     "selftest": LOWER | {"language", "deploy", "costs"},
-    "cli": LOWER | {"language", "lab", "patterns", "read", "deploy", "selftest", "imports", "costs"},
+    "cli": LOWER | {"language", "lab", "patterns", "read", "deploy", "selftest", "imports", "propose", "costs"},
 }
 EXPORTING = {"read", "write"}  # applications import its classes from the room itself
 MOUTHS = {"handlers": LOWER | {"functions"}, "__main__": frozenset({"cli"})}
@@ -63,6 +64,7 @@ ONLY_IN = {
     "pytest": {"lab.pytest_plugin", "lab.pytest_scenarios"},
     "pygraphviz": {"cli.show.picture"},
     "ministack": {"lab.engine_process"},
+    "duckdb": {"propose.database"},
 }
 
 
