@@ -20,7 +20,7 @@ from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
 from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, unchanged
 from sync_rules.pipeline.requests import List
-from sync_rules.rules.families import TargetRule
+from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Own, Place, paths_of, place_of
 from sync_rules.write.read_through import LISTED_MAX_ITEMS, Applied, ReadThrough
@@ -106,23 +106,44 @@ class _Composer:
         own = self._owns.get(place)
         if own is not None:
             self._need_own(own, before)
+        change = Change(key, before, now)
         for rule in self._rules.into_target(entity) if now is not None else ():
-            self._need_of_copies(rule, key, own, before)
+            self._need_of_copies(rule, change, own)
+        for of_source in self._rules.from_source(entity):
+            for hint in of_source.hints(change) if isinstance(of_source, TargetRule) else ():
+                self._need_absence(hint.target)
         for part_rule in self._rules.parts_of(entity):
-            for part in part_rule.parts(Change(key, before, now), entity):
-                source = part.source
-                if source is not None and place_of(source) in self._store.before and self._changed(part.target):
-                    item = self._store.before[place_of(source)]
-                    self._need(source, () if item is None else part_rule.read_of(item))
-                if self._stands(part.target):  # it is as it should be after this: that must be so when it is written
-                    self._need(part.target, part_rule.copies)
+            for part in part_rule.parts(change, entity):
+                self._need_of_part(part)
 
-    def _need_of_copies(self, rule: TargetRule, key: ItemKey, own: Own | None, before: Item | None) -> None:
-        """Note what decided about the copies of one rule. One that comes meanwhile would go with what erases it."""
-        now = self._store.now(place_of(key))
-        if now is not None and self._kept_by(rule, own, before, now):
+    def _need_of_part(self, part: Part) -> None:
+        """Note what decided about a part: its source where it was written, else what stands as it should."""
+        source = None if part.source is None else place_of(part.source)
+        if source in self._store.before and self._changed(part.target):
+            item = self._store.before[source]
+            self._need(self._store.keys[source], () if item is None else part.rule.read_of(item))
+        if self._stands(part.target):  # it is as it should be after this: that must be so when it is written
+            self._need(part.target, part.rule.copies)
+        elif not part.rule.owned:
+            self._need_absence(part.target)
+
+    def _need_absence(self, key: ItemKey) -> None:
+        """Note that there was no item to write on: one that came meanwhile has listed its sources without this one."""
+        place = place_of(key)
+        if self._store.before.get(place) is None and not self._changed(key):
+            self._need(key, ())
+
+    def _need_of_copies(self, rule: TargetRule, change: Change, own: Own | None) -> None:
+        """Note what decided about the copies of one rule: a source that is not there, or says nothing, decides too. A
+        copy that comes meanwhile would go with what erases it.
+        """
+        key, before, now = change.key, change.old, change.new
+        if now is None:
+            return
+        kept = self._kept_by(rule, own, before, now)
+        if kept or rule.pulls(change):
             self._need_sources(rule, key, now)
-        elif own is not None and _erases(rule, own):
+        if not kept and own is not None and _erases(rule, own):
             self._need(key, rule.copies)
 
     def _need_own(self, own: Own, before: Item | None) -> None:

@@ -287,6 +287,46 @@ def test_transact_a_put_erases_no_copy_that_comes_meanwhile():
     assert shop.written_by_the_stream() == 0
 
 
+@pytest.mark.parametrize("rule", ["names", "tags", "counted", "totals", "recounted", "posts", "told"])
+def test_transact_a_source_that_comes_meanwhile_is_read_anew(rule):
+    """An order and a post are put whose user is not there. The user comes meanwhile, and has listed neither of them: it
+    was looked for, and is checked to be absent still. So nothing is left, for each kind of rule.
+    """
+    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != rule), effects=False))
+    shop.rest()
+
+    def comes() -> None:
+        other = shop.transact()
+        other.put("user", user("7", name=s("Ada"), counted=n(3)) if rule == "told" else user("7", name=s("Ada")))
+        other.commit()
+
+    def before(_items: Any) -> None:
+        if len(shop.client.requests) == 1:
+            comes()
+
+    shop.client.before = before
+    with shop.transact() as tx:
+        tx.put("post", post("1", "7", "x"))
+        tx.put("order", order("7", "9", 12))
+    assert tx.result.attempts == 2
+    assert {one.why for one in tx.result.left} <= {"a second look through an index"}
+    assert shop.written_by_the_stream() == 0
+
+
+def test_transact_a_source_of_the_same_value_is_checked():
+    """A post goes to another user of the same name, who is renamed meanwhile: its copy is the new name."""
+    named = "copy user.name into post.author"
+    shop = Shop(every_kind.rules_of(*every_kind.RULES, effects=False, named=named))
+    shop.scene.there("shop", user("1", name=s("Ada")), user("2", name=s("Ada")))
+    shop.scene.put("posts", post("1", "1", "x"))
+    shop.rest()
+    once(shop, lambda: shop.scene.memory.update(shop.scene.at("shop", "USER#2", "PROFILE"), [(("name",), s("Bob"))]))
+    with shop.transact() as tx:
+        tx.update("post", {"post_id": s("1")}, set={"user_id": s("2")})
+    assert tx.result.attempts == 2
+    assert shop.scene.memory.item(shop.scene.at("posts", "1"))["author"] == s("Bob")
+
+
 def test_transact_a_lost_answer_is_asked_for_again(shop):
     """The same request with the same token: it is done once."""
 
