@@ -178,7 +178,7 @@ def comparable(kind: str, value: str | bytes) -> str | bytes | Decimal:
 
 def identity(key: ItemKey) -> tuple[str | bytes | Decimal, ...]:
     """The key's values in a form that is equal for two keys of a table if and only if they name the same item."""
-    return tuple([comparable(kind, value) for _, kind, value in key.values])
+    return tuple([comparable(kind, value) if kind == "N" else value for _, kind, value in key.values])
 
 
 def key_values(item: Item, attributes: Iterable[KeyAttribute]) -> tuple[str | bytes | Decimal, ...] | None:

@@ -168,6 +168,8 @@ SORT_KEY_MAX_BYTES = 1024
 def possible(value: AttributeValue, max_bytes: int) -> bool:
     """True if DynamoDB can hold this value in a key: not empty, not too long, a valid number."""
     ((kind, content),) = value.items()
+    if kind == "S" and 0 < 4 * len(content) <= max_bytes:  # a character has at most four bytes
+        return True
     if kind == "N":
         return parsed(content) is not None
     return 0 < len(content.encode() if isinstance(content, str) else content) <= max_bytes

@@ -88,13 +88,13 @@ class ReadThrough:
         unknown = {place: key for key in keys if (place := place_of(key)) not in self.before}
         if unknown:
             wanted = tuple(unknown.values())
+            if not all(map(possible_key, wanted)):
+                raise StoreError("ValidationException", "a key that no item can have")
             for key, item in zip(wanted, self._store.read(Read(wanted)), strict=True):
                 self.know(key, item)
 
     # ------------------------------------------------------------ requests of the pipeline
     def read(self, request: Read) -> tuple[Item | None, ...]:
-        if not all(map(possible_key, request.keys)):
-            raise StoreError("ValidationException", "a key that no item can have")
         self.load(request.keys)
         return self.memory.read(request)
 

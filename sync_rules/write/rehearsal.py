@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
@@ -25,7 +25,7 @@ from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Store, Work, World, run_work
 from sync_rules.pipeline.tasks import Push, Tasks, tasks_of
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.read_through import LISTED_MAX_ITEMS
+from sync_rules.write.read_through import LISTED_MAX_ITEMS, TOO_MANY
 
 ROUNDS_MAX: Final = 50
 LIMITS: Final = Limits(
@@ -37,6 +37,8 @@ MESSAGE: Final = "more than one transaction does"
 BOOKS: Final = "its books are not complete"
 NO_ROOM: Final = "more items than a transaction has room for"
 ENDLESS: Final = "it does not come to an end"
+PASSING: Final = (EFFECT, MESSAGE, NO_ROOM, ENDLESS, TOO_MANY, OUT_OF_TIME)  # the stream does it at once
+BY_THE_STREAM: Final = "by the stream, a moment after the write"
 
 Pushed = tuple[ItemKey, tuple[str, ...]]  # the item that a push starts from, and its rules
 
@@ -55,11 +57,14 @@ class Stage(Store, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Work that is left to the stream: of which rule, why, and for how many items, None where that is not known."""
+    """Work that is left to the stream: of which rule, why, for how many items, None where that is not known, and when
+    it is usually done.
+    """
 
     rule: str
     why: str
     items: int | None = None
+    when: str = BY_THE_STREAM
 
 
 @dataclass
@@ -82,7 +87,24 @@ class Rehearsal:
 
     @property
     def left(self) -> tuple[Left, ...]:
-        return tuple(Left(rule, why, items) for (rule, why), items in self._left.items())
+        named = [
+            Left(self._title(rule), why, items, self._when(rule, why)) for (rule, why), items in self._left.items()
+        ]
+        return tuple(dict.fromkeys(named))
+
+    def _title(self, rule: str) -> str:
+        found = self.rules.rules.get(rule)
+        return rule if found is None else found.title
+
+    def _when(self, rule: str, why: str) -> str:
+        """The time when it is usually done."""
+        if why == SECOND_LOOK and rule in self.rules.rules:
+            return f"{self.rules.rules[rule].settle_seconds} s after the write, when the index shows it"
+        if why == BOOKS:
+            return "when a backfill of the rule has completed its books"
+        return (
+            BY_THE_STREAM if why.startswith(PASSING) else "when its cause is gone; the stream records it as a failure"
+        )
 
     def run(self) -> None:
         """Process the records of all that was done, and of what that does, until there are none."""

@@ -11,6 +11,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules import compiled_file
 from sync_rules.write import Left, Rules, TransactionCanceled, WriteError
+from sync_rules.write.rehearsal import SECOND_LOOK
 from tests.support import every_kind
 from tests.support.builders import n, s
 from tests.support.every_kind import order, post, text_of, user
@@ -147,7 +148,9 @@ def test_transact_books_that_are_not_complete_are_left():
         shop.scene.memory.delete(RULES.tables["ledger"].key_of(mark))
     shop.scene.there("shop", user("7", name=s("Ada")))
     result = put_order(shop)
-    assert {one.rule for one in result.left} == {"counted.ledger"}
+    assert {(one.rule, one.when) for one in result.left} == {
+        ("counted", "when a backfill of the rule has completed its books")
+    }
     assert shop.scene.memory.items("ledger") == ()
 
 
@@ -179,7 +182,20 @@ def test_transact_effects_are_left():
     """An object or a call is not part of a transaction."""
     shop = Shop(every_kind.rules_of(*every_kind.RULES))
     result = put_order(shop)
-    assert result.left == (Left("called", "an effect outside the tables", 1),)
+    assert result.left == (
+        Left("called", "an effect outside the tables", 1, "by the stream, a moment after the write"),
+    )
+
+
+def test_transact_a_second_look_is_left_for_as_long_as_an_index_may_lag():
+    """Items that an index lists are made right as far as it shows them, and looked at again."""
+    shop = Shop(every_kind.rules_of("names", effects=False))
+    shop.scene.there("shop", user("7"))
+    with shop.transact() as tx:
+        tx.put("post", post("1", "7", "On engines"))
+    assert {(one.rule, one.when) for one in tx.result.left if one.why == SECOND_LOOK} == {
+        ("posts", "60 s after the write, when the index shows it")
+    }
 
 
 # ---------------------------------------------------------------- when it tries again
