@@ -5,7 +5,7 @@ Invariant: of an item only the form of its keys and the names of its attributes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import aws, aws_errors, retries
@@ -40,7 +40,7 @@ def rules_from_account(client: DynamoDBClient, tables: Sequence[str], samples: i
     for name in dict.fromkeys(tables):
         if misnamed(name):
             raise UserError(misnamed(name))
-        table = _described(client, name)
+        table, _ = described(client, name)
         items = [Sample(item) for item in _items(client, name, samples)]
         found.tables.append(table)
         found.entities += entities_of(table, items, live=True) or [unseen(table)]
@@ -49,7 +49,8 @@ def rules_from_account(client: DynamoDBClient, tables: Sequence[str], samples: i
     return imported(found, aws.place(client))
 
 
-def _described(client: DynamoDBClient, name: str) -> FoundTable:
+def described(client: DynamoDBClient, name: str) -> tuple[FoundTable, Mapping[str, Any]]:
+    """A live table, given by name or ARN, and what DynamoDB says of it. Raises like `rules_from_account`."""
     try:
         answer: Any = retries.retrying(first=True)(client.describe_table, TableName=name)["Table"]
     except aws_errors.ERRORS as error:
@@ -61,7 +62,7 @@ def _described(client: DynamoDBClient, name: str) -> FoundTable:
     table = table_of(Node(answer, name))
     if TABLE_ARN.fullmatch(name):
         table.physical = name
-    return table
+    return table, answer
 
 
 def _items(client: DynamoDBClient, name: str, samples: int) -> Iterator[dict[str, Any]]:

@@ -62,11 +62,15 @@ class Folder:
     def names(self) -> Sequence[str]:
         return sorted(file.relative_to(self._path).as_posix() for file in self._path.rglob("*") if file.is_file())
 
+    def path(self, name: str) -> Path:
+        """The path of a file on this machine."""
+        return self._path / name
+
     def open(self, name: str) -> BinaryIO:
         try:
-            return (self._path / name).open("rb")
+            return self.path(name).open("rb")
         except OSError as error:
-            raise UserError(f"{self._path / name}: expected a file to read, found {error.strerror}") from error
+            raise UserError(f"{self.path(name)}: expected a file to read, found {error.strerror}") from error
 
 
 class Bucket:
@@ -126,6 +130,24 @@ class Export:
         return [ExportFile(self, name) for name in self.files]
 
 
+@dataclass(frozen=True)
+class DataFile:
+    """The number of items in a data file and its MD5 sum, in base64; None where no manifest says them."""
+
+    items: int | None = None
+    md5: str | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The manifests of a whole export: the ARN of its table and its own, its moment, its data files by path."""
+
+    table_arn: str
+    arn: str | None
+    at: datetime | None
+    files: Mapping[str, DataFile]
+
+
 def open_export(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str]) -> Export:
     """The export in a place. `arns` of the tables that it may be of, by their names in the rules file: exactly one if
     the export has no manifest.
@@ -135,45 +157,69 @@ def open_export(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str])
         StoreError: when the place does not answer.
     """
     names = shelf.names()
-    summaries = [name for name in names if PurePosixPath(name).name == SUMMARY]
+    summaries = summaries_in(names)
     if len(summaries) > 1:
         folders = ", ".join(str(PurePosixPath(name).parent) for name in summaries)
         raise UserError(f"{place}: expected one export, found {len(summaries)}: {folders}. Name one of them.")
     if summaries:
-        return _described(place, shelf, rules, arns, summaries[0])
-    if any(PurePosixPath(name).name in (STARTED, FILES) for name in names):
-        raise UserError(
-            f"{place}: expected a whole export, found one without {SUMMARY}: it has not ended, it failed, or it was"
-            " not downloaded completely"
-        )
-    files = dict.fromkeys(name for name in names if name.endswith(DATA))
-    if not files:
-        raise UserError(f"{place}: expected an export with {SUMMARY}, or files that end in {DATA}; found neither")
+        return _described(place, shelf, rules, arns, read_manifest(place, shelf, names, summaries[0]))
+    files = dict.fromkeys(bare_files(place, names))
     if len(arns) != 1:
         raise UserError(f"{place}: there is no {SUMMARY} that names the exported table. Name it with --table.")
     return Export(place, shelf, rules.tables[next(iter(arns))], files)
 
 
-def _described(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str], summary_name: str) -> Export:
+def summaries_in(names: Sequence[str]) -> list[str]:
+    """The summaries of exports among the files of a place, one for each export."""
+    return [name for name in names if PurePosixPath(name).name == SUMMARY]
+
+
+def bare_files(place: str, names: Sequence[str]) -> list[str]:
+    """The data files of a place without a summary. Raises UserError when it is a part of an export, or has none."""
+    if any(PurePosixPath(name).name in (STARTED, FILES) for name in names):
+        raise UserError(
+            f"{place}: expected a whole export, found one without {SUMMARY}: it has not ended, it failed, or it was"
+            " not downloaded completely"
+        )
+    found = [name for name in names if name.endswith(DATA)]
+    if not found:
+        raise UserError(f"{place}: expected an export with {SUMMARY}, or files that end in {DATA}; found neither")
+    return found
+
+
+def read_manifest(place: str, shelf: Shelf, names: Sequence[str], summary_name: str) -> Manifest:
+    """The manifests of an export, of which all files are there.
+
+    Raises:
+        UserError: when it is incremental, in another format, or not whole.
+        StoreError: when the place does not answer.
+    """
     with shelf.open(summary_name) as file:
         summary = _object(file.read(), f"{place}/{summary_name}")
     for key, expected in {"outputFormat": "DYNAMODB_JSON", "exportType": "FULL_EXPORT"}.items():
         if summary.get(key, expected) != expected:
-            raise UserError(f"{place}: expected an export with {key} {expected}, found {summary[key]}")
-    name = next((name for name, arn in arns.items() if arn == summary.get("tableArn")), None)
-    if name is None:
-        known = ", ".join(sorted(arns.values()))
-        raise UserError(f"{place}: expected an export of {known}, found one of {summary.get('tableArn')}")
+            found = f"{place}: expected an export with {key} {expected}, found {summary[key]}"
+            raise UserError(f"{found}. Make a full export in DynamoDB JSON.")
     folder = PurePosixPath(summary_name).parent
-    files: dict[str, int | None] = {}
+    files: dict[str, DataFile] = {}
     with shelf.open(str(folder / FILES)) as lines:
         for number, line in enumerate(lines, 1):
             entry = _object(line, f"{place}/{folder / FILES}:{number}")
-            files[str(folder / "data" / PurePosixPath(str(entry.get("dataFileS3Key"))).name)] = entry.get("itemCount")
-    missing = sorted(files.keys() - set(shelf.names()))
+            name = str(folder / "data" / PurePosixPath(str(entry.get("dataFileS3Key"))).name)
+            files[name] = DataFile(entry.get("itemCount"), entry.get("md5Checksum"))
+    missing = sorted(files.keys() - set(names))
     if missing:
         raise UserError(f"{place}: its {FILES} names {missing[0]}, which does not exist. Download the whole export.")
-    return Export(place, shelf, rules.tables[name], files, summary.get("exportArn"), _time(summary))
+    return Manifest(str(summary.get("tableArn")), summary.get("exportArn"), _time(summary), files)
+
+
+def _described(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str], manifest: Manifest) -> Export:
+    name = next((name for name, arn in arns.items() if arn == manifest.table_arn), None)
+    if name is None:
+        known = ", ".join(sorted(arns.values()))
+        raise UserError(f"{place}: expected an export of {known}, found one of {manifest.table_arn}")
+    files = {file: one.items for file, one in manifest.files.items()}
+    return Export(place, shelf, rules.tables[name], files, manifest.arn, manifest.at)
 
 
 def moment(text: str) -> datetime:
