@@ -68,7 +68,7 @@ def workspace_at(path: Path) -> Iterator[Workspace]:
 # ---------------------------------------------------------------- exports
 @dataclass(frozen=True)
 class Given:
-    """What is given of exported tables: those that the account describes, and keys and indexes as texts."""
+    """The tables among exported ones that the account describes, and keys and indexes of others, as texts."""
 
     described: Sequence[LiveTable] = ()
     keys: Sequence[str] = ()

@@ -11,8 +11,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import escape
-from importlib.resources import files
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -20,11 +18,11 @@ from sync_rules import __version__
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
 from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.cli.show import html
 from sync_rules.cli.show.drift import sampled, summary, unseen
 from sync_rules.cli.show.patterns import COLUMNS, cells
 from sync_rules.cli.show.patterns import summary as summary_of_patterns
-from sync_rules.cli.show.picture import PictureError, svg
-from sync_rules.cli.show.rule_graph import Arrow, graph_of, mermaid
+from sync_rules.cli.show.rule_graph import Arrow, graph_of
 from sync_rules.cli.show.text import without_secrets
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
@@ -32,9 +30,7 @@ from sync_rules.patterns.prove import prove
 from sync_rules.pipeline.failure_records import shown_key
 from sync_rules.rules.ruleset import Rules
 
-STYLE: Final = files("sync_rules.cli.show").joinpath("drift_page.css").read_text()
 EXAMPLES_MAX_ITEMS: Final = 20  # of each rule
-POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 MEANINGS: Final[Mapping[str, str]] = {
     "checked": "pairs of a rule and a target that were checked (or of a rule and an element, mirror or ledger entry)",
     "right": "the copy is as its rule says",
@@ -100,37 +96,24 @@ def page(verified: Verified) -> str:
     word, headline = _headline(verified)
     sections = (_of_rule(number, title, graph.arrows, verified) for number, title in enumerate(titles))
     body = "".join((
-        f'<header class="{word}"><h1>{SIGNS[word]} {_text(headline)}</h1>',
-        f"<p>{_text(summary(verified.tally, repair=verified.repair))}</p>",
-        *(f'<p class="dim">{_text(line)}</p>' for line in _coverage(verified)),
+        f'<header class="{word}"><h1>{html.SIGNS[word]} {html.text(headline)}</h1>',
+        f"<p>{html.text(summary(verified.tally, repair=verified.repair))}</p>",
+        *(f'<p class="dim">{html.text(line)}</p>' for line in _coverage(verified)),
         "</header>",
         "<main><h2>Figures</h2>",
         _figures(titles, verified),
         "<h2>Rule by rule</h2>",
         *sections,
         "<h2>All rules of the file</h2>",
-        _drawn(verified.rules),
+        html.drawn(graph),
         _patterns(verified.rules),
         "<h2>When and how</h2>",
-        _defined((name, _text(value)) for name, value in _when_and_how(verified)),
+        html.defined((name, html.text(value)) for name, value in _when_and_how(verified)),
         "<h2>What the words mean</h2>",
-        _defined((_text(name), _text(meaning)) for name, meaning in MEANINGS.items()),
+        html.defined((html.text(name), html.text(meaning)) for name, meaning in MEANINGS.items()),
         "</main>",
     ))  # fmt: skip
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
-        f"<title>{_text(headline)} · sync-rules verify</title><style>{STYLE}</style></head>\n"
-        f"<body>{body}</body></html>\n"
-    )
-
-
-SIGNS: Final[Mapping[str, str]] = {
-    word: f'<span class="sign" aria-hidden="true">{sign}</span>'
-    for word, sign in {"well": "✓", "bad": "✗", "dim": "○"}.items()
-}
+    return html.document(f"{headline} · sync-rules verify", body)
 
 
 def _headline(verified: Verified) -> tuple[str, str]:
@@ -177,11 +160,11 @@ def _figures(titles: Sequence[str], verified: Verified) -> str:
             figures = {**totals(tally, name), "checked": tally.seen(name), "left": _left(name, tally)}
             cells = "".join(f'<td class="number">{figures[head]:,}</td>' for head in heads)
             word, verdict = _verdict((name,), tally)
-            cell = f'<td class="{word}">{SIGNS[word]} {verdict}</td>'
-            rows.append(f'<tr><th scope="row"><a href="#rule-{number}">{_text(name)}</a></th>{cell}{cells}</tr>')
+            cell = f'<td class="{word}">{html.SIGNS[word]} {verdict}</td>'
+            rows.append(f'<tr><th scope="row"><a href="#rule-{number}">{html.text(name)}</a></th>{cell}{cells}</tr>')
     columns = "".join(f'<th scope="col" class="number">{head}</th>' for head in heads)
     head = f'<tr><th scope="col">rule</th><th scope="col">verdict</th>{columns}</tr>'
-    return _wide("Figures of each rule", f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>")
+    return html.wide("Figures of each rule", f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>")
 
 
 def _verdict(names: Sequence[str], tally: Tally) -> tuple[str, str]:
@@ -202,13 +185,13 @@ def _of_rule(number: int, title: str, arrows: Iterable[Arrow], verified: Verifie
     result = [f"{verdict}: {', '.join(counts)}" if counts else verdict, f"{repaired:,} repaired" if repaired else ""]
     mine = [arrow for arrow in arrows if arrow.rule == title]
     kind = mine[0].kind if mine else verified.rules.rules[names[0]].kind
-    keeps = "".join(f"<p><code>{_text(arrow.keeps)}</code></p>" for arrow in mine)
+    keeps = "".join(f"<p><code>{html.text(arrow.keeps)}</code></p>" for arrow in mine)
     empty = unseen(verified.rules, tally, frozenset(names), verified.share)
-    unlooked = "".join(f'<p class="dim">{_text(line)}. So no drift there proves nothing.</p>' for line in empty)
+    unlooked = "".join(f'<p class="dim">{html.text(line)}. So no drift there proves nothing.</p>' for line in empty)
     examples = [finding for name in names for finding in verified.examples.get(name, ())]
     return (
-        f'<section id="rule-{number}"><h3>{_text(title)} <span class="kind">{_text(kind)}</span></h3>{keeps}'
-        f'<p class="{word}">{SIGNS[word]} {_text(", ".join(filter(None, result)))}</p>{unlooked}'
+        f'<section id="rule-{number}"><h3>{html.text(title)} <span class="kind">{html.text(kind)}</span></h3>{keeps}'
+        f'<p class="{word}">{html.SIGNS[word]} {html.text(", ".join(filter(None, result)))}</p>{unlooked}'
         f"{_examples(title, examples, sum(tally.drift[name] for name in names))}</section>"
     )
 
@@ -220,36 +203,17 @@ def _examples(title: str, findings: Sequence[Finding], drift: int) -> str:
     rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in _cells(finding))}</tr>" for finding in findings)
     table = f'<table class="examples"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     shown = f"{len(findings):,} of {drift:,}" if len(findings) < drift else f"{len(findings):,}"
-    return f"<details><summary>Drift ({shown})</summary>{_wide(f'Drift of {title}', table)}</details>"
+    return f"<details><summary>Drift ({shown})</summary>{html.wide(f'Drift of {title}', table)}</details>"
 
 
 def _cells(finding: Finding) -> Iterator[str]:
     found = finding.difference
     yield found.drift.value
     yield _key(found.target)
-    yield ", ".join(f"<code>{_text(show_path(path))}</code>" for path in found.paths)
+    yield ", ".join(f"<code>{html.text(show_path(path))}</code>" for path in found.paths)
     yield "" if found.source is None else _key(found.source)
-    yield _text(found.reason)
+    yield html.text(found.reason)
     yield "repaired" if finding.repaired else "right by now" if finding.came_right else "left"
-
-
-# ---------------------------------------------------------------- the graph
-def _drawn(rules: Rules) -> str:
-    """The graph as a list, and as a picture if Graphviz is installed."""
-    graph = graph_of(rules)
-    rows = (
-        f"<li>{_text(arrow.rule)} ({_text(arrow.kind)}): <code>{_text(arrow.keeps)}</code></li>"
-        for arrow in graph.arrows
-    )
-    listed = f"<ul>{''.join(rows)}</ul>"
-    try:
-        picture = svg(graph)
-    except PictureError as error:
-        text = _wide("The rules as Mermaid text", f"<pre>{_text(mermaid(graph), keep=NEW_LINE)}</pre>")
-        source = f"<details><summary>The same as Mermaid text</summary>{text}</details>"
-        return f'<p class="dim">{_text(str(error))}</p>{listed}{source}'
-    figure = f'<figure class="wide" role="region" aria-label="The rules as a picture" tabindex="0">{picture}</figure>'
-    return f"{figure}<details><summary>The same as a list</summary>{listed}</details>"
 
 
 def _patterns(rules: Rules) -> str:
@@ -257,15 +221,15 @@ def _patterns(rules: Rules) -> str:
     if not rules.patterns:
         return ""
     proof = prove(rules)
-    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in COLUMNS)
+    head = "".join(f'<th scope="col">{html.text(name)}</th>' for name in COLUMNS)
     rows = "".join(
-        f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>"
+        f"<tr>{''.join(f'<td>{html.text(cell)}</td>' for cell in row)}</tr>"
         for name, answer in proof.answers.items()
         for row in cells(answer, name)
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    counts = f"<p>{_text(summary_of_patterns(proof, ()))}</p>"
-    return f"<h2>Access patterns</h2>{counts}{_wide('Access patterns', table)}"
+    counts = f"<p>{html.text(summary_of_patterns(proof, ()))}</p>"
+    return f"<h2>Access patterns</h2>{counts}{html.wide('Access patterns', table)}"
 
 
 # ---------------------------------------------------------------- when and how
@@ -282,25 +246,6 @@ def _when_and_how(verified: Verified) -> Iterator[tuple[str, str]]:
     yield "Version", f"sync-rules {__version__}"
 
 
-# ---------------------------------------------------------------- HTML
-NEW_LINE: Final = "\n"
-
-
-def _text(text: str, keep: str = "") -> str:
-    """Any text as HTML. Characters that are invisible or change the text direction are written as in JSON."""
-    seen = (one if one.isprintable() or one in keep else json.dumps(one)[1:-1] for one in text)
-    return escape("".join(seen))
-
-
 def _key(key: ItemKey) -> str:
     """A key as `verify --key` takes it, after the name of its table."""
-    return f"{_text(key.table)} <code>{_text(json.dumps(shown_key(key), ensure_ascii=False))}</code>"
-
-
-def _wide(label: str, inside: str) -> str:
-    """A box for content wider than the screen: it scrolls, by keyboard too."""
-    return f'<div class="wide" role="region" aria-label="{_text(label)}" tabindex="0">{inside}</div>'
-
-
-def _defined(pairs: Iterable[tuple[str, str]]) -> str:
-    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{value}</dd>' for name, value in pairs)}</dl>"
+    return f"{html.text(key.table)} <code>{html.text(json.dumps(shown_key(key), ensure_ascii=False))}</code>"
