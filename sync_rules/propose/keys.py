@@ -30,7 +30,7 @@ SHOWN_MAX: Final = 4
 
 @dataclass(frozen=True)
 class GivenKeys:
-    """What is given of tables: the attributes of their keys, and of their indexes' keys by the index's name."""
+    """The attributes of tables' keys, and of their indexes' keys by the index's name, as they are given."""
 
     keys: Mapping[str, Names]
     indexes: Mapping[str, Mapping[str, Names]]

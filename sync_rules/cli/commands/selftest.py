@@ -21,6 +21,7 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.adapters.files import require_place, write_whole
 from sync_rules.cli import options as opt
+from sync_rules.cli.asking import agreed
 from sync_rules.cli.signals import stop_signals
 from sync_rules.model.errors import UserError
 from sync_rules.selftest import cost
@@ -71,7 +72,7 @@ def selftest(
     for path in (document, text):
         require_place(path)
     _show_cost(clients)
-    if not _agreed("Begin?", yes=yes):
+    if not agreed("Begin?", yes=yes):
         return 0
     journal = new_journal(HERE, clients)
     with stop_signals() as stopping:
@@ -112,15 +113,6 @@ def _show_cost(clients: Clients) -> None:
     _tell(f"Estimated at {cost.total():.2f} USD at most.")
 
 
-def _agreed(question: str, *, yes: bool) -> bool:
-    """Ask. Raises UserError where nobody can answer."""
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        raise UserError("nobody can be asked here: give --yes")
-    return typer.confirm(question, err=True)
-
-
 # ---------------------------------------------------------------- removed
 def _clean(clients: Clients, *, yes: bool) -> int:
     """Remove what earlier runs left."""
@@ -133,7 +125,7 @@ def _clean(clients: Clients, *, yes: bool) -> int:
         return 0
     for name in names:
         _tell(f"{name}: {'left in the account' if name in found else 'noted by an earlier run'}")
-    if not _agreed("Remove them? One of them may be of a self-test that runs elsewhere.", yes=yes):
+    if not agreed("Remove them? One of them may be of a self-test that runs elsewhere.", yes=yes):
         return 0
     waiting: Waiting[object] = Waiting(STACK_SECONDS, STACK_LOOK_SECONDS)
     for journal in noted:

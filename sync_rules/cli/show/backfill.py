@@ -10,21 +10,19 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Final
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table as Grid
 
+from sync_rules.cli.show.bar import Bar, displayed
 from sync_rules.cli.show.console import grid as columns
-from sync_rules.cli.show.console import make_console, say
+from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.live import Display
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.model.items import REFUSALS, Outcome
 
-LINE_EVERY_SECONDS: Final = 10.0
 GROUPS: Final = {
     "copied": (Outcome.COPIED,),
     "right": (Outcome.RIGHT,),
@@ -99,27 +97,15 @@ def display_on(
     console: Console, *, as_json: bool, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Display[dict[str, Any]]]:
     """JSON lines on request; a bar on a terminal; plain lines elsewhere. `console` is that of standard error."""
-    write = partial(say, console)
 
-    def as_text(now: dict[str, Any]) -> None:
-        if as_json:
-            print(json.dumps({"progress": now}), flush=True)
-        else:
-            write(f"{where(now)} · {line(now)}")
+    def as_row(now: dict[str, Any]) -> None:
+        print(json.dumps({"progress": now}), flush=True)
 
-    if as_json or not console.is_terminal:
-        yield Display(write, as_text, LINE_EVERY_SECONDS, clock, shown=clock())
-        return
-    figures = TextColumn("{task.fields[figures]}")
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), figures)
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("backfill", total=None, figures="")
+    def bar(now: dict[str, Any]) -> Bar:
+        return Bar(where(now), now["round_items"], now["of_items"], line(now))
 
-        def as_bar(now: dict[str, Any]) -> None:
-            items, of_items = now["round_items"], now["of_items"]
-            progress.update(task, description=where(now), completed=items, total=of_items, figures=line(now))
-
-        yield Display(write, as_bar)
+    with displayed(console, "backfill", bar, as_row if as_json else None, clock) as display:
+        yield display
 
 
 def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advice: tuple[str, str]) -> None:
