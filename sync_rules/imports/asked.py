@@ -240,9 +240,10 @@ def _pattern(
 ) -> FoundPattern:
     entity = fit.entity
     checks = [*fit.checks, *request.remarks]
-    if request.operation not in ("get", "query"):
-        sets = list(request.sets) if request.operation == "update" else []
-        return FoundPattern(called, request.operation, entity, sets=sets, said=said, checks=checks)  # type: ignore[arg-type]
+    operation = request.operation
+    if operation != "get" and operation != "query":  # noqa: PLR1714 - mypy narrows this
+        sets = list(request.sets) if operation == "update" else []
+        return FoundPattern(called, operation, entity, sets=sets, said=said, checks=checks)
     made = FoundPattern(called, "get", entity, fit.by, fit.within, said=said, checks=checks)
     own = [one.name for one in entity.table.key]
     made.one = not request.index and set(own) <= set(request.equal or {}) and not request.batch

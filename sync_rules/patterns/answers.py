@@ -26,6 +26,11 @@ BATCH_KEYS_MAX: Final = (
 SHOWN: Final = {"at_least": ">=", "at_most": "<="}
 
 
+def batches_of(items: int | None) -> int:
+    """The number of BatchGetItems for so many keys; one where that is not known."""
+    return 1 if items is None else max(1, math.ceil(items / BATCH_KEYS_MAX))
+
+
 @dataclass(frozen=True)
 class Term:
     """One term of a key condition: a key attribute, what makes it, and how it is compared. `given`: the fields that are

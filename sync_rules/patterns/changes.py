@@ -194,8 +194,7 @@ def _is_free(model: Model, entity: Entity, index: Index) -> bool:
 def _mentioned(model: Model, entity: Entity) -> set[str]:
     """The attributes of an entity that rules or patterns name."""
     names = {path[0] for rule in model.rules.into_target(entity) for path in rule.copies if path}
-    for rule in (*model.rules.into_target(entity), *model.rules.from_source(entity)):
-        names |= {path[0] for path in rule.watches(entity) or () if path}
+    names |= model.watched(entity)
     for pattern in model.rules.patterns.values():
         if isinstance(pattern, GetPattern) and pattern.entity == entity.name:
             within = () if pattern.within is None else (pattern.within.attribute,)

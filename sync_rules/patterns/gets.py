@@ -11,11 +11,11 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.values import show_path
 from sync_rules.patterns import remarks
 from sync_rules.patterns.answers import (
-    BATCH_KEYS_MAX,
     RESPONSE_MAX_BYTES,
     Answer,
     Step,
     Use,
+    batches_of,
     places_of,
 )
 from sync_rules.patterns.model import Model
@@ -167,8 +167,7 @@ def _first(model: Model, pattern: GetPattern, entity: Entity, found: Reach, *, f
         size_bytes=size,
     )
     if found.item and pattern.keys is not None:
-        chunks = math.ceil(pattern.keys / BATCH_KEYS_MAX)
-        return replace(step, request="BatchGetItem", requests=chunks, items=pattern.keys)
+        return replace(step, request="BatchGetItem", requests=batches_of(pattern.keys), items=pattern.keys)
     if found.item:
         return replace(step, request="GetItem", items=1)
     if pattern.one:
@@ -211,14 +210,13 @@ def _projection(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths:
 def _again(model: Model, pattern: GetPattern, entity: Entity, first: Step, needed: tuple[str, ...] | None) -> Step:
     """A read of the items themselves, by the keys that an index shows."""
     one = pattern.one
-    chunks = 1 if first.items is None else max(1, math.ceil(first.items / BATCH_KEYS_MAX))
     return Step(
         "GetItem" if one else "BatchGetItem",
         entity,
         projects=needed,
         follows="the keys of the rows",
         consistent=pattern.consistent,
-        requests=chunks,
+        requests=batches_of(first.items),
         items=first.items,
         size_bytes=model.size_of(entity),
     )
@@ -226,14 +224,13 @@ def _again(model: Model, pattern: GetPattern, entity: Entity, first: Step, neede
 
 def _of_other(model: Model, pattern: GetPattern, other: Entity, first: Step, names: tuple[str, ...]) -> Step:
     """A read of other items that the items found name."""
-    chunks = 1 if first.items is None else max(1, math.ceil(first.items / BATCH_KEYS_MAX))
     return Step(
         "GetItem" if first.items == 1 else "BatchGetItem",
         other,
         projects=names,
         follows=f"the {other.name} that each item names by {', '.join(links_of(model.rules, other, first.entity))}",
         consistent=pattern.consistent,
-        requests=chunks,
+        requests=batches_of(first.items),
         items=first.items,
         size_bytes=model.size_of(other),
     )
@@ -279,10 +276,7 @@ def copy_of(rules: Rules, source: Entity, attribute: str, target: Entity) -> str
 
 def unnamed(model: Model, entity: Entity, other: Entity) -> tuple[str, ...]:
     """The fields that an item lacks, as far as the file says, to name one of another entity."""
-    known = {*entity.identity, *entity.bound, *model.required(entity)}
-    known |= {attribute.name for attribute in entity.table.key_attributes}
-    for rule in (*model.rules.from_source(entity), *model.rules.into_target(entity)):
-        known |= {path[0] for path in rule.watches(entity) or () if path}
+    known = model.known(entity)
     return tuple(name for name in links_of(model.rules, other, entity) if name not in known)
 
 
@@ -363,7 +357,6 @@ def _sources_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step
     that these name.
     """
     needed, others, _ = _needed(model, pattern, rule.source)
-    chunks = 1 if first.items is None else max(1, math.ceil(first.items / BATCH_KEYS_MAX))
     step = Step(
         "GetItem" if first.items == 1 else "BatchGetItem",
         rule.source,
@@ -371,7 +364,7 @@ def _sources_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step
         follows=f"the {rule.source.name} that each mirror names",
         filters="" if tested or pattern.where is None else pattern.where.text,
         consistent=pattern.consistent,
-        requests=chunks,
+        requests=batches_of(first.items),
         items=first.items,
         size_bytes=model.size_of(rule.source),
     )

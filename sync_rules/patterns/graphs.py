@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from sync_rules.model.entities import Entity
-from sync_rules.patterns.answers import BATCH_KEYS_MAX, Answer, Step, Term, Use, places_of
+from sync_rules.patterns.answers import Answer, Step, Term, Use, batches_of, places_of
 from sync_rules.patterns.model import Model
 from sync_rules.patterns.remarks import on_absent
 from sync_rules.patterns.ways import Reach, reach, strangers, ways_of
@@ -88,11 +87,7 @@ def node_names(model: Model, ends: Ends) -> tuple[str, ...]:
 def unled(model: Model, pattern: GraphPattern, ends: Ends) -> str:
     """The reason why an edge leads to no node: it names none, or the start itself; "" where it leads to one."""
     names = node_names(model, ends)
-    edge, volume = ends.edge, model.rules.volumes.get(ends.edge.name)
-    known = {*edge.bound, *edge.identity, *(one.name for one in edge.table.key_attributes)}
-    known |= set(() if volume is None else volume.required)
-    known |= {path[0] for rule in model.rules.from_source(edge) for path in (rule.watches(edge) or ()) if path}
-    known |= {path[0] for rule in model.rules.into_target(edge) for path in (rule.watches(edge) or ()) if path}
+    edge, known = ends.edge, model.known(ends.edge)
     lacking = [name for name in names if name not in known]
     if lacking:
         return f"{edge.name} has no {' and '.join(lacking)}, which would name its {ends.node.name}"
@@ -176,7 +171,7 @@ def _nodes(model: Model, pattern: GraphPattern, ends: Ends) -> Step:
         ends.node,
         projects=pattern.returns,
         follows=f"the {ends.node.name} of each {ends.edge.name}",
-        requests=1 if page is None else max(1, math.ceil(page / BATCH_KEYS_MAX)),
+        requests=batches_of(page),
         items=page,
         size_bytes=model.size_of(ends.node),
     )
@@ -190,7 +185,7 @@ def _around(model: Model, pattern: GraphPattern, ends: Ends, rule: CollectRule) 
         "BatchGetItem",
         ends.neighbours[0],
         follows=f"the {names} that {ends.node.name}.{rule.into} names",
-        requests=1 if most is None else max(1, math.ceil(most / BATCH_KEYS_MAX)),
+        requests=batches_of(most),
         items=most,
         size_bytes=model.size_of(ends.neighbours[0]),
     )

@@ -59,13 +59,10 @@ class Field:
 
 @dataclass(frozen=True)
 class Maker:
-    """A key attribute, and what makes it: `source` is a template, a formula, or the field of its name (None). `rule` is
-    the title of the rule that writes it.
-    """
+    """A key attribute, and what makes it: `source` is a template, a formula, or the field of its name (None)."""
 
     attribute: KeyAttribute
     source: Template | Formula | None = None
-    rule: str = ""
 
     @cached_property
     def parts(self) -> tuple[str | Field, ...]:
@@ -74,8 +71,8 @@ class Maker:
         if source is None:
             return (Field(self.attribute.name),)
         if isinstance(source, Template):
-            pads, parts = dict(source.pads), [source.literals[0]]
-            made: list[str | Field] = [*parts]
+            pads = dict(source.pads)
+            made: list[str | Field] = [source.literals[0]]
             for name, after in zip(source.fields, source.literals[1:], strict=True):
                 made += [Field(name, padded=pads.get(name)), after]
         else:
@@ -194,14 +191,13 @@ class Makers:
     def of(self, entity: Entity, attribute: KeyAttribute) -> Iterator[Maker]:
         """The makers of one attribute: a value may be given by any of them."""
         rule = self._derived.get((entity.name, attribute.name))
-        title = "" if rule is None else rule.title
         if rule is not None and isinstance(rule.formula, Formula):
-            yield Maker(attribute, rule.formula, title)
+            yield Maker(attribute, rule.formula)
         template = entity.templates.get(attribute.name)
         renamed = template is not None and template.whole != attribute.name
         if renamed:
-            yield Maker(attribute, template, title)
-        yield Maker(attribute, None, title)
+            yield Maker(attribute, template)
+        yield Maker(attribute, None)
 
     def best(self, entity: Entity, attribute: KeyAttribute, given: Collection[str]) -> Maker:
         """The maker of which these fields say most."""

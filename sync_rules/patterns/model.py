@@ -32,3 +32,13 @@ class Model:
         stated = () if volume is None else volume.required
         given = (name for rule in self.rules.into_target(entity) for name in rule.always_writes)
         return frozenset((*stated, *given, *(attribute.name for attribute in entity.table.key)))
+
+    def watched(self, entity: Entity) -> frozenset[str]:
+        """The attributes of an entity that rules read or keep."""
+        rules = (*self.rules.into_target(entity), *self.rules.from_source(entity))
+        return frozenset(path[0] for rule in rules for path in rule.watches(entity) or () if path)
+
+    def known(self, entity: Entity) -> frozenset[str]:
+        """The attributes and fields that items of an entity have, as far as the file says."""
+        keys = (attribute.name for attribute in entity.table.key_attributes)
+        return self.watched(entity) | {*entity.identity, *entity.bound, *self.required(entity), *keys}

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from sync_rules.patterns import cures, gets, graphs, trees
-from sync_rules.patterns.answers import Answer, Step, Term, Use
+from sync_rules.patterns.answers import Answer, Request, Step, Term, Use
 from sync_rules.patterns.makers import Makers
 from sync_rules.patterns.model import Model
 from sync_rules.rules.families import EffectRule
-from sync_rules.rules.patterns import GetPattern, GraphPattern, Pattern, TreePattern, WritePattern
+from sync_rules.rules.patterns import GetPattern, GraphPattern, Operation, Pattern, TreePattern, WritePattern
 from sync_rules.rules.rule import causes_of
 from sync_rules.rules.ruleset import Rules
+
+WRITES: Final[Mapping[Operation, Request]] = {"put": "PutItem", "update": "UpdateItem", "delete": "DeleteItem"}
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,7 @@ def _written(model: Model, pattern: WritePattern) -> Answer:
         Term(model.makers.best(entity, attribute, frozenset(entity.identity)), "equals", entity.identity)
         for attribute in entity.table.key
     )
-    request = {"put": "PutItem", "update": "UpdateItem", "delete": "DeleteItem"}[pattern.operation]
-    step = Step(request, entity, terms=terms, items=1, size_bytes=model.size_of(entity))  # type: ignore[arg-type]
+    step = Step(WRITES[pattern.operation], entity, terms=terms, items=1, size_bytes=model.size_of(entity))
     return Answer(pattern, (step,))
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from sync_rules.model.entities import Entity, Index
 from sync_rules.model.values import show_path
-from sync_rules.patterns.answers import BATCH_KEYS_MAX, RESPONSE_MAX_BYTES, Answer, Step, Term, Use
+from sync_rules.patterns.answers import RESPONSE_MAX_BYTES, Answer, Step, Term, Use, batches_of
 from sync_rules.patterns.makers import Maker
 from sync_rules.patterns.model import Model
 from sync_rules.rules.kinds.path import TreeRule
@@ -71,7 +71,7 @@ def _items(model: Model, pattern: TreePattern, follows: str) -> Step:
         model.rules.entities[pattern.entity],
         projects=pattern.returns,
         follows=follows,
-        requests=1 if items is None else max(1, math.ceil(items / BATCH_KEYS_MAX)),
+        requests=batches_of(items),
         items=items,
         size_bytes=model.size_of(model.rules.entities[pattern.entity]),
     )
