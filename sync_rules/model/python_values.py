@@ -86,6 +86,8 @@ def raw_of(value: Any) -> AttributeValue:
             return {"N": _number(Decimal(value))}
         case bytes() | bytearray():
             return {"B": bytes(value)}
+        case object(value=bytes() | bytearray() as content) if type(value).__name__ == "Binary":  # of a boto3 resource
+            return {"B": bytes(content)}
         case Mapping():
             return {"M": {name: raw_of(inner) for name, inner in value.items()}}
         case list() | tuple():

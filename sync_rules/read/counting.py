@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Final
 
+from sync_rules.adapters.plain_client import client_of
+
 METHODS: Final = {
     "query": "Query",
     "scan": "Scan",
@@ -43,10 +45,10 @@ class Requests:
 def requests_of(client: Any) -> Iterator[Requests]:
     """Count the requests that a client makes within the block, whoever uses it. A request that is retried counts once.
 
-    Of a boto3 client all operations count, and of a resource those of its `meta.client`. Any other object needs methods
-    of their names.
+    Of a boto3 client all operations count, of a resource or one of its tables those of its client. Any other object
+    needs methods of their names.
     """
-    found = Requests()
+    found, client = Requests(), client_of(client)
     events = getattr(getattr(client, "meta", None), "events", None)
     with _of_boto3(events, found) if events is not None else _of_methods(client, found):
         yield found

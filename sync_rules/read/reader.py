@@ -17,6 +17,7 @@ from sync_rules.adapters import aws_errors, retries
 from sync_rules.adapters.answers import keyless
 from sync_rules.adapters.dynamodb import BATCH_GET_MAX_KEYS
 from sync_rules.adapters.expressions import Expressions, identity
+from sync_rules.adapters.plain_client import plain
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
@@ -34,8 +35,8 @@ CURES: Final = {
 
 
 class Client(Protocol):
-    """A boto3 client for DynamoDB, or an object with these two methods. The client inside a boto3 resource
-    (`table.meta.client`) does not work: it converts values itself.
+    """A boto3 client for DynamoDB, or an object with these two methods. A boto3 resource, one of its tables, or its
+    client is good too.
     """
 
     @property
@@ -84,12 +85,17 @@ class Reader:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.raw = raw
-        self._client = client
+        self._given = client
         self._consistent = consistent
         self._remaining_seconds = remaining_seconds
         retrying = retries.retrying(remaining_seconds, attempts_max, sleep)
         only_unprocessed = retrying.copy(retry=retry_if_exception_type(aws_errors.UnprocessedError))
-        self._retrying = only_unprocessed if _retries(client) else retrying
+        self._retrying = only_unprocessed if _retries(self._client) else retrying
+
+    @property
+    def _client(self) -> Client:
+        client: Client = plain(self._given)
+        return client
 
     def as_raw(self) -> Reader:
         """The same reader, for raw values."""

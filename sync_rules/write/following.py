@@ -6,16 +6,19 @@ of. It is bounded by time and count; what it does not finish, the stream does.
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar, cast
 
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.metered import actions_of
-from sync_rules.model.entities import Table
+from sync_rules.adapters.plain_client import plain
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Limits
 from sync_rules.model.values import Item
@@ -24,6 +27,7 @@ from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Actions, Given, Place, place_of
 from sync_rules.write.errors import WriteError
+from sync_rules.write.noting import Noting
 from sync_rules.write.rehearsal import Left, Rehearsal
 from sync_rules.write.transaction import DEADLINE_SECONDS
 
@@ -105,52 +109,143 @@ class _Live:
             self._changes += (Change(key, old[key], new[key]) for key in keys)
 
 
-class Follow:
-    """Notes writes, and brings copies in line when its `with` block ends. `result` says what was done.
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-    In the block it stands for the client: `put_item`, `update_item`, `delete_item`, `batch_write_item` and
-    `transact_write_items` are noted, if they are on declared entities; all else goes to the client as it is. A write
-    that was made elsewhere is noted by `change`.
+
+@dataclass(eq=False)
+class Block:
+    """The items that were written in one block, and what each was before."""
+
+    noted: dict[Place, tuple[ItemKey, Item | None]] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Blocks:
+    """The blocks of one `follow`, which may be at work in several threads and tasks at once. `outside` has what was
+    written in none of them, such as in a thread that a block started: whichever block ends next takes it along.
     """
 
-    result: Followed
+    outside: Block = field(default_factory=Block)
+    open: list[Block] = field(default_factory=list)
+    result: Followed | None = None
+
+    def here(self) -> Block:
+        """The innermost block of this thread or task."""
+        return next((block for owner, block in reversed(_HERE.get()) if owner is self), self.outside)
+
+    def begin(self) -> Block:
+        """Begin a block in this thread or task."""
+        block = Block()
+        self.open.append(block)
+        _HERE.set((*_HERE.get(), (self, block)))
+        return block
+
+    def end(self) -> list[tuple[ItemKey, Item | None]]:
+        """End the innermost block. Where a framework ends it in another context than it began it, that is the last that
+        is open.
+        """
+        block = self.here()
+        if block is self.outside and self.open:
+            block = self.open[-1]
+        _HERE.set(tuple(one for one in _HERE.get() if one[1] is not block))
+        if block in self.open:
+            self.open.remove(block)
+        outside, self.outside = self.outside, Block()
+        return [*outside.noted.values(), *(() if block is outside else block.noted.values())]
+
+
+_HERE: Final[ContextVar[tuple[tuple[Blocks, Block], ...]]] = ContextVar("sync_rules_follow", default=())
+
+
+class Follow(Noting):
+    """Notes writes, and brings copies in line when its block ends. `result` says what the block that ended last did.
+
+    It stands for a client, a resource or a table of boto3: `put_item`, `update_item`, `delete_item`,
+    `batch_write_item`, `transact_write_items` and the batch writer of a table are noted, if they are on declared
+    entities; all else goes to the client as it is. A block is a `with`, an `async with`, or a call of a function that
+    it decorates, `async` or not. A write that was made elsewhere is noted by `change`; `raw` says that it is given in
+    attribute values, which is usual unless a resource was given.
+    """
 
     def __init__(
         self,
         rules: Rules,
         client: Any,
         *,
-        raw: bool = True,
+        raw: bool | None = None,
         deadline_seconds: float = DEADLINE_SECONDS,
         items_max: int = ITEMS_MAX,
         store: Store | None = None,
     ) -> None:
-        self._rules = rules
-        self._client = client
-        self._actions = Actions(rules, raw=raw)
+        super().__init__(rules, client)
+        self._actions = Actions(rules, raw=not self._original.python if raw is None else raw)
         self._deadline_seconds = deadline_seconds
         self._limits = replace(LIMITS, fan_out_inline_max_items=items_max)
-        self._until = time.monotonic() + deadline_seconds
-        self._store = store or DynamoStore(
-            client, rules.tables, remaining_seconds=lambda: self._until - time.monotonic(), write_mode="update"
-        )
-        self._tables: Mapping[str, Table] = {table.physical_name: table for table in rules.tables.values()}
-        self._noted: dict[Place, tuple[ItemKey, Item | None]] = {}
+        self._store = store
+        self._blocks = Blocks()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
+    @property
+    def result(self) -> Followed:
+        """The work of the block that ended last.
 
+        Raises:
+            WriteError: when none has ended.
+        """
+        if self._blocks.result is None:
+            raise WriteError("no block has ended", "read `result` after the block")
+        return self._blocks.result
+
+    # ------------------------------------------------------------ blocks
     def __enter__(self) -> Self:
+        self._blocks.begin()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
+        noted = self._blocks.end()
         if kind is None:
-            self.bring()
+            self._bring(noted)
         else:
             with suppress(Exception):  # what was written before the error is followed too; the error is the answer
-                self.bring()
+                self._bring(noted)
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        from asyncio import to_thread  # noqa: PLC0415 - who is here has imported it
+
+        noted = self._blocks.end()
+        if kind is None:
+            await to_thread(self._bring, noted)
+        else:
+            with suppress(Exception):
+                await to_thread(self._bring, noted)
+
+    def __call__(self, function: Function) -> Function:
+        """Decorate a function: each call of it is a block.
+
+        Raises:
+            WriteError: for a generator, which nobody may read to its end.
+        """
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise WriteError("a generator cannot be decorated", "write `with noting:` inside it")
+        followed: Any
+        if inspect.iscoroutinefunction(function):
+
+            async def followed(*arguments: Any, **named: Any) -> Any:
+                async with self:
+                    return await function(*arguments, **named)
+        else:
+
+            def followed(*arguments: Any, **named: Any) -> Any:
+                with self:
+                    return function(*arguments, **named)
+
+        return cast("Function", wraps(function)(followed))
 
     # ------------------------------------------------------------ what was written
     def change(self, entity: str, before: Given | None, after: Given | None) -> None:
@@ -159,81 +254,48 @@ class Follow:
             if image is not None:
                 _, key = self._actions.key_of(entity, self._actions.values(image))
                 old = None if before is None else {**self._actions.values(before), **key.attributes()}
-                self._noted.setdefault(place_of(key), (key, old))
+                self._note(key, old)
                 return
         raise WriteError("a change of nothing to nothing", "give the item before, or after, or both")
 
-    def put_item(self, **parameters: Any) -> Any:
-        """Put an item, and note it."""
-        return self._one(self._client.put_item, parameters, parameters.get("Item", {}))
+    def _note(self, key: ItemKey, before: Item | None) -> None:
+        self._blocks.here().noted.setdefault(place_of(key), (key, before))
 
-    def update_item(self, **parameters: Any) -> Any:
-        """Update an item, and note it."""
-        return self._one(self._client.update_item, parameters, parameters.get("Key", {}))
+    def _is_noted(self, key: ItemKey) -> bool:
+        return place_of(key) in self._blocks.here().noted
 
-    def delete_item(self, **parameters: Any) -> Any:
-        """Delete an item, and note it."""
-        return self._one(self._client.delete_item, parameters, parameters.get("Key", {}))
-
-    def batch_write_item(self, **parameters: Any) -> Any:
-        """Write several items, and note them."""
-        requests = [(name, one) for name, some in parameters.get("RequestItems", {}).items() for one in some]
-        self._before((name, of.get("Item") or of.get("Key")) for name, one in requests for of in one.values())
-        return self._client.batch_write_item(**parameters)
-
-    def transact_write_items(self, **parameters: Any) -> Any:
-        """Write several items together, and note them."""
-        actions = [
-            of for one in parameters.get("TransactItems", ()) for verb, of in one.items() if verb != "ConditionCheck"
-        ]
-        self._before((of["TableName"], of.get("Item") or of.get("Key")) for of in actions)
-        return self._client.transact_write_items(**parameters)
-
-    def _one(self, call: Callable[..., Any], parameters: dict[str, Any], named: Item) -> Any:
-        """Make a write of one item. The answer brings the former item, unless the application wants another one."""
-        key = self._key(parameters.get("TableName", ""), named)
-        if key is None or place_of(key) in self._noted:
-            return call(**parameters)
-        if parameters.get("ReturnValues", "NONE") not in ("NONE", "ALL_OLD"):
-            self._before([(parameters["TableName"], named)])
-            return call(**parameters)
-        answer = call(**{**parameters, "ReturnValues": "ALL_OLD"})
-        self._noted[place_of(key)] = key, answer.get("Attributes") or None
-        if parameters.get("ReturnValues", "NONE") == "NONE":
-            answer.pop("Attributes", None)
-        return answer
-
-    def _before(self, named: Iterable[tuple[str, Item | None]]) -> None:
-        """Read items before they are written."""
-        keys = (self._key(table, item or {}) for table, item in named)
-        unread = tuple(key for key in dict.fromkeys(keys) if key is not None and place_of(key) not in self._noted)
-        if unread:
-            self._until = time.monotonic() + self._deadline_seconds
-            for key, item in zip(unread, self._store.read(Read(unread)), strict=True):
-                self._noted[place_of(key)] = key, item
-
-    def _key(self, physical_name: str, item: Item) -> ItemKey | None:
-        """The key of an item of a declared entity; None for any other."""
-        table = self._tables.get(physical_name)
-        key = None if table is None else table.key_of(item)
-        return None if key is None or self._rules.entity_of(key) is None else key
+    def _read(self, keys: tuple[ItemKey, ...]) -> Iterable[Item | None]:
+        until = time.monotonic() + self._deadline_seconds
+        return self._store_until(until).read(Read(keys))
 
     # ------------------------------------------------------------ following it
     def bring(self) -> Followed:
-        """Bring the copies of all that was noted in line.
+        """Bring the copies of all that was noted so far in line.
 
         Raises:
             StoreError: when the items cannot be read.
         """
-        noted, self._noted = list(self._noted.values()), {}
-        self._until = time.monotonic() + self._deadline_seconds
-        found = self._store.read(Read(tuple(key for key, _ in noted))) if noted else ()
+        return self._bring(self._blocks.end())
+
+    def _bring(self, noted: Sequence[tuple[ItemKey, Item | None]]) -> Followed:
+        until = time.monotonic() + self._deadline_seconds
+        store = self._store_until(until)
+        found = store.read(Read(tuple(key for key, _ in noted))) if noted else ()
         changes = [Change(key, old, new) for (key, old), new in zip(noted, found, strict=True)]
-        live = _Live(self._store, self._rules, changes)
-        rehearsal = Rehearsal(self._rules, live, lambda: time.monotonic() > self._until, self._limits)
+        live = _Live(store, self._rules, changes)
+        rehearsal = Rehearsal(self._rules, live, lambda: time.monotonic() > until, self._limits)
         rehearsal.run()
-        self.result = Followed(live.writes, rehearsal.left)
-        return self.result
+        self._blocks.result = Followed(live.writes, rehearsal.left)
+        return self._blocks.result
+
+    def _store_until(self, until: float) -> Store:
+        """The store, before this moment."""
+        if self._store is not None:
+            return self._store
+        client = plain(self._original.given)
+        return DynamoStore(
+            client, self._rules.tables, remaining_seconds=lambda: until - time.monotonic(), write_mode="update"
+        )
 
 
 follow = Follow

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.expressions import same_item
+from sync_rules.adapters.plain_client import plain
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.python_values import plain_of
@@ -59,9 +60,8 @@ def fresh(
     values = actions.values(item)
     _, key = actions.key_of(entity, values)
     until = time.monotonic() + deadline_seconds
-    given: Any = client
     inner = store or DynamoStore(
-        given, rules.tables, remaining_seconds=lambda: until - time.monotonic(), write_mode="update"
+        plain(client), rules.tables, remaining_seconds=lambda: until - time.monotonic(), write_mode="update"
     )
     seen = ReadThrough(inner, rules.tables)
     likely = (key, *_sources(key, {**values, **key.attributes()}, rules))

@@ -17,6 +17,7 @@ from uuid import uuid4
 from sync_rules.adapters import aws_errors
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.expressions import holds, same_item
+from sync_rules.adapters.plain_client import plain
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.python_values import plain_of
@@ -44,9 +45,7 @@ OVERRIDDEN: Final = "the application insisted on another value"
 
 
 class Client(Protocol):
-    """A boto3 client for DynamoDB. The client inside a boto3 resource (`table.meta.client`) does not work: it converts
-    values itself.
-    """
+    """A boto3 client for DynamoDB. A boto3 resource, one of its tables, or its client is good too."""
 
     @property
     def get_item(self) -> Callable[..., Any]: ...
@@ -104,7 +103,7 @@ class Transact:
         if token is not None and len(token) > TOKEN_MAX_CHARACTERS - 4:
             raise WriteError("the token is too long", f"give one of at most {TOKEN_MAX_CHARACTERS - 4} characters")
         self._rules = rules
-        self._client = client
+        self._client: Client = plain(client)
         self._raw = raw
         self._require = require
         self._token = token

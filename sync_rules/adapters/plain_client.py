@@ -1,0 +1,56 @@
+"""A plain client for whatever the application has: a boto3 client, a resource, one of its tables, or their client.
+
+Invariant: credentials, endpoint, configuration, connections and event handlers are those of what was given. Only the
+handlers by which a resource turns Python values into attribute values, and back, are left out.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, Final
+
+# The handlers that boto3.dynamodb.transform registers on the client of a resource: the name of each, and its event.
+CONVERTING: Final = {
+    "dynamodb-create-params-copy": "provide-client-params.dynamodb",
+    "dynamodb-condition-expression": "before-parameter-build.dynamodb",
+    "dynamodb-attr-value-input": "before-parameter-build.dynamodb",
+    "dynamodb-attr-value-output": "after-call.dynamodb",
+}
+
+
+def plain(given: Any) -> Any:
+    """A client that takes and returns attribute values. It is made anew each time, which takes half a millisecond where
+    a resource was given: so it has each handler that was registered until now, such as those of a test.
+    """
+    client = client_of(given)
+    if not converts(client):
+        return client
+    twin = object.__new__(type(client))
+    vars(twin).update(vars(client))
+    twin.meta, twin.meta.events = copy(client.meta), copy(client.meta.events)
+    for name, event in CONVERTING.items():
+        twin.meta.events.unregister(event, unique_id=name)
+    return twin
+
+
+def client_of(given: Any) -> Any:
+    """The client inside a resource, or inside one of its tables; a client as it is."""
+    return given.meta.client if is_resource(given) else given
+
+
+def is_resource(given: Any) -> bool:
+    """Tell whether this is a resource of boto3, or a part of one."""
+    return type(getattr(given, "meta", None)).__name__ == "ResourceMeta"
+
+
+def table_name(given: Any) -> str | None:
+    """The name of the table that was given as a resource; None for anything else."""
+    named = is_resource(given) and given.meta.resource_model.name == "Table"
+    return given.name if named else None
+
+
+def converts(client: Any) -> bool:
+    """Tell whether a client takes and returns Python values, as that of a resource does."""
+    events = getattr(getattr(client, "meta", None), "events", None)
+    known = getattr(getattr(events, "_emitter", events), "_unique_id_handlers", {})
+    return "dynamodb-attr-value-input" in known

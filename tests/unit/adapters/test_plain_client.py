@@ -1,0 +1,74 @@
+"""A plain client of whatever the application has takes attribute values, and is the same client in all else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from sync_rules.adapters.plain_client import client_of, converts, is_resource, plain, table_name
+from sync_rules.read import requests_of
+
+PLACE: dict[str, Any] = {"region_name": "us-east-1", "aws_access_key_id": "x", "aws_secret_access_key": "y"}
+KEY = {"id": {"S": "1"}}
+
+
+@pytest.fixture
+def resource():
+    return boto3.resource("dynamodb", endpoint_url="http://127.0.0.1:9", **PLACE)
+
+
+def test_plain_client_of_a_client_is_itself():
+    """A boto3 client, and any other object, is taken as it is."""
+    client, other = boto3.client("dynamodb", **PLACE), object()
+    assert plain(client) is client
+    assert plain(other) is other
+    assert (is_resource(client), converts(client), table_name(client)) == (False, False, None)
+
+
+@pytest.mark.parametrize("part", ["resource", "table", "client"])
+def test_plain_client_of_a_resource_is_that_of_the_resource_without_conversion(resource, part):
+    """Connections, endpoint and signer are shared; a Stubber on the resource answers, in attribute values."""
+    given = {"resource": resource, "table": resource.Table("shop"), "client": resource.meta.client}[part]
+    own = client_of(given)
+    found = plain(given)
+    assert table_name(given) == ("shop" if part == "table" else None)
+    assert (converts(own), converts(found)) == (True, False)
+    assert found.meta.endpoint_url == own.meta.endpoint_url
+    assert found._endpoint is own._endpoint
+    with Stubber(own) as stub:
+        answer = {"Item": {**KEY, "n": {"N": "1"}}}
+        stub.add_response("get_item", answer, {"TableName": "shop", "Key": KEY})
+        assert plain(given).get_item(TableName="shop", Key=KEY)["Item"] == answer["Item"]
+        stub.add_response("get_item", answer)
+        assert own.get_item(TableName="shop", Key={"id": "1"})["Item"]["id"] == "1"
+        stub.assert_no_pending_responses()
+
+
+def test_plain_client_keeps_the_handlers_of_the_application(resource):
+    """A handler that was registered on the resource's client sees our requests, and counts them."""
+    seen: list[str] = []
+    resource.meta.client.meta.events.register(
+        "provide-client-params.dynamodb", lambda model, **_: seen.append(model.name)
+    )
+    with Stubber(resource.meta.client) as stub, requests_of(resource) as requests:
+        stub.add_response("get_item", {})
+        plain(resource).get_item(TableName="shop", Key=KEY)
+    assert seen == ["GetItem"]
+    assert requests.operations == ["GetItem"]
+
+
+@mock_aws
+def test_plain_client_is_mocked_where_the_resource_is():
+    """Under moto both see one table."""
+    resource: Any = boto3.resource("dynamodb", **PLACE)
+    table = resource.create_table(
+        TableName="shop", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+    )  # fmt: skip
+    table.put_item(Item={"id": "1", "n": 5, "b": b"\x00"})
+    found = plain(table).get_item(TableName="shop", Key=KEY)["Item"]
+    assert found == {**KEY, "n": {"N": "5"}, "b": {"B": b"\x00"}}

@@ -1,0 +1,193 @@
+"""The blocks of `follow`: `with`, decorated functions, `async`, threads; each follows what was written in it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.write import Follow, WriteError
+from tests.support import every_kind
+from tests.support.builders import s
+from tests.support.every_kind import order, user
+from tests.support.transacted import Shop
+
+RULES = every_kind.rules_of(effects=False)
+
+
+class Putting:
+    """A client that puts items into a store in memory."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def put_item(self, *, TableName: str, Item: Any, ReturnValues: str = "NONE") -> dict[str, Any]:  # noqa: N803
+        key = RULES.tables[TableName].key_of(Item)
+        assert key is not None
+        before = self._store.item(key)
+        self._store.put(TableName, Item)
+        return {"Attributes": before} if before and ReturnValues == "ALL_OLD" else {}
+
+
+class Site:
+    def __init__(self) -> None:
+        self.shop = Shop(RULES)
+        self.store = self.shop.scene.memory
+        self.noting: Any = Follow(RULES, Putting(self.store), store=self.store, deadline_seconds=60.0)
+        self.shop.scene.there("shop", *(user(one, name=s(f"user {one}")) for one in "1234"))
+
+    def put(self, user_id: str, order_id: str = "1") -> None:
+        self.noting.put_item(TableName="shop", Item=order(user_id, order_id, 1))
+
+    def copied(self, user_id: str, order_id: str = "1") -> bool:
+        key = RULES.tables["shop"].key_of(order(user_id, order_id, 1))
+        item = None if key is None else self.store.item(key)
+        return item is not None and item.get("user_name") == s(f"user {user_id}")
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+def test_follow_decorates_a_function(site):
+    """Each call is a block: copies are right when it returns, and its value comes through."""
+
+    @site.noting
+    def place(user_id: str) -> str:
+        """Place an order."""
+        site.put(user_id)
+        assert not site.copied(user_id)
+        return f"placed {user_id}"
+
+    assert place("1") == "placed 1"
+    assert site.copied("1")
+    assert site.noting.result.writes
+    assert (place.__name__, place.__doc__) == ("place", "Place an order.")
+
+
+def test_follow_a_call_that_raises_is_followed_all_the_same(site):
+    """Copies of all that was written before the error are right; the error is the answer."""
+
+    @site.noting
+    def place() -> None:
+        site.put("1")
+        raise LookupError("afterwards")
+
+    with pytest.raises(LookupError, match="afterwards"):
+        place()
+    assert site.copied("1")
+
+
+def test_follow_a_block_within_a_block_follows_its_own(site):
+    """The inner block ends first, with what was written in it; the outer one still has its own."""
+    with site.noting:
+        site.put("1")
+        with site.noting:
+            site.put("2")
+        assert site.copied("2")
+        assert not site.copied("1")
+    assert site.copied("1")
+
+
+def test_follow_blocks_of_threads_are_apart(site):
+    """A block that ends does not follow what another thread's block has written."""
+    written, ended = threading.Event(), threading.Event()
+
+    @site.noting
+    def slowly() -> None:
+        site.put("1")
+        written.set()
+        assert ended.wait(60)
+        assert not site.copied("1")
+
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(slowly)
+        assert written.wait(60)
+        with site.noting:
+            site.put("2")
+        assert site.copied("2")
+        ended.set()
+        slow.result(60)
+    assert site.copied("1")
+
+
+def test_follow_a_thread_that_the_block_started_is_followed_with_it(site):
+    """A pool of threads knows no block: what it writes is followed by the block that ends next."""
+    with site.noting, ThreadPoolExecutor(2) as pool:
+        list(pool.map(site.put, "123"))
+    assert all(map(site.copied, "123"))
+
+
+def test_follow_a_block_may_end_in_another_context(site):
+    """Some frameworks run the beginning and the end of a block in contexts of their own."""
+    begun = contextvars.copy_context()
+    begun.run(site.noting.__enter__)
+    begun.run(site.put, "1")
+    contextvars.copy_context().run(site.noting.__exit__, None, None, None)
+    assert site.copied("1")
+
+
+def test_follow_async_blocks_and_functions_work_in_a_thread(site):
+    """The event loop goes on while copies are brought in line, and tasks at once have blocks of their own."""
+    loop_thread = threading.get_ident()
+    of_requests: set[int] = set()
+    read = site.store.read
+
+    def noted(request: Any) -> Any:
+        of_requests.add(threading.get_ident())
+        return read(request)
+
+    site.store.read = noted
+
+    @site.noting
+    async def place(user_id: str) -> str:
+        await asyncio.to_thread(site.put, user_id)
+        assert not site.copied(user_id)
+        return user_id
+
+    async def failing() -> None:
+        async with site.noting:
+            await asyncio.to_thread(site.put, "4")
+            raise LookupError
+
+    async def main() -> list[str]:
+        async with site.noting as same:
+            assert same is site.noting
+            await asyncio.to_thread(site.put, "3")
+        assert site.copied("3")
+        with pytest.raises(LookupError):
+            await failing()
+        return await asyncio.gather(place("1"), place("2"))
+
+    assert asyncio.run(main()) == ["1", "2"]
+    assert all(map(site.copied, "1234"))
+    assert of_requests
+    assert loop_thread not in of_requests
+
+
+def test_follow_brings_in_the_middle_of_a_block(site):
+    """`bring` follows what was written so far; the block follows the rest."""
+    with site.noting:
+        site.put("1")
+        site.noting.bring()
+        assert site.copied("1")
+        site.put("2")
+    assert site.copied("2")
+
+
+def test_follow_refuses_what_it_cannot_decorate_and_a_result_that_is_not_there(site):
+    """A generator may never be read to its end; a result is that of a block that has ended."""
+
+    def rows() -> Any:
+        yield 1
+
+    with pytest.raises(WriteError, match="generator"):
+        site.noting(rows)
+    with pytest.raises(WriteError, match="no block has ended"):
+        _ = site.noting.result
