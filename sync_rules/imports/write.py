@@ -43,16 +43,16 @@ def imported(found: Found, file: str) -> Imported:
     if not found.tables:
         raise ImportedFileError(file, "", f"a table in the {found.origin}", "none", AGAIN)
     settled = settle(found, file)
-    head = f"# Made from {_comment(Path(file).name)} ({found.origin}). Look at each CHECK before you rely on it."
+    head = f"# Made from {one_line(Path(file).name)} ({found.origin}). Look at each CHECK before you rely on it."
     body = _passing(settled, head, file)
     notes = [*settled.notes, *_notes(settled)]
-    return Imported(_with_examples(settled, body), tuple(dict.fromkeys(_comment(note) for note in notes)), found.origin)
+    return Imported(_with_examples(settled, body), tuple(dict.fromkeys(one_line(note) for note in notes)), found.origin)
 
 
 def _passing(settled: Settled, head: str, file: str) -> str:
     """The text without what check refuses: it is taken out, with a remark, until nothing is refused."""
     while True:
-        body = "\n".join([EDITOR_LINE, head, *_lines(settled)])
+        body = "\n".join([EDITOR_LINE, head, *lines(settled)])
         wrong = _errors(f"{body}\n{NO_RULES}\n")
         if not wrong:
             return body
@@ -107,7 +107,8 @@ def _table_checks(table: SettledTable) -> list[str]:
 
 
 # ---------------------------------------------------------------- lines
-def _lines(settled: Settled) -> Iterator[str]:
+def lines(settled: Settled) -> Iterator[str]:
+    """The sections above the rules."""
     yield "tables:"
     for table in settled.tables:
         yield from _checks(_table_checks(table))
@@ -132,7 +133,7 @@ def _patterns(patterns: list[SettledPattern]) -> Iterator[str]:
     yield "patterns:" if any(not pattern.refused for pattern in patterns) else "patterns: {}"
     for pattern in patterns:
         if pattern.found.said:
-            yield from _wrapped(pattern.found.said)
+            yield from wrapped(pattern.found.said)
         if not pattern.refused:
             yield from _checks(pattern.found.checks)
             yield from _entry(scalar(pattern.name), _pattern(pattern))
@@ -222,17 +223,17 @@ def _flat(part: Part) -> str:
 
 def _checks(checks: Iterable[str]) -> Iterator[str]:
     for check in dict.fromkeys(checks):
-        yield from _wrapped(f"CHECK: {check}")
+        yield from wrapped(f"CHECK: {check}")
 
 
-def _wrapped(text: str) -> list[str]:
+def wrapped(text: str) -> list[str]:
     """A comment of an entry, on as many lines as it takes."""
     return textwrap.wrap(
-        _comment(text), LINE_MAX, initial_indent="  # ", subsequent_indent="  #   ", break_long_words=False
+        one_line(text), LINE_MAX, initial_indent="  # ", subsequent_indent="  #   ", break_long_words=False
     )
 
 
-def _comment(text: str) -> str:
+def one_line(text: str) -> str:
     """A text on one line that YAML takes in a comment."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
@@ -259,10 +260,12 @@ def _with_examples(settled: Settled, body: str) -> str:
     def passes(example: Example, source: SettledEntity, target: SettledEntity) -> bool:
         """Check a rule in a file of its two entities: nothing else in the file matters to it."""
         tables = list({id(one.table): one.table for one in (source, target)}.values())
-        lines = [*_lines(Settled(tables, [one for one in settled.entities if one in (source, target)])), "rules:"]
-        return not _errors("\n".join([*lines, *(f"  {line}" for line in example.lines), ""]))
+        above = [*lines(Settled(tables, [one for one in settled.entities if one in (source, target)])), "rules:"]
+        return not _errors("\n".join([*above, *(f"  {line}" for line in example.lines), ""]))
 
     found = examples(settled.entities, passes)
-    lines = [f"  {line}" for example in found for line in example.lines]
-    comment = [BEGIN, "# rules:", *(f"# {line}" for line in lines)] if found else [NO_LINK, "# rules:", f"# {SKETCH}"]
+    sketched = [f"  {line}" for example in found for line in example.lines]
+    comment = (
+        [BEGIN, "# rules:", *(f"# {line}" for line in sketched)] if found else [NO_LINK, "# rules:", f"# {SKETCH}"]
+    )
     return "\n".join([body, NO_RULES, *comment, ""])

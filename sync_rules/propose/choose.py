@@ -1,0 +1,131 @@
+"""Chooses among findings: one explanation for each attribute, each copy along its shortest link, and no circle.
+
+Invariant: an attribute is written by at most one rule that is chosen, and no chosen rules cause each other.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from sync_rules.propose.findings import Finding
+from sync_rules.propose.frames import Column
+
+GRADES: Final = {"sure": 3, "likely": 2, "weak": 1, "none": 0}
+AS_GOOD: Final = 0.005  # of the items: findings that differ by less agree as well
+
+
+def chosen(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that become rules, those that stand as comments among them."""
+    by_column: dict[int, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        if finding.grade != "none":
+            for column in finding.writes:
+                by_column[id(column)].append(finding)
+    first = {key: max(each, key=_score) for key, each in by_column.items()}
+    derived = {key for key, finding in first.items() if GRADES[finding.grade] >= 2}  # noqa: PLR2004 - likely
+    taken: list[Finding] = []
+    for each in by_column.values():
+        best = _best(each, derived)
+        if best not in taken:
+            taken.append(best)
+    return _without_circles(_without_parts(_one_writer(taken)))
+
+
+def _score(finding: Finding) -> tuple[float, ...]:
+    return GRADES[finding.grade], finding.rate, finding.named, -finding.plainness
+
+
+def _best(findings: Sequence[Finding], derived: set[int]) -> Finding:
+    """The finding that explains an attribute best: of those that agree as well, the one from the original."""
+    top = max(GRADES[one.grade] for one in findings)
+    known = [one for one in findings if GRADES[one.grade] >= min(top, 2)]
+    most = max(one.rate for one in known)
+    good = [one for one in known if one.rate >= most - AS_GOOD]
+
+    def rank(finding: Finding) -> tuple[float, ...]:
+        original = not any(id(column) in derived for column in finding.reads)
+        return (
+            -finding.plainness // 10,
+            original,
+            finding.named,
+            GRADES[finding.grade],
+            -finding.plainness,
+            finding.rate,
+            finding.checked,
+        )
+
+    return max(good, key=rank)
+
+
+def _one_writer(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, without those of which another one writes an attribute too, and explains more."""
+    taken: dict[int, Finding] = {}
+    kept = []
+    for finding in sorted(findings, key=lambda one: (-len(one.writes), -GRADES[one.grade], -one.rate)):
+        if not any(id(column) in taken for column in finding.writes):
+            kept.append(finding)
+            taken |= {id(column): finding for column in finding.writes}
+    return kept
+
+
+def _without_parts(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, without those for what lies inside a map that another one explains whole."""
+    whole = {
+        (id(column.frame), column.road)
+        for finding in findings
+        if GRADES[finding.grade] >= 2  # noqa: PLR2004 - likely
+        for column in finding.writes
+    }
+
+    def lies_inside(column: Column) -> bool:
+        return any((id(column.frame), column.road[:end]) in whole for end in range(1, len(column.road)))
+
+    return [one for one in findings if not any(lies_inside(column) for column in one.writes)]
+
+
+# ---------------------------------------------------------------- circles
+def _without_circles(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, without the one that says least of each circle of attributes that would write each other."""
+    kept = list(findings)
+    while circle := _circle(kept):
+        last = min(circle, key=_direction)
+        kept.remove(last)
+        for one in circle:
+            if one is not last and len(circle) == 2 and _direction(one)[:2] == _direction(last)[:2]:  # noqa: PLR2004 - both ways
+                one.remarks.append(f"{last.target.name} may be the copy and {one.target.name} the source")
+    return kept
+
+
+def _direction(finding: Finding) -> tuple[float, ...]:
+    """Weigh this direction of a copy between items that name each other: names, then the source that tells more."""
+    told = sum(column.profile.count for column in finding.source.columns) / max(finding.source.rows, 1)
+    theirs = sum(column.profile.count for column in finding.target.columns) / max(finding.target.rows, 1)
+    return GRADES[finding.grade], finding.named, finding.source.rows, told - theirs, -len(finding.reads)
+
+
+def _circle(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings of a circle; empty without one."""
+    writers: dict[int, Finding] = {id(column): one for one in findings for column in one.writes}
+    done: set[int] = set()
+
+    def walk(finding: Finding, way: list[Finding]) -> list[Finding]:
+        if finding in way:
+            return way[way.index(finding) :]
+        if id(finding) in done:
+            return []
+        for column in finding.reads:
+            writer = writers.get(id(column))
+            if writer is not None and writer is not finding:
+                circle = walk(writer, [*way, finding])
+                if circle:
+                    return circle
+        done.add(id(finding))
+        return []
+
+    for finding in findings:
+        circle = walk(finding, [])
+        if circle:
+            return circle
+    return []

@@ -1,0 +1,75 @@
+"""DuckDB, which joins what was staged and spills to disk: the one module that imports it.
+
+Invariant: memory is bounded, and everything lies in the workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from sync_rules.model.errors import UserError
+
+CURE: Final = 'install it: pip install "sync-rules[propose]"'
+LINE_MAX_BYTES: Final = 64_000_000  # a row of the spools; DuckDB wants to know
+
+
+class Database:
+    """A database in a directory, made anew each time."""
+
+    def __init__(self, directory: Path, *, threads: int, memory: str) -> None:
+        """Raises UserError without the extra that installs DuckDB."""
+        try:
+            import duckdb  # noqa: PLC0415 - an extra: only this verb needs it
+        except ImportError as error:
+            raise UserError("DuckDB is not installed, and rules are proposed by its joins", CURE) from error
+        directory.mkdir(parents=True, exist_ok=True)
+        file = directory / "staged.duckdb"
+        for old in (file, file.with_suffix(".duckdb.wal")):
+            old.unlink(missing_ok=True)
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": memory,
+            "threads": threads,
+            "temp_directory": str(directory / "spill"),
+            "preserve_insertion_order": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+        self._connection = duckdb.connect(str(file), config=config)
+
+    def run(self, sql: str, *values: object) -> None:
+        """Run a statement."""
+        self._connection.execute(sql, list(values) or None)
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        return self._connection.execute(sql, list(values) or None).fetchall()
+
+    def row(self, sql: str, *values: object) -> tuple[Any, ...]:
+        """The first row of a query that always has one."""
+        return self.rows(sql, *values)[0]
+
+    def load(self, table: str, file: Path, columns: Mapping[str, str]) -> None:
+        """Append a spool: lines of texts between tabs, nothing for what is missing."""
+        types = ", ".join(f"{text(name)}: {text(kind)}" for name, kind in columns.items())
+        names = ", ".join(columns)
+        self.run(
+            f"INSERT INTO {table} BY NAME SELECT {names} FROM read_csv({text(str(file))}, delim='\t', quote='', "
+            f"escape='', comment='', header=false, nullstr='', null_padding=true, auto_detect=false, "
+            f"max_line_size={LINE_MAX_BYTES}, buffer_size={2 * LINE_MAX_BYTES}, columns={{{types}}})"
+        )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+def text(value: str) -> str:
+    """A text in SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Parts of a statement, with commas between."""
+    return ", ".join(parts)

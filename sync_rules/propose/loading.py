@@ -1,0 +1,164 @@
+"""From files of items to frames: entities read off the keys, rows staged, tables loaded.
+
+Invariant: each item of a file is in the frame of its entity, or is counted as one that fits none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+from sync_rules.imports.clusters import Sample
+from sync_rules.imports.found import Found, FoundTable
+from sync_rules.imports.samples import entities_of
+from sync_rules.imports.settled import Settled, SettledEntity, settle
+from sync_rules.propose.database import Database
+from sync_rules.propose.frames import Column, Frame
+from sync_rules.propose.gathered import Gathered, GatheredTable
+from sync_rules.propose.proposal import Progress
+from sync_rules.propose.staging import ENTRY_COLUMNS, Layout, Staged, items_of, layout_of, opened_maps, stage
+
+SAMPLES: Final = 4_000  # items of a table that entities are read off
+PARALLEL_MIN: Final = 50_000  # items, below which a second process costs more than it saves
+ROUNDS: Final = 3  # times that entities are read off again, for items that fit none
+
+
+@dataclass
+class Loaded:
+    """The frames of all tables, and what to say of them."""
+
+    settled: Settled
+    frames: list[Frame] = field(default_factory=list)
+    unknown: dict[str, int] = field(default_factory=dict)  # by table: items that fit no entity
+
+
+def load(database: Database, gathered: Gathered, directory: Path, progress: Progress, threads: int) -> Loaded:
+    """Stage and load all tables. Progress goes from 0 to 0.5.
+
+    Raises:
+        UserError: when a file is no file of items.
+    """
+    samples = {id(one.found): _sampled(one) for one in gathered.tables}
+    for attempt in range(ROUNDS):
+        settled = _entities([one.found for one in gathered.tables], samples)
+        loaded, strangers = _attempt(
+            database, gathered, settled, samples, directory=directory, progress=progress, threads=threads
+        )
+        if not any(strangers.values()) or attempt == ROUNDS - 1:
+            return loaded
+        for key, items in strangers.items():
+            samples[key] = [*samples[key], *items]
+    return loaded
+
+
+def _sampled(table: GatheredTable) -> list[dict[str, Any]]:
+    return list(items_of(table.files, max(1, table.items // SAMPLES)))
+
+
+def _entities(tables: Sequence[FoundTable], samples: Mapping[int, Sequence[dict[str, Any]]]) -> Settled:
+    found = Found("items")
+    for table in tables:
+        fresh = FoundTable(
+            table.called, table.physical, table.key, list(table.indexes), table.stream, list(table.checks)
+        )
+        found.tables.append(fresh)
+        found.entities += entities_of(fresh, [Sample(item) for item in samples[id(table)]], live=True)
+    return settle(found, "items")
+
+
+def _attempt(
+    database: Database,
+    gathered: Gathered,
+    settled: Settled,
+    samples: Mapping[int, Sequence[dict[str, Any]]],
+    *,
+    directory: Path,
+    progress: Progress,
+    threads: int,
+) -> tuple[Loaded, dict[int, list[dict[str, Any]]]]:
+    loaded = Loaded(settled)
+    strangers: dict[int, list[dict[str, Any]]] = {}
+    total = sum(one.items for one in gathered.tables) or 1
+    done = 0
+    by_called = {table.found.called: table for table in settled.tables}
+    for number, one in enumerate(gathered.tables):
+        table = by_called.get(one.found.called)
+        if table is None:
+            continue
+        entities = [each for each in settled.entities if each.table is table and not each.refused]
+        layouts = _layouts(entities, samples[id(one.found)])
+        parts = _staged(one, layouts, directory / "spool", number, threads)
+        strangers[id(one.found)] = [item for part in parts for item in part.strangers]
+        loaded.unknown[table.name] = sum(part.unknown for part in parts)
+        for entity, layout in zip(entities, layouts, strict=True):
+            loaded.frames.append(_frame(database, entity, layout, parts, len(loaded.frames)))
+        done += one.items
+        progress("reading items", 0.5 * done / total)
+    return loaded, strangers
+
+
+def _layouts(entities: Sequence[SettledEntity], samples: Sequence[dict[str, Any]]) -> list[Layout]:
+    """The layouts, the one whose keys say most first, as a key may fit a looser one too."""
+    plain = [layout_of(one) for one in entities]
+    own: dict[str, list[dict[str, Any]]] = {one.name: [] for one in plain}
+    for item in samples:
+        for layout in plain:
+            if layout.bound(item) is not None:
+                own[layout.name].append(item)
+                break
+    return [layout_of(one, opened_maps(own[one.name])) for one in entities]
+
+
+def _staged(
+    table: GatheredTable, layouts: Sequence[Layout], directory: Path, number: int, threads: int
+) -> list[Staged]:
+    """Read the files, several at once where that pays."""
+    workers = min(threads, len(table.files))
+    base = number * 1_000
+    if workers < 2 or table.items < PARALLEL_MIN:  # noqa: PLR2004 - one works alone
+        return [stage(table.files, layouts, directory, base)]
+    shares = [table.files[start::workers] for start in range(workers)]
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        jobs = [pool.submit(stage, share, layouts, directory, base + part) for part, share in enumerate(shares)]
+        return [job.result() for job in jobs]
+
+
+def _frame(database: Database, entity: SettledEntity, layout: Layout, parts: Sequence[Staged], number: int) -> Frame:
+    name = entity.name
+    rows = sum(part.counts[name] for part in parts)
+    roads = dict.fromkeys(road for part in parts for road in part.columns[name])
+    order = {road: place for place, road in enumerate(roads)}
+    frame = Frame(entity, f"e{number}", f"x{number}", rows)
+    frame.roads = list(dict.fromkeys(road for part in parts for road in part.roads[name]))
+    bound = set(layout.fields)
+    for place, field_name in enumerate(layout.fields):
+        frame.columns.append(
+            Column(frame, (field_name,), f"f{place}", is_field=True, in_identity=place < layout.identity)
+        )
+    for road, place in order.items():
+        column = Column(frame, road, f"c{place}", is_shadowed=road[0] in bound)
+        if not column.in_key:
+            frame.columns.append(column)
+    fields = {f"f{place}": "VARCHAR" for place in range(len(layout.fields))}
+    columns = {f"c{place}": "VARCHAR" for place in order.values()}
+    _create(database, frame.sql, {"rid": "BIGINT", **fields, **columns})
+    _create(database, frame.entries, ENTRY_COLUMNS)
+    for part in parts:
+        own = {f"c{order[road]}": "VARCHAR" for road in part.columns[name]}
+        rows_file, entries_file = part.rows[name]
+        if part.counts[name]:
+            database.load(frame.sql, rows_file, {"rid": "BIGINT", **fields, **own})
+        if part.roads[name]:
+            database.load(frame.entries, entries_file, ENTRY_COLUMNS)
+        rows_file.unlink()
+        entries_file.unlink()
+    return frame
+
+
+def _create(database: Database, name: str, columns: Mapping[str, str]) -> None:
+    inner = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+    database.run(f"CREATE OR REPLACE TABLE {name} ({inner})")

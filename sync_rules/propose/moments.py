@@ -1,0 +1,54 @@
+"""Snapshots told from drift: differences pile up at targets that are older than their source's last change."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from sync_rules.propose.database import Database
+from sync_rules.propose.frames import Column
+from sync_rules.propose.links import Join
+
+ROWS_MAX: Final = 50_000
+SOURCES_MIN: Final = 5  # with both: targets that agree, and some that differ
+PILED: Final = 0.95  # of the pairs of one that differs and one that agrees, the former is older
+COLUMNS_MAX: Final = 4
+
+
+def snapshot_along(database: Database, join: Join, target: Column, source: Column) -> str:
+    """The reason to take a copy for a snapshot; "" if there is none."""
+    for moment in _moments(join, target):
+        rows = database.rows(
+            f"SELECT s.rid, t.{target.sql} IS DISTINCT FROM s.{source.sql}, t.{moment.sql} FROM {join.target.sql} t "
+            f"JOIN {join.source.sql} s ON {join.on()} WHERE t.{moment.sql} IS NOT NULL "
+            f"ORDER BY hash(s.rid) LIMIT {ROWS_MAX}"
+        )
+        if _is_piled(rows, moment):
+            return f"what differs is older by {moment.path} than what agrees"
+    return ""
+
+
+def _moments(join: Join, target: Column) -> list[Column]:
+    columns = [one for one in join.target.columns if one is not target and one not in join.columns]
+    dates = [one for one in columns if one.profile.is_date]
+    numbers = [one for one in columns if one.in_identity and one.profile.is_sequence]
+    return [*dates, *numbers][:COLUMNS_MAX]
+
+
+def _is_piled(rows: list[tuple[int, bool, str]], moment: Column) -> bool:
+    def order(text: str) -> tuple[float, str]:
+        if moment.profile.is_whole:
+            return float(text[1:]), ""
+        return 0.0, text[1:]
+
+    by_source: dict[int, tuple[list[tuple[float, str]], list[tuple[float, str]]]] = defaultdict(lambda: ([], []))
+    for rid, differs, text in rows:
+        by_source[rid][differs].append(order(text))
+    older = total = sources = 0
+    for agreeing, differing in by_source.values():
+        if agreeing and differing:
+            sources += 1
+            pairs = [(one, other) for one in differing[:50] for other in agreeing[:50]]
+            older += sum(one < other for one, other in pairs)
+            total += len(pairs)
+    return sources >= SOURCES_MIN and older >= PILED * total

@@ -1,0 +1,92 @@
+"""Attribute values as short texts with a letter for their type, so that equal values are equal texts.
+
+Invariant: two values of one type have one text if DynamoDB regards them as equal. A hash stands for a long value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sync_rules.model.numbers import respelt
+
+LONG: Final = 300  # letters of a text that is kept whole
+SHOWN: Final = 40  # letters of a longer one
+PLAIN_NUMBER: Final = re.compile(r"0|-?[1-9]\d{0,17}")
+ESCAPES: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
+ESCAPED: Final = re.compile(r"\\(.)")
+UNESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "0": "\0"}
+STRING, NUMBER, BOOLEAN, NULL, BINARY, MAP, LIST = "s", "n", "b", "z", "x", "m", "l"
+SETS: Final = {"SS": "S", "NS": "N", "BS": "X"}
+TEXTS: Final = (STRING, NUMBER)  # the types that keys and texts are made of
+NAMES: Final = {
+    "s": "text", "n": "number", "b": "boolean", "z": "null", "x": "binary", "m": "map", "l": "list",
+    "S": "string set", "N": "number set", "X": "binary set",
+}  # fmt: skip
+
+
+def typed(value: Mapping[str, Any]) -> str:
+    """The text of a value: `sParis`, `n12`, `b1`."""
+    for kind, content in value.items():
+        if kind == "S":
+            return STRING + kept(content)
+        if kind == "N":
+            return NUMBER + number(content)
+        if kind == "BOOL":
+            return BOOLEAN + ("1" if content else "0")
+        if kind == "NULL":
+            return NULL
+        if kind == "B":
+            return BINARY + kept(str(content))
+        if kind in SETS:
+            members = sorted(number(one) if kind == "NS" else str(one) for one in content)
+            return SETS[kind] + kept(json.dumps(members, ensure_ascii=False))
+        if kind in ("M", "L"):
+            return (MAP if kind == "M" else LIST) + kept(json.dumps(plain(value), ensure_ascii=False, sort_keys=True))
+    return NULL
+
+
+def plain(value: Mapping[str, Any]) -> Any:
+    """A map or a list as JSON, in which each value is its text."""
+    if "M" in value:
+        return {name: plain(inner) for name, inner in value["M"].items()}
+    if "L" in value:
+        return [plain(inner) for inner in value["L"]]
+    return typed(value)
+
+
+def number(text: str) -> str:
+    """The one spelling of a number."""
+    return text if PLAIN_NUMBER.fullmatch(text) else respelt(text) or text
+
+
+def kept(text: str) -> str:
+    """A text that fits between tabs: whole, or its beginning and its hash."""
+    if len(text) > LONG:
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        text = f"{text[:SHOWN]}…{len(text)}…{digest}"
+    return text if text.isprintable() and "\\" not in text else text.translate(ESCAPES)
+
+
+def unescaped(text: str) -> str:
+    """The text that was kept."""
+    return ESCAPED.sub(lambda match: UNESCAPED.get(match[1], match[1]), text) if "\\" in text else text
+
+
+def value_of(text: str | None) -> Mapping[str, str] | None:
+    """The text or the number that a typed text stands for, in DynamoDB's JSON; None for any other value."""
+    if text is None or text[0] not in TEXTS:
+        return None
+    return {"S": unescaped(text[1:])} if text[0] == STRING else {"N": text[1:]}
+
+
+def shown(text: str | None) -> str:
+    """A value for people, who asked to see values."""
+    if text is None:
+        return "nothing"
+    if text[0] == BOOLEAN:
+        return "true" if text[1:] == "1" else "false"
+    return {NULL: "null"}.get(text[0], unescaped(text[1:]))

@@ -1,0 +1,72 @@
+"""Tables written as files of items, for the search for rules: plain Python values in, gathered tables out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sync_rules.imports.found import FoundTable
+from sync_rules.model.entities import Index, KeyAttribute
+from sync_rules.propose.gathered import Gathered, GatheredTable
+
+
+class PlainTable(NamedTuple):
+    """A table: its name, its key by types, its items as Python values, and its indexes as pairs of partition and sort."""
+
+    name: str
+    key: Mapping[str, str]
+    items: Sequence[Mapping[str, Any]]
+    indexes: Mapping[str, Mapping[str, str]] = {}
+
+
+def attribute_value(value: Any) -> dict[str, Any]:
+    """A Python value in DynamoDB's JSON. A set is a string set, or a number set."""
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case int() | float() | Decimal():
+            return {"N": str(value)}
+        case str():
+            return {"S": value}
+        case set() | frozenset():
+            texts = all(isinstance(one, str) for one in value)
+            return {"SS" if texts else "NS": sorted(map(str, value))}
+        case list() | tuple():
+            return {"L": [attribute_value(one) for one in value]}
+        case dict():
+            return {"M": {name: attribute_value(one) for name, one in value.items()}}
+    raise TypeError(value)
+
+
+def gathered(directory: Path, *tables: PlainTable, files: int = 1) -> Gathered:
+    """The tables, each in so many files of an export's form."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return Gathered(tuple(_table(directory, one, files) for one in tables))
+
+
+def _table(directory: Path, table: PlainTable, files: int) -> GatheredTable:
+    paths = tuple(directory / f"{table.name}-{number}.json.gz" for number in range(files))
+    for number, path in enumerate(paths):
+        _write(path, table.items[number::files])
+    found = FoundTable(table.name, table.name, _attributes(table.key))
+    for name, attributes in table.indexes.items():
+        first, *others = _attributes(attributes)
+        found.indexes.append(Index(name, (first,), tuple(others)))
+    return GatheredTable(found, paths, len(table.items), sum(path.stat().st_size for path in paths))
+
+
+def _attributes(types: Mapping[str, str]) -> tuple[KeyAttribute, ...]:
+    return tuple(KeyAttribute(name, kind) for name, kind in types.items())
+
+
+def _write(path: Path, items: Iterable[Mapping[str, Any]]) -> None:
+    with gzip.open(path, "wt", compresslevel=1, encoding="utf-8") as file:
+        for item in items:
+            plain = {name: attribute_value(value) for name, value in item.items()}
+            file.write(json.dumps({"Item": plain}) + "\n")
