@@ -170,7 +170,7 @@ def put(record: Record, path: str, value: Any) -> None:
     """Write a value at a path, and make the maps on the way; remove it where there is none."""
     if " " in path:
         for one in path.split():
-            put(record, one, value[one])
+            put(record, one, value.get(one))
         return
     *way, last = path.split(".")
     at = record

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from sync_rules.propose.proposal import Proposal, Proposed
 from tests.propose.dataset import DataSet
+from tests.propose.drawn import drawn
 from tests.propose.generated import GENERATED, shop
 from tests.propose.measure import Score, measure
+from tests.propose.shared_sets import SHARED
 
 HEAD = """
 tables:
@@ -84,7 +87,11 @@ def test_measure_a_wrong_rule_is_wrong(name, text, told):
         assert told in score.wrong[0]
 
 
-@pytest.mark.parametrize("made", GENERATED.values(), ids=GENERATED)
+DRAWN = {f"drawn-{seed}": partial(drawn, seed) for seed in range(5)}
+EACH = {**GENERATED, **SHARED, **DRAWN}
+
+
+@pytest.mark.parametrize("made", EACH.values(), ids=EACH)
 def test_measure_data_sets_are_as_they_say(made):
     """At no drift every truth holds, and at one of ten the wrong ones are about as many; equal calls make equal data."""
     data, again, drifted = made(), made(), made()
@@ -94,6 +101,7 @@ def test_measure_data_sets_are_as_they_say(made):
         keys = {tuple(str(item[name]) for name in data.tables[table].key) for item in data.items(table)}
         assert len(keys) == len(data.items(table)), "each key is of one item"
     for number, truth in enumerate(data.truths):
-        if not truth.snapshot:
+        if not truth.snapshot and not truth.natural:
             assert data.differing(number) == {0}, truth.into
-            assert max(drifted.differing(number)) >= 0.05 * len(drifted.clean[number]), truth.into
+            drifting = len(drifted.clean[number])
+            assert drifting < 20 or max(drifted.differing(number)) >= 0.05 * drifting, truth.into
