@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from sync_rules.write.errors import Cancelled, TransactionCanceled, WriteError
 from sync_rules.write.following import Follow, Followed, follow
+from sync_rules.write.lag import Lag
 from sync_rules.write.loading import Rules
-from sync_rules.write.reading import fresh
+from sync_rules.write.reading import FreshPage, fresh, fresh_page
 from sync_rules.write.rehearsal import Left
 from sync_rules.write.transaction import Result, Transact, transact
 
@@ -16,6 +17,8 @@ __all__ = [
     "Cancelled",
     "Follow",
     "Followed",
+    "FreshPage",
+    "Lag",
     "Left",
     "Result",
     "Rules",
@@ -24,5 +27,6 @@ __all__ = [
     "WriteError",
     "follow",
     "fresh",
+    "fresh_page",
     "transact",
 ]

@@ -159,7 +159,7 @@ def test_write_engine_the_page_shows_what_happens(engine, tmp_path, monkeypatch)
     engines.create(engine, named.tables)
     client = aws.dynamodb(engine)
     assert run_work(finish_empty(named), World(DynamoStore(client, named.tables), DroppingQueue(), Parked())) == ()
-    example = text.replace('TableName="shop"', f'TableName="{prefix}shop"')
+    example = re.sub(r'(TableName=|"TableName": )"shop"', rf'\1"{prefix}shop"', text)
     test = doctest.DocTestParser().get_doctest(example, {"client": client}, PAGE.name, str(PAGE), 0)
     results = doctest.DocTestRunner().run(test)
     assert results.attempted > 10

@@ -7,14 +7,14 @@ from typing import Any
 
 import boto3
 import pytest
-from boto3.dynamodb.conditions import Attr
+from boto3.dynamodb.conditions import Attr, Key
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.requests import DroppingQueue, World, run_work
 from sync_rules.read import Reader, requests_of
-from sync_rules.write import TransactionCanceled, follow, fresh, transact
+from sync_rules.write import TransactionCanceled, follow, fresh, fresh_page, transact
 from tests.support import engines, every_kind
 from tests.support.worlds import Parked
 
@@ -113,13 +113,20 @@ def test_write_resource_follow_takes_a_change_in_plain_python(site):
 
 @pytest.mark.parametrize("kind", ["resource", "table", "client"])
 def test_write_resource_fresh_reads_by_all_of_them(site, kind):
-    """An item, with copies as they must be, in one request."""
+    """An item, and a page of a Query that has a key condition of boto3, as they must be."""
     for item in (ADA, order("8"), order("9")):
         site.table.put_item(Item=item)
     given = site.given(kind)
     with requests_of(given) as requests:
         assert (fresh(site.rules, given, "order", order("9")) or {})["user_name"] == "Ada"
     assert requests.by_operation == {"BatchGetItem": 1}
+    query = {"TableName": site.name, "KeyConditionExpression": Key("PK").eq("USER#7") & Key("SK").begins_with("ORDER")}
+    with requests_of(given) as requests:
+        page = fresh_page(site.rules, given, {**query, "Limit": 1})
+    assert [item["user_name"] for item in page.items] == ["Ada"]
+    assert (requests.count, requests.by_operation["Query"]) == (2, 1)
+    rest = fresh_page(site.rules, given, {**query, "ExclusiveStartKey": page.last_evaluated_key})
+    assert [item["SK"] for item in rest.items] == ["ORDER#9"]
     assert "user_name" not in site.order("9")
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Read
-from sync_rules.write import fresh
+from sync_rules.write import WriteError, fresh
+from tests.support import every_kind
 from tests.support.builders import n, s
 from tests.support.every_kind import order, user
 from tests.support.transacted import Shop
@@ -24,6 +26,10 @@ def counted(shop: Shop) -> list[Read]:
 
 def shown(shop: Shop, entity: str, item: Any, **options: Any) -> Any:
     return fresh(RULES, None, entity, item, raw=True, store=shop.scene.memory, **options)  # type: ignore[arg-type]
+
+
+def without_set(item: Any) -> Any:
+    return {name: value for name, value in item.items() if name != "orders"}
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -44,7 +50,13 @@ def test_fresh_shows_what_a_look_would_make_of_an_item(seed):
         return
     for _ in range(3 if RULES.into_target(RULES.entities[entity]) else 0):
         shop.scene.pull(key)
-    assert seen == shop.scene.memory.item(key)
+    looked = shop.scene.memory.item(key)
+    assert looked is not None
+    assert without_set(seen) == without_set(looked)
+    shop.rest()
+    rested = shop.scene.memory.item(key)
+    assert rested is not None
+    assert {*seen.get("orders", {}).get("SS", ())} == {*rested.get("orders", {}).get("SS", ())}
 
 
 def test_fresh_is_one_request():
@@ -65,3 +77,107 @@ def test_fresh_repairs_where_that_is_asked_for():
     key = shop.scene.put("shop", order("7", "9", 12))
     shown(shop, "order", order("7", "9", 12), repair=True)
     assert shop.scene.item(key)["user_name"] == s("Ada")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_fresh_judges_a_mirror_by_its_source(seed):
+    """A mirror shows what its source says now; where that names it no more, there is none."""
+    random = Random(seed)
+    shop = begun(random)
+    for _ in range(4):
+        plainly(shop, drawn(random))
+    for one in users_of(shop):
+        shop.scene.memory.update(one, [(("name",), s(random.choice(("Cid", "Dot"))))])
+    for email in ("a@x", "b@x", "c@x"):
+        stands = {"PK": s(f"EMAIL#{email}"), "SK": s("EMAIL")}
+        key = RULES.tables["shop"].key_of(stands)
+        assert key is not None
+        before = shop.scene.memory.item(key)
+        seen = shown(shop, "by_email", stands)
+        owner = None if before is None else owner_of(shop, before)
+        if before is None or owner is None or owner.get("email") != s(email):
+            assert seen is None
+        else:
+            assert seen == {**before, "name": owner["name"]}
+
+
+def users_of(shop: Shop) -> list[Any]:
+    keys = [RULES.tables["shop"].key_of(item) for item in shop.scene.memory.items("shop") if item["SK"] == s("PROFILE")]
+    return [key for key in keys if key is not None]
+
+
+def owner_of(shop: Shop, mirror: Any) -> Any:
+    key = RULES.entities["user"].key_of({"user_id": mirror["user_id"]}) if "user_id" in mirror else None
+    return None if key is None else shop.scene.memory.item(key)
+
+
+def test_fresh_repairs_sets_and_mirrors():
+    """Elements that are missing or too much, and a mirror that says something else."""
+    shop = Shop(RULES)
+    ada = user("7", name=s("Ada"), email=s("a@x"))
+    key = shop.scene.put("shop", ada)
+    shop.rest()
+    shop.scene.memory.update(key, [(("orders",), {"SS": ["8"]}), (("name",), s("Eve"))])
+    shop.scene.memory.put("shop", order("7", "9", 12))
+    shown(shop, "user", ada, repair=True)
+    assert shop.scene.item(key)["orders"] == {"SS": ["9"]}
+    mirror = {"PK": s("EMAIL#a@x"), "SK": s("EMAIL")}
+    shown(shop, "by_email", mirror, repair=True)
+    there = RULES.tables["shop"].key_of(mirror)
+    assert there is not None
+    assert shop.scene.item(there)["name"] == s("Eve")
+
+
+def test_fresh_leaves_a_set_that_is_too_large_to_be_listed():
+    """More edges, or more elements, than one page: the set is shown as it stands, all else as it must be."""
+    shop = Shop(RULES)
+    shop.scene.there("shop", *(order("7", str(number), 1) for number in range(101)))
+    shop.scene.there("shop", user("7", name=s("Ada"), rank=n(1), orders={"SS": ["5", "x"]}))
+    seen = shown(shop, "user", user("7"))
+    assert (seen["orders"], seen["head"]) == ({"SS": ["5", "x"]}, s("Ada-1"))
+    many = {"SS": [f"x{number}" for number in range(101)]}
+    shop.scene.there("shop", user("8", name=s("Bob"), rank=n(1), orders=many), order("8", "1", 1))
+    asked = counted(shop)
+    assert shown(shop, "user", user("8"))["orders"] == many
+    assert max(len(one.keys) for one in asked) < 20
+
+
+def test_fresh_leaves_a_set_that_an_index_lists():
+    """An index may lag: the set stands as the stream keeps it."""
+    rules = every_kind.rules_of(effects=False, titles="{collect: post, into: user.titles, as: '{post_id}'}")
+    shop = Shop(rules)
+    shop.scene.there("shop", user("7", name=s("Ada"), titles={"SS": ["2"]}))
+    shop.scene.there("posts", every_kind.post("1", "7", "x"))
+    seen: Any = fresh(rules, None, "user", user("7"), raw=True, store=shop.scene.memory)  # type: ignore[arg-type]
+    assert seen["titles"] == {"SS": ["2"]}
+
+
+def test_fresh_raises_what_it_could_not_read():
+    """A listing that failed is an error, and no item that is half right."""
+    shop = Shop(RULES)
+    shop.scene.there("shop", user("7", name=s("Ada")))
+
+    def refused(_request: Any) -> Any:
+        raise StoreError("AccessDeniedException", "table shop")
+
+    shop.scene.memory.list = refused  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="AccessDenied"):
+        shown(shop, "user", user("7"))
+
+
+@pytest.mark.parametrize(("behind", "name"), [(4.0, "Ada"), (6.0, "Bob"), (None, "Bob")])
+def test_fresh_max_age_gives_an_item_as_it_stands_while_the_pipeline_is_quick(behind, name):
+    """Sources are read where the pipeline is further behind than that, and where nobody knows."""
+    shop = Shop(RULES)
+    shop.scene.there("shop", user("7", name=s("Bob")), order("7", "9", 12, user_name=s("Ada")))
+    assert shown(shop, "order", order("7", "9", 12), max_age="5s", lag=lambda: behind)["user_name"] == s(name)
+    assert shown(shop, "order", order("7", "9", 12), max_age=5, lag=lambda: behind)["user_name"] == s(name)
+
+
+def test_fresh_max_age_needs_to_know_the_lag():
+    """An age in words that nobody understands, and one without anybody to ask, are refused."""
+    shop = Shop(RULES)
+    with pytest.raises(WriteError, match="lag"):
+        shown(shop, "order", order("7", "9", 12), max_age="5s")
+    with pytest.raises(WriteError, match="max_age as 5s"):
+        shown(shop, "order", order("7", "9", 12), max_age="five", lag=lambda: 1.0)
