@@ -224,6 +224,14 @@ class MemoryStore:
         self._store_or_raise(key, item)
         return key
 
+    def hold(self, key: ItemKey, item: Item) -> None:
+        """Take an item as a table has it: nothing is checked, and there is no record of it."""
+        stored, place = self._stored(key.table), identity(key)
+        stored.order = None
+        stored.rows.put(place, item)
+        for index in stored.table.indexes:
+            self.propagate(key.table, index, place, item)
+
     def update(
         self, key: ItemKey, sets: Pairs = (), removes: Iterable[Path] = (), adds: Pairs = (), discards: Pairs = ()
     ) -> None:

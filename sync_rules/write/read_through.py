@@ -56,7 +56,7 @@ class ReadThrough:
         self._changes: list[Change] = []
         for place, item in self.before.items():
             if item is not None:
-                self.memory.put(self.keys[place].table, item)
+                self.memory.hold(self.keys[place], item)
         self.memory.on_change = self._note
 
     def changes(self) -> list[Change]:
@@ -77,11 +77,7 @@ class ReadThrough:
         place = place_of(key)
         self.before[place], self.keys[place] = item, key
         if item is not None:
-            self.memory.on_change = None
-            try:
-                self.memory.put(key.table, item)
-            finally:
-                self.memory.on_change = self._note
+            self.memory.hold(key, item)
 
     def load(self, keys: Iterable[ItemKey]) -> None:
         """Read the items of these keys that are not known yet."""

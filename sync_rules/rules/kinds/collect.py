@@ -19,7 +19,7 @@ from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.numbers import respelt
 from sync_rules.model.sizes import FULL_BYTES
 from sync_rules.model.templates import Fields, Template, as_text, parse_template
-from sync_rules.model.values import AttributeValue, Item, Path, same
+from sync_rules.model.values import AttributeValue, Item, Path, changed, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import (
     Check,
@@ -320,6 +320,8 @@ class CollectRule(ListingRule, PartRule):
         return dict.fromkeys(found)
 
     def _of_edge(self, change: Change) -> Iterator[Part]:
+        if change.old is not None and change.new is not None and not changed(change.old, change.new, self.source_paths):
+            return
         before, now = self.claim(change.key, change.old), self.claim(change.key, change.new)
         for claim in (before, now) if before != now else ():
             if claim is not None:
