@@ -38,7 +38,8 @@ ROOMS: dict[str, frozenset[str]] = {
     "imports": frozenset({"model", "rules", "language", "adapters"}),
     "propose": LOWER | {"language", "imports"},
     "selftest": LOWER | {"language", "deploy", "costs"},
-    "cli": LOWER | {"language", "lab", "patterns", "read", "deploy", "selftest", "imports", "propose", "costs"},
+    "cli": LOWER
+    | {"language", "lab", "patterns", "read", "write", "deploy", "selftest", "imports", "propose", "costs"},
 }
 EXPORTING = {"read", "write"}  # applications import its classes from the room itself
 MOUTHS = {"handlers": LOWER | {"functions"}, "__main__": frozenset({"cli"})}

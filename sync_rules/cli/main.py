@@ -36,7 +36,7 @@ VERBS: dict[str, str] = {
     "cost": "Price the access patterns and rules for a month, by Region.",
     "backfill": "Apply the rules to items that already exist.",
     "verify": "Compare every copy with its source; --repair corrects drift.",
-    "explain": "Explain an item's copies, a record's effects, an access pattern.",
+    "explain": "Explain an item, a record's effects, an access pattern, a write.",
     "prune": "Find what deleted rules left in the tables; --apply removes it.",
     "emulator": "Run a DynamoDB engine on this machine, in memory, until stopped.",
     "tables": "Create the tables of the rules file, on an emulator or on AWS.",

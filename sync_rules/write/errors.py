@@ -10,7 +10,13 @@ from sync_rules.model.errors import UserError
 
 
 class WriteError(UserError):
-    """A transaction that cannot be made as it was asked for. Nothing of it was written."""
+    """A transaction that cannot be made as it was asked for. Nothing of it was written. `again`: it may be at another
+    time, as it is.
+    """
+
+    def __init__(self, found: str, cure: str = "", *, again: bool = False) -> None:
+        super().__init__(found, cure)
+        self.again = again
 
 
 @dataclass(frozen=True, slots=True)

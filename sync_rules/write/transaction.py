@@ -240,10 +240,16 @@ class Transact:
             raise WriteError(
                 f"other writers were quicker {attempts} times in {self._deadline_seconds} s",
                 "nothing was written: try again later, or leave these copies to the stream",
+                again=True,
             )
         self._sleep(wait)
 
     # ------------------------------------------------------------ one attempt
+    def rehearsed(self) -> Attempt:
+        """The first attempt, which is read for, and not sent."""
+        self._until = time.monotonic() + self._deadline_seconds
+        return self._rehearse(self._store or self._dynamo(), fresh=False)
+
     def _rehearse(self, store: Store, *, fresh: bool) -> Attempt:
         """Read, and let the rules do their work in memory. A given source is believed the first time only."""
         seen = ReadThrough(store, self._rules.tables)
@@ -262,7 +268,7 @@ class Transact:
             rehearsal.run()
             if self._remaining() <= 0:
                 raise WriteError(
-                    f"{self._deadline_seconds} s were not enough", "nothing was written: give it more time"
+                    f"{self._deadline_seconds} s were not enough", "nothing was written: give it more time", again=True
                 )
             planned = compose(self._owns, seen, rules)
             left = (*rehearsal.left, *self._overridden())

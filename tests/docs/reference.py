@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import io
+import json
 import os
 import re
 import textwrap
@@ -23,12 +24,15 @@ from sync_rules.cli import main
 from sync_rules.cli.exit_codes import MEANINGS, VERB_CODES
 from sync_rules.cli.show.patterns import lines_of as pattern_lines
 from sync_rules.cli.show.patterns import markdown
+from sync_rules.cli.show.transaction import transaction_rows
 from sync_rules.language.codes import CODES
 from sync_rules.language.load import parse_rules
 from sync_rules.language.yaml_source import places_of
 from sync_rules.model import limits
 from sync_rules.patterns.prove import prove
 from sync_rules.selftest.assumptions import ASSUMPTIONS, Assumption
+from sync_rules.write.document import read_document
+from sync_rules.write.explained import explained
 from tests.test_house import EXTRA, ROOMS, floors, sentence_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -189,6 +193,17 @@ def unserved() -> str:
     return fenced("\n".join([f"# {ASKED.strip()}", *printed]))
 
 
+WRITES_PAGE = "docs/javascript.md"
+
+
+def explained_write() -> str:
+    """The write of docs/javascript.md, as `explain --transact` prints it."""
+    text = (ROOT / WRITES_PAGE).read_text()
+    rules, write = (re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[0] for language in ("yaml", "json"))
+    found = explained(read_document(json.loads(write), items=True), parse_rules(rules))
+    return fenced("\n".join(line for _, line in transaction_rows(found, imagined=True)))
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/aws-assumptions.md": assumptions,
     "docs/checks.md": checks,
@@ -198,6 +213,7 @@ BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/limits.md", "limits"): pipeline_limits,
     ("ARCHITECTURE.md", "rooms"): rooms,
     (PATTERNS_PAGE, "matrix"): matrix,
+    (WRITES_PAGE, "explained"): explained_write,
     (PATTERNS_PAGE, "unserved"): unserved,
 }
 

@@ -49,6 +49,7 @@ from sync_rules.pipeline.telemetry import (
 )
 from sync_rules.rules.formula import FORMATS, parse_formula
 from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.write.document import OPTIONS
 from tests.docs.reference import ROOT, expected, help_text, shown
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -407,7 +408,7 @@ def test_docs_mention_only_codes_that_exist():
 def test_docs_mention_only_limits_that_exist():
     """Every name that ends like a limit is one."""
     known = {f.name for kind in (Limits, MappingSettings) for f in fields(kind)}
-    known |= {name for kind in KINDS.values() for name in kind.form.model_fields}
+    known |= {name for kind in KINDS.values() for name in kind.form.model_fields} | OPTIONS.keys()
     units = "items|seconds|ms|bytes|writes|records|tries|looks|reads|attempts"
     found = set(re.findall(rf"`([a-z_]+_(?:{units}))`", ALL)) - {"lag_ms"}  # a field of lines
     assert {name for name in found if not name.startswith("test_")} <= known

@@ -1,11 +1,13 @@
 """`sync-rules explain`: where an item's values came from and whether they are right; what a stream record triggers;
-every item that holds a value of an item; which rules keep what an access pattern reads.
+every item that holds a value of an item; which rules keep what an access pattern reads; the requests of a write.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -19,8 +21,10 @@ from sync_rules.audit.where_used import Use, archives_of, where_used
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.patterns import json_of, lines_of
 from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.transaction import transaction_rows
 from sync_rules.lab.recording import read
 from sync_rules.language.load import load_rules
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.suggest import unknown
@@ -33,6 +37,10 @@ from sync_rules.rules.families import PartRule
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
+from sync_rules.write.document import read_document
+from sync_rules.write.explained import explained
+
+STDIN: Final = Path("-")
 
 
 def explain(
@@ -57,15 +65,28 @@ def explain(
             metavar="NAME", help="Access pattern: shows its requests, and the rule that keeps each attribute."
         ),
     ] = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            "--transact",
+            metavar="FILE",
+            help="JSON file with a write, - for standard input: shows the requests that transact would make. Reads the"
+            " tables with --endpoint-url or --region, otherwise the items in the file.",
+        ),
+    ] = None,
     table: opt.KeyTable = None,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
     as_json: opt.JsonLines = False,
 ) -> int:
-    """Explain an item's copies, a record's effects, an access pattern. Reads only."""
+    """Explain an item, a record's effects, an access pattern, a write. Reads only."""
     rules = load_rules(rules_file)
-    if sum(given is not None for given in (key, record, where, pattern)) != 1:
-        raise UserError("expected exactly one of --key, --record, --where-used and --pattern")
+    if sum(given is not None for given in (key, record, where, pattern, write)) != 1:
+        raise UserError("expected exactly one of --key, --record, --where-used, --pattern and --transact")
+    if write is not None:
+        client = aws.dynamodb(endpoint_url, region) if endpoint_url or region else None
+        show(write_rows(write, rules, client), as_json=as_json)
+        return 0
     if pattern is not None:
         show(pattern_rows(pattern, rules, str(rules_file)), as_json=as_json)
         return 0
@@ -281,6 +302,28 @@ def pattern_rows(name: str, rules: Rules, file: str) -> Iterator[Row]:
         made_of = f" from {', '.join(one.made_of)}" if one.made_of else ""
         by = "written by the application" if rule is None else f"kept by rule {rule.title} ({rule.kind}){made_of}"
         yield row, f"  {ROLES[one.role]} {name_there}: {by}"
+
+
+# ---------------------------------------------------------------- a write
+def write_rows(file: Path, rules: Rules, client: Any) -> Iterator[Row]:
+    """The requests of a write that a file holds as JSON, with the reason of each action. Nothing is written.
+
+    Raises:
+        UserError: when the file cannot be read or holds no write; StoreError when a read failed.
+    """
+    try:
+        text = sys.stdin.read() if file == STDIN else file.read_text(encoding="utf-8")
+        body = json_bytes.parsed(text, parse_float=Decimal)
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror}. Name a JSON file with a write") from error
+    except ValueError as error:
+        raise UserError(f"{file}: not JSON: {error}") from error
+    document = read_document(body, items=True)
+    if document.items and client is not None:
+        raise UserError(
+            f"{file} has items, and the tables are to be read: leave out items, or --endpoint-url and --region"
+        )
+    yield from transaction_rows(explained(document, rules, client), imagined=client is None)
 
 
 ROLES: Final = {

@@ -1,0 +1,242 @@
+"""A write as a JSON document, for applications in other languages: the actions and options of `transact`, its answer.
+
+Invariant: a document that is not understood as a whole is refused, with the place of what is wrong in it; no message
+has a value of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+
+from sync_rules.model.errors import RecordError, SyncRulesError
+from sync_rules.model.json_bytes import JSON_MAX_LEVELS, base64_of
+from sync_rules.model.suggest import unknown
+from sync_rules.pipeline.records import read_image
+from sync_rules.write.actions import Given
+from sync_rules.write.errors import Cancelled, TransactionCanceled, WriteError
+from sync_rules.write.transaction import DEADLINE_SECONDS, Result, Transact
+
+TEXT: Final = "text"
+FLAG: Final = "true or false"
+NUMBER: Final = "a number above 0"
+LIST: Final = "a list"
+NAMES: Final = "a map of texts"
+TEXTS: Final = "a list of texts"
+VALUES: Final = "a map of values"  # of an item: plain, or with `raw` attribute values
+REQUIRED: Final = {"actions", "entity", "item", "key"}
+CONDITION: Final = {"condition": TEXT, "names": NAMES, "values": VALUES, "returns": FLAG}
+ACTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "put": {"entity": TEXT, "item": VALUES, **CONDITION, "new": FLAG, "override": FLAG},
+    "update": {
+        "entity": TEXT, "key": VALUES, "set": VALUES, "remove": TEXTS, "add": VALUES, "delete": VALUES, **CONDITION,
+        "override": FLAG,
+    },
+    "delete": {"entity": TEXT, "key": VALUES, **CONDITION},
+    "check": {"entity": TEXT, "key": VALUES, **CONDITION},
+}  # fmt: skip
+GIVEN: Final = {"entity": TEXT, "item": VALUES}
+OPTIONS: Final = {
+    "actions": LIST, "sources": LIST, "raw": FLAG, "require": FLAG, "token": TEXT, "deadline_seconds": NUMBER,
+}  # fmt: skip
+SECONDS_MAX: Final = 900  # that a Lambda function may run
+FITS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    TEXT: lambda value: isinstance(value, str),
+    FLAG: lambda value: isinstance(value, bool),
+    NUMBER: lambda value: (
+        isinstance(value, int | float | Decimal) and not isinstance(value, bool) and 0 < value <= SECONDS_MAX
+    ),
+    LIST: lambda value: isinstance(value, list),
+    NAMES: lambda value: isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),
+    TEXTS: lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
+    VALUES: lambda value: isinstance(value, dict),
+}
+EXAMPLE: Final = '{"actions": [{"put": {"entity": "order", "item": {"user_id": "7"}}}]}'
+RAW_CURE: Final = 'with "raw": true give attribute values such as {"S": "x"}, binary as base64'
+PLAIN_CURE: Final = 'give plain JSON, or attribute values with "raw": true'
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A write that was read: each action as its verb and arguments, each given item as its entity and the item."""
+
+    actions: tuple[tuple[str, Mapping[str, Any]], ...]
+    sources: tuple[tuple[str, Given], ...] = ()
+    items: tuple[tuple[str, Given], ...] = ()
+    raw: bool = False
+    require: bool = False
+    token: str | None = None
+    deadline_seconds: float = DEADLINE_SECONDS
+    counted: Mapping[str, int] = field(default_factory=dict)  # how many actions of each sort: "put order" -> 2
+
+    def add_to(self, tx: Transact) -> None:
+        """Say all of it to a transaction. Raises WriteError, which names the place of what is wrong."""
+        with_place = [("actions", number, verb, arguments) for number, (verb, arguments) in enumerate(self.actions)]
+        given = [{"entity": entity, "item": item} for entity, item in self.sources]
+        with_place += [("sources", number, "source", arguments) for number, arguments in enumerate(given)]
+        for part, number, verb, arguments in with_place:
+            try:
+                getattr(tx, verb)(**arguments)
+            except WriteError as error:
+                raise WriteError(f"{part}[{number}]: {error.found}", error.cure) from error
+
+
+def read_document(body: object, *, items: bool = False) -> Document:
+    """The write that this JSON says. Numbers may be floats, which are taken as they are spelt. `items`: the document
+    may also say what is in the tables.
+
+    Raises:
+        WriteError: when it says no write, with the place of what is wrong.
+    """
+    options = _typed(body, {**OPTIONS, **({"items": LIST} if items else {})}, "")
+    raw = options.get("raw", False)
+    actions = tuple(_action(one, raw, f"actions[{number}]") for number, one in enumerate(options["actions"]))
+    if not actions:
+        raise WriteError("actions: expected at least one action, found none", f"such as {EXAMPLE}")
+    counted = Counter(f"{verb} {arguments['entity']}" for verb, arguments in actions)
+    return Document(
+        actions,
+        _given(options, "sources", raw),
+        _given(options, "items", raw),
+        raw,
+        options.get("require", False),
+        options.get("token"),
+        float(options.get("deadline_seconds", DEADLINE_SECONDS)),
+        counted,
+    )
+
+
+def _action(body: object, raw: bool, place: str) -> tuple[str, Mapping[str, Any]]:  # noqa: FBT001 - an option as given
+    verbs = [*body] if isinstance(body, dict) else []
+    if len(verbs) != 1 or verbs[0] not in ACTIONS:
+        found = unknown("action", str(verbs[0]), ACTIONS) if len(verbs) == 1 else "expected a map with one action"
+        raise WriteError(f"{place}: {found}", f"expected {', '.join(ACTIONS)}, such as {EXAMPLE}")
+    (verb,) = verbs
+    inside = f"{place}.{verb}"
+    arguments = _values(_typed(body[verb], ACTIONS[verb], inside), ACTIONS[verb], raw, inside)  # type: ignore[index]
+    if verb == "check" and "condition" not in arguments:
+        raise WriteError(f"{inside}: condition is missing", "say what must hold")
+    return verb, arguments
+
+
+def _given(options: Mapping[str, Any], name: str, raw: bool) -> tuple[tuple[str, Given], ...]:  # noqa: FBT001
+    """The items that are given with a document."""
+    found = []
+    for number, one in enumerate(options.get(name, ())):
+        place = f"{name}[{number}]"
+        arguments = _values(_typed(one, GIVEN, place), GIVEN, raw, place)
+        found.append((arguments["entity"], arguments["item"]))
+    return tuple(found)
+
+
+# ---------------------------------------------------------------- types
+def _typed(body: object, options: Mapping[str, str], place: str) -> dict[str, Any]:
+    """A map of these options, each of its type. An option that is null is as one that is not there."""
+    begin = f"{place}: " if place else ""
+    if not isinstance(body, dict):
+        raise WriteError(f"{begin}expected a map, found {_type_of(body)}", f"such as {EXAMPLE}")
+    for name in body:
+        if name not in options:
+            raise WriteError(f"{begin}{unknown('option', str(name), options)}", "leave it out, or correct its name")
+    given = {name: value for name, value in body.items() if value is not None}
+    for name in options:
+        if name in REQUIRED and name not in given:
+            raise WriteError(f"{begin}{name} is missing", f"such as {EXAMPLE}")
+    for name, value in given.items():
+        if not FITS[options[name]](value):
+            raise WriteError(f"{begin}{name}: expected {options[name]}, found {_type_of(value)}", "correct it")
+    return given
+
+
+def _type_of(value: object) -> str:
+    names = {bool: FLAG, str: TEXT, int: "a number", float: "a number", Decimal: "a number", list: LIST, dict: "a map"}
+    return names.get(type(value), "nothing")
+
+
+# ---------------------------------------------------------------- values
+def _values(given: Mapping[str, Any], kinds: Mapping[str, str], raw: bool, place: str) -> dict[str, Any]:  # noqa: FBT001
+    """The arguments, with their values as `transact` takes them."""
+    found = dict(given)
+    for name in given:
+        if kinds[name] == VALUES:
+            found[name] = _attribute_values(given[name], f"{place}.{name}") if raw else _exact(given[name], place)
+    return found
+
+
+def _attribute_values(given: Mapping[str, Any], place: str) -> Given:
+    """Attribute values, with binary ones as bytes."""
+    for name, value in given.items():
+        try:
+            read_image({name: value})
+        except RecordError as error:
+            raise WriteError(f"{place}: {str(name)!r} is no attribute value", RAW_CURE) from error
+    return read_image(dict(given))
+
+
+def _exact(value: Any, place: str, levels: int = JSON_MAX_LEVELS) -> Any:
+    """Plain JSON, with each number as it is spelt."""
+    if levels == 0:
+        raise WriteError(f"{place}: nests more than {JSON_MAX_LEVELS} levels", PLAIN_CURE)
+    match value:
+        case float():
+            return Decimal(repr(value))
+        case dict():
+            return {name: _exact(inner, place, levels - 1) for name, inner in value.items()}
+        case list():
+            return [_exact(inner, place, levels - 1) for inner in value]
+    return value
+
+
+# ---------------------------------------------------------------- answers
+def answer_of(result: Result) -> dict[str, Any]:
+    """The answer when it was written: what is left to the stream, how many actions it had, how often it was tried."""
+    return {"left": [asdict(one) for one in result.left], "actions": result.actions, "attempts": result.attempts}
+
+
+def refusal_of(error: SyncRulesError, *, raw: bool) -> dict[str, Any]:
+    """The answer to a write that was not made: the type of the error, what was found, the cure, if the same may be
+    written at another time (`again`), and why DynamoDB refused the application's own actions.
+    """
+    said: dict[str, Any] = {"type": "StoreError", "message": str(error)}
+    if isinstance(error, WriteError):
+        said = {"type": "WriteError", "message": error.found, "cure": error.cure, "again": error.again}
+    if isinstance(error, TransactionCanceled):
+        said |= {"type": "TransactionCanceled", "reasons": [_reason(one, raw=raw) for one in error.reasons]}
+    reason = getattr(error, "reason", None)
+    return {"error": said if reason is None else {**said, "reason": reason}}
+
+
+def _reason(one: Cancelled, *, raw: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"action": one.action, "code": one.code}
+    if one.item is not None:
+        found["item"] = {name: as_json(value) if raw else plain_json(value) for name, value in one.item.items()}
+    return found
+
+
+def as_json(value: Any) -> Any:
+    """Attribute values, or the parameters of a request, for JSON: binary as base64."""
+    match value:
+        case bytes():
+            return base64_of(value)
+        case Mapping():
+            return {name: as_json(inner) for name, inner in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [as_json(inner) for inner in value]
+    return value
+
+
+def plain_json(value: Any) -> Any:
+    """A plain value for JSON. It is as exact as JSON's readers are: sets become lists, numbers may be rounded there."""
+    match value:
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case set():
+            return sorted(map(plain_json, value))
+        case Mapping():
+            return {name: plain_json(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [plain_json(inner) for inner in value]
+    return as_json(value)
