@@ -1,5 +1,6 @@
 # ruff: noqa: PLC0415 - a module imported at the top is imported in every test run where the package is installed
-"""The pytest plugin: `pytest --sync-rules` plays scenario files; `sync_rules_engine` and `replay` are fixtures.
+"""The pytest plugin: `pytest --sync-rules` plays scenario files; `sync_rules_engine`, `replay` and
+`sync_rules_requests` are fixtures.
 
 Invariant: unused, it costs nothing and changes nothing: no hook looks at files, and the pipeline is imported only when
 a scenario is collected or a fixture is used.
@@ -7,15 +8,17 @@ a scenario is collected or a fixture is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from sync_rules.lab.tables import PlainRehearsal
+    from sync_rules.read import Requests
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,6 +54,17 @@ def sync_rules_engine(request: pytest.FixtureRequest) -> Callable[..., PlainRehe
     from sync_rules.lab.pytest_scenarios import make_engine
 
     return partial(make_engine, partial(_found, request))
+
+
+@pytest.fixture
+def sync_rules_requests() -> Iterator[Callable[[Any], Requests]]:
+    """Count the requests of a boto3 client, or of a resource or one of its tables, until the test ends:
+    `requests = sync_rules_requests(client)`, then `assert requests.by_operation == {"Query": 1, "GetItem": 1}`.
+    """
+    from sync_rules.read import requests_of
+
+    with ExitStack() as counting:
+        yield lambda client: counting.enter_context(requests_of(client))
 
 
 @pytest.fixture

@@ -210,12 +210,36 @@ def test_replay_fixture_does_not_pass_on_nothing(suite):
     result.stdout.fnmatch_lines(["*monday.jsonl: expected records of the tables of the rules, found none*"])
 
 
+MOCKED = """
+import boto3
+import pytest
+from moto import mock_aws
+from sync_rules.write import Rules
+
+@pytest.fixture
+def rules():
+    return Rules.load("rules.yaml")
+
+@pytest.fixture
+def client():
+    with mock_aws():
+        client = boto3.client("dynamodb", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y")
+        keys = [("PK", "HASH"), ("SK", "RANGE")]
+        client.create_table(TableName="shop", BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in keys])
+        yield client
+"""
+
+
 def test_fixtures_work_as_the_page_shows_them(suite):
     """The tests of docs/testing.md run as they stand there."""
     page = (ROOT / "docs/testing.md").read_text()
     (suite.path / "monday.jsonl").write_text(RECORDING)
-    suite.makepyfile(page.split("```python\n", 1)[1].split("```", 1)[0])
-    run(suite).assert_outcomes(passed=len(VARIANTS) + 2)
+    suite.makeconftest(MOCKED)
+    first, requests = [one.split("```", 1)[0] for one in page.split("```python\n")[1:]]
+    suite.makepyfile(test_first=first, test_requests=requests)
+    run(suite).assert_outcomes(passed=len(VARIANTS) + 3)
 
 
 # ---------------------------------------------------------------- what it costs
@@ -255,3 +279,30 @@ def test_plugin_comes_with_the_package(suite, monkeypatch):
     suite.runpytest_subprocess("--sync-rules", "-p", "no:sync-rules").stderr.fnmatch_lines(
         ["*unrecognized*--sync-rules*"]
     )
+
+
+REQUESTS = """
+import boto3
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+PLACE = dict(region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y", endpoint_url="http://127.0.0.1:9")
+SHOP = boto3.resource("dynamodb", **PLACE).Table("shop")
+
+@pytest.mark.parametrize("given", [SHOP, SHOP.meta.client], ids=["table", "client"])
+def test_counts(sync_rules_requests, given):
+    SHOP.meta.client.meta.events.register("before-call.dynamodb", answered)
+    requests = sync_rules_requests(given)
+    SHOP.get_item(Key={"id": "1"})
+    SHOP.put_item(Item={"id": "1"})
+    assert (requests.count, requests.by_operation) == (2, {"GetItem": 1, "PutItem": 1})
+
+def answered(**_):
+    return type("Answer", (), {"status_code": 200, "headers": {}}), {}
+"""
+
+
+def test_requests_fixture_counts_until_the_test_ends(suite):
+    """Each test counts its own, of a client or of a table of a resource."""
+    suite.makepyfile(test_requests=REQUESTS)
+    run(suite, "test_requests.py").assert_outcomes(passed=2)
