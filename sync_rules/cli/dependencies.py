@@ -18,6 +18,11 @@ Options = tuple[str, ...]
 # By verb: an option, and the options of which it needs one.
 NEEDS: Final[Mapping[str, Mapping[str, Options]]] = {
     "init": {"--samples": ("--from-account",)},
+    "propose": {
+        "--key": ("--from-export",),
+        "--index": ("--from-export",),
+        "--show-values": ("--report", "--json", "--format"),
+    },
     "plan": {"--seed": ("--sample",)},
     "cost": {"--seed": ("--sample",)},
     "verify": {"--seed": ("--sample",), "--table": ("--key",)},

@@ -53,6 +53,11 @@ class VerbCodes:
 
 VERB_CODES: Final[Mapping[str, VerbCodes]] = {
     "init": VerbCodes("it was written", mistake="files of these names exist, and nothing was written"),
+    "propose": VerbCodes(
+        "it was written; or nothing was found, with the reason",
+        mistake="a table that may not be read, an export that is not whole or full, or DuckDB is not installed",
+        interrupted="and the same command goes on",
+    ),
     "check": VerbCodes("no errors; warnings do not count", "errors, or warnings with --strict-warnings"),
     "patterns": VerbCodes(
         "every pattern is served",

@@ -26,6 +26,7 @@ from sync_rules.model.errors import SyncRulesError
 # `commands/<verb>.py` has a function of the verb's name, which takes its options and gives the exit code.
 VERBS: dict[str, str] = {
     "init": "Begin a project of your own: rules, a scenario, template, CI.",
+    "propose": "Propose rules from the data that is there, with evidence.",
     "check": "Check a rules file: every problem with its reason and its cure.",
     "patterns": "Prove each access pattern: its request, or why there is none.",
     "graph": "Draw which attributes are derived from which.",

@@ -6,11 +6,13 @@ Invariant: memory is bounded, and everything lies in the workspace.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.model.errors import UserError
 
+MISSING: Final = "DuckDB is not installed, and rules are proposed by its joins"
 CURE: Final = 'install it: pip install "sync-rules[propose]"'
 LINE_MAX_BYTES: Final = 64_000_000  # a row of the spools; DuckDB wants to know
 
@@ -23,7 +25,7 @@ class Database:
         try:
             import duckdb  # noqa: PLC0415 - an extra: only this verb needs it
         except ImportError as error:
-            raise UserError("DuckDB is not installed, and rules are proposed by its joins", CURE) from error
+            raise UserError(MISSING, CURE) from error
         directory.mkdir(parents=True, exist_ok=True)
         file = directory / "staged.duckdb"
         for old in (file, file.with_suffix(".duckdb.wal")):
@@ -63,6 +65,12 @@ class Database:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+
+def require_duckdb() -> None:
+    """Raises UserError without the extra that installs DuckDB."""
+    if find_spec("duckdb") is None:
+        raise UserError(MISSING, CURE)
 
 
 def text(value: str) -> str:

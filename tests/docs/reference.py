@@ -33,6 +33,7 @@ from sync_rules.patterns.prove import prove
 from sync_rules.selftest.assumptions import ASSUMPTIONS, Assumption
 from sync_rules.write.document import read_document
 from sync_rules.write.explained import explained
+from tests.docs import proposed
 from tests.test_house import EXTRA, ROOMS, floors, sentence_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -164,11 +165,12 @@ def table(head: tuple[str, ...], rows: Any) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
 
 
-def fenced(text: str) -> str:
-    """A block of plain text."""
-    return f"```text\n{text}\n```\n"
+def fenced(text: str, language: str = "text") -> str:
+    """A block of text."""
+    return f"```{language}\n{text}\n```\n"
 
 
+PROPOSED_PAGE = "docs/propose.md"
 PATTERNS_PAGE = "docs/patterns.md"
 ASKED = "  orders-by-total: {get: order, by: [user_id], order: total desc}\n"
 
@@ -215,6 +217,9 @@ BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
     (PATTERNS_PAGE, "matrix"): matrix,
     (WRITES_PAGE, "explained"): explained_write,
     (PATTERNS_PAGE, "unserved"): unserved,
+    (PROPOSED_PAGE, "summary"): lambda: fenced(proposed.outputs()[0]),
+    (PROPOSED_PAGE, "file"): lambda: fenced(proposed.outputs()[1].rstrip(), "yaml"),
+    (PROPOSED_PAGE, "why"): lambda: fenced(proposed.outputs()[2]),
 }
 
 

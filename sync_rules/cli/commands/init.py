@@ -71,7 +71,8 @@ def init(
 def next_steps(project: Project, *, with_rules: bool) -> str:
     """The first things to do in a new project, in at most five lines."""
     there = os.path.relpath(project.folder)
-    first = "edit rules.yaml" if with_rules else "look at each CHECK in rules.yaml and write a rule"
+    by_hand = "look at each CHECK in rules.yaml, write a rule or let `sync-rules propose` find some"
+    first = "edit rules.yaml" if with_rules else by_hand
     return "\n".join(
         [
             f"\n{counted(len(project.new), 'file')} written. Next{'' if there == '.' else f', in {there}'}:",

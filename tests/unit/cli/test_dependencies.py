@@ -27,6 +27,7 @@ FLAGS = frozenset(
         "--list-variants",
         "--dry-run",
         "--yes",
+        "--show-values",
     ]
 )
 NEEDING = [(verb, one, needed) for verb, of in NEEDS.items() for one, needed in of.items()]

@@ -226,7 +226,7 @@ def test_project_from_a_file(here, monkeypatch, capsys, by):
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(TABLES)))
     assert main.main(["init", "--from", "stack.json" if by == "file" else "-"]) == 0
     said = capsys.readouterr().out
-    assert "look at each CHECK in rules.yaml and write a rule" in said
+    assert "look at each CHECK in rules.yaml, write a rule or let `sync-rules propose` find some" in said
     assert "rules.yaml is made from" in said
     (table,) = loaded(here / "rules.yaml")["tables"].values()
     assert table["key"] == {"id": "S"}
