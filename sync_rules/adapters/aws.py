@@ -9,7 +9,7 @@ Invariant: botocore tries each call once; `retries` tries it again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -90,6 +90,16 @@ def stepfunctions(endpoint_url: str | None = None, region: str | None = None) ->
 def iam(endpoint_url: str | None = None, region: str | None = None) -> Any:
     """The IAM client of this process. Raises UserError like `dynamodb`."""
     return _client("iam", endpoint_url, region)
+
+
+def condition_of(condition: Any) -> tuple[str, Mapping[str, str], Mapping[str, Any]] | None:
+    """The text, names and values, in plain Python, of a condition that boto3's `Attr` made; None for anything else."""
+    from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder  # noqa: PLC0415 - few use it
+
+    if not isinstance(condition, ConditionBase):
+        return None
+    made = ConditionExpressionBuilder().build_expression(condition)
+    return made.condition_expression, made.attribute_name_placeholders, made.attribute_value_placeholders
 
 
 def place(client: Any, account: str = "") -> str:

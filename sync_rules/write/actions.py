@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final, Literal
 
+from sync_rules.adapters import aws
 from sync_rules.adapters.expressions import SETS, identity, storable
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
@@ -126,9 +127,17 @@ class Actions:
         found, place = self.key_of(entity, self.values(key))
         return Own(verb, found, place, self._next(), condition=condition, returns=returns)
 
-    def condition(self, text: str | None, names: Mapping[str, str] | None, values: Given | None) -> Condition | None:
-        """The application's condition."""
-        return None if text is None else Condition(text, dict(names or {}), self.values(values or {}))
+    def condition(self, given: Any, names: Mapping[str, str] | None, values: Given | None) -> Condition | None:
+        """The application's condition: a text, or what boto3's `Attr` made."""
+        if given is None or isinstance(given, str):
+            return None if given is None else Condition(given, dict(names or {}), self.values(values or {}))
+        found = aws.condition_of(given)
+        if found is None or names or values:
+            raise WriteError(
+                "a condition that cannot be read", "give a text with its names and values, or one of `Attr` without"
+            )
+        text, names, values = found
+        return Condition(text, names, Actions(self._rules, raw=False).values(values))
 
     def key_of(self, entity: str, item: Item) -> tuple[Entity, ItemKey]:
         """The entity of this name, and the key that the item has, or that its fields make."""

@@ -15,7 +15,7 @@ from sync_rules.adapters.expressions import same_item
 from sync_rules.adapters.plain_client import client_of, converts, plain, table_name
 from sync_rules.model.durations import seconds_of
 from sync_rules.model.entities import Table
-from sync_rules.model.errors import UserError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.python_values import plain_of, raw_of
@@ -159,7 +159,14 @@ class _Site:
         """The items of these keys as they must be now."""
         likely = (one for key, item in self.guessed.items() for one in judging.sources_of(key, item, self._rules))
         self.seen.load(one for one in (*keys, *likely) if possible_key(one))
-        found = judging.judge(keys, self._rules, self.seen, self._out_of_time)
+        try:
+            found = judging.judge(keys, self._rules, self.seen, self._out_of_time)
+        except StoreError as error:
+            if error.reason == OUT_OF_TIME:
+                raise WriteError(
+                    "there was no time left to judge the items", "give it more: deadline_seconds="
+                ) from error
+            raise
         for key, item in found.items.items() if repair else ():
             before = self.seen.before[place_of(key)]
             if not same_item(before, item):

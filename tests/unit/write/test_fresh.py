@@ -181,3 +181,11 @@ def test_fresh_max_age_needs_to_know_the_lag():
         shown(shop, "order", order("7", "9", 12), max_age="5s")
     with pytest.raises(WriteError, match="max_age as 5s"):
         shown(shop, "order", order("7", "9", 12), max_age="five", lag=lambda: 1.0)
+
+
+def test_fresh_says_that_its_time_is_up():
+    """An expired deadline is told with its cure, and no item that is half right is given."""
+    shop = Shop(RULES)
+    shop.scene.there("shop", user("7", name=s("Ada")), order("7", "9", 12))
+    with pytest.raises(WriteError, match="deadline_seconds="):
+        shown(shop, "order", order("7", "9", 12), deadline_seconds=0.0)

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+from boto3.dynamodb.conditions import Attr
 
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Read
@@ -394,6 +395,22 @@ def test_transact_a_condition_of_the_application_is_its_own_error(shop):
     (reason,) = raised.value.reasons
     assert (reason.action, reason.code, reason.item) == (1, "ConditionalCheckFailed", item(shop, "USER#7", "PROFILE"))
     assert len(shop.client.requests) == 1
+
+
+def test_transact_a_condition_may_be_one_of_boto3(shop):
+    """`Attr` makes text, names and values in plain Python; any other object, or names beside it, are refused."""
+    tx = shop.transact()
+    tx.update("user", user("7"), set={"rank": n(1)}, condition=Attr("name").eq("Eve"))
+    with pytest.raises(TransactionCanceled):
+        tx.commit()
+    with shop.transact(raw=False) as tx:
+        tx.update(
+            "user", {"user_id": "7"}, set={"rank": 1}, condition=Attr("name").eq("Ada") & Attr("none").not_exists()
+        )
+    assert item(shop, "USER#7", "PROFILE")["rank"] == n(1)
+    for given in ({"condition": 7}, {"condition": Attr("name").exists(), "names": {"#n": "name"}}):
+        with pytest.raises(WriteError, match="cannot be read"):
+            shop.transact().update("user", user("7"), set={"rank": n(1)}, **given)
 
 
 def test_transact_a_guard_of_the_rules_beside_a_condition_is_no_error(shop):
