@@ -9,6 +9,7 @@ from benchmarks.bench import Bench
 from benchmarks.checking import check, shell
 from benchmarks.fanouts import base, index, latency, limited, memory, sent
 from benchmarks.figures import Figure
+from benchmarks.proposing import propose_rules
 from benchmarks.reading import scan, start
 from benchmarks.records import irrelevant, own
 from benchmarks.writing import transaction
@@ -27,4 +28,5 @@ MEASURES: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
     "memory": memory,
     "check": check,
     "shell": shell,
+    "propose": propose_rules,
 }

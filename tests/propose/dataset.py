@@ -100,14 +100,18 @@ class DataSet:
             if not truth.snapshot and not truth.natural:
                 self.planted += _plant(truth, share, rng)
 
-    def differing(self, number: int) -> frozenset[int]:
-        """The numbers of targets that differ: from what the items beside them say now, and from what was right."""
+    def differing(self, number: int, path: str = "") -> frozenset[int]:
+        """The numbers of targets that differ: from what the items beside them say now, and from what was right. With a
+        `path`, in that one of several.
+        """
         truth = self.truths[number]
-        path = truth.place[1]
-        wanted = list(truth.make())
-        clean = self.clean[number]
-        now = sum(not alike(get(record, path), value) for record, value in wanted)
-        ever = sum(not alike(get(record, path), clean[id(record)]) for record, _ in wanted)
+        names = truth.place[1]
+        wanted = [(record, value, self.clean[number][id(record)]) for record, value in truth.make()]
+        if path and path != names:
+            wanted = [(record, (value or {}).get(path), (clean or {}).get(path)) for record, value, clean in wanted]
+            names = path
+        now = sum(not alike(get(record, names), value) for record, value, _ in wanted)
+        ever = sum(not alike(get(record, names), clean) for record, _, clean in wanted)
         return frozenset({now, ever})
 
     # ------------------------------------------------------------ as DynamoDB has it

@@ -193,7 +193,9 @@ class Drawing:
             keep(derived(self.data, into, [text, state], lambda r: f"{r[state].upper()}#{r[text]}"))
         if w.yes(0.35):
             last = kind.texts[-1]
-            keep(derived(self.data, f"{kind.name}.{self.called(last, 'lower')}", [last], lambda r: r[last].lower()))
+            small = last in {"title", "note", "label", "email"}  # these are in small letters as they are
+            into = f"{kind.name}.{self.called(last, 'upper' if small else 'lower')}"
+            keep(derived(self.data, into, [last], lambda r: r[last].upper() if small else r[last].lower()))
         if kind.dates and w.yes(0.35):
             moment = kind.dates[0]
             keep(derived(self.data, f"{kind.name}.{self.called('month')}", [moment], lambda r: r[moment][:7]))

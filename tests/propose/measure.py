@@ -7,6 +7,8 @@ What is compared are compiled rules and the values they make, never text. These 
 - `mode: ledger` and `mode: recount`; a set of ids by elements or by values; a mirror, or copies along the same ids;
 - a copy of a copy, from the first source or from the one between, where the truth names both;
 - a `where` in any words that lets the same items in.
+
+Right rules that nobody asked for are not counted: natural truths, and formulas that make the key of an index.
 """
 
 from __future__ import annotations
@@ -119,6 +121,7 @@ def measure(data: DataSet, proposal: Proposal, text: str) -> Score:
     score.spoiled += failed
     proposed = {one.name: one for one in proposal.rules if one.held_back is None}
     _match(data, units, after, proposed, score)
+    score.missed = [_with_reason(one, names, proposal) for one in score.missed]
     _spoiled(data, after, score)
     return score
 
@@ -180,6 +183,8 @@ def _match(
     free = list(enumerate(data.truths))
     met: dict[int, list[Unit]] = {}
     for unit in units:
+        if _makes_index_key(data, unit, after):
+            continue
         fits = [(number, truth) for number, truth in free if _fits(unit, truth)]
         why = "no such truth"
         for number, truth in fits:
@@ -187,6 +192,8 @@ def _match(
             if not why:
                 met.setdefault(number, []).append(unit)
                 break
+        if fits and not why and truth.natural:
+            continue
         score.rules += 1
         if fits and not why:
             score.right += 1
@@ -204,6 +211,19 @@ def _match(
             score.missed.append(f"{'/'.join(sorted(truth.kinds))} {', '.join(sorted(truth.reads))} into {truth.into}")
 
 
+def _with_reason(missed: str, names: Mapping[str, str], proposal: Proposal) -> str:
+    """The line of a missed truth, with the reasons of rules for the same attribute that are written as comments."""
+    entity, _, path = missed.rpartition(" into ")[2].partition(".")
+    last = path.rpartition(".")[2]
+    held = [one for one in proposal.rules if one.held_back and names.get(one.target, one.target) == entity]
+    reasons = [f"{one.rule}: {one.held_back}" for one in held if last in str(one.rule)]
+    for one in proposal.candidates:
+        owner, _, target = one.target.partition(".")
+        if names.get(owner, owner) == entity and target.rpartition(".")[2] == last and not one.taken:
+            reasons.append(f"{one.kind} of {one.source}: {', '.join(one.spoke_against)}")
+    return " | ".join([missed, *reasons[:2]])
+
+
 def _fits(unit: Unit, truth: Truth) -> bool:
     entity, path = truth.place
     if unit.entity != entity or unit.rule.kind not in truth.kinds:
@@ -213,6 +233,14 @@ def _fits(unit: Unit, truth: Truth) -> bool:
     if unit.path not in path.split() or (getattr(unit.rule, "mode", "live") == "snapshot") != truth.snapshot:
         return False
     return any(_reads(unit, one) for one in truth.reads)
+
+
+def _makes_index_key(data: DataSet, unit: Unit, after: Mapping[int, Record]) -> bool:
+    """True for a right formula of an index key, which any design with such keys has: nobody counts those."""
+    names = {name for key in data.tables[data.table_of[unit.entity]].indexes.values() for name in key}
+    if unit.rule.kind != "derive" or unit.path not in names or unit.into in {truth.into for truth in data.truths}:
+        return False
+    return all(alike(get(after[id(r)], unit.path), get(r, unit.path)) for r in data.entities[unit.entity])
 
 
 def _reads(unit: Unit, ref: str) -> bool:
@@ -235,13 +263,16 @@ def _unlike(truth: Truth, clean: Mapping[int, Any], after: Mapping[int, Record])
 
 def _count(data: DataSet, number: int, units: list[Unit], proposed: Mapping[str, Proposed], score: Score) -> None:
     score.counted += 1
-    told = [proposed[unit.rule.title].differ for unit in units if unit.rule.title in proposed]
-    wanted = data.differing(number)
-    alone = len({path for unit in units for path in unit.rule.copies}) == 1 or units[0].path == ""
-    fine = any(one in wanted for one in told) if alone else any(one >= max(wanted) for one in told)
+    told = {unit.path: proposed[unit.rule.title].differ for unit in units if unit.rule.title in proposed}
+    fine = True
+    for unit in units:
+        wanted = data.differing(number, unit.path)
+        alone = len(unit.rule.copies) == 1 or not unit.path
+        fine &= told[unit.path] in wanted if alone else told[unit.path] >= max(wanted)
     if fine:
         score.exact += 1
     else:
+        wanted = data.differing(number)
         score.miscounted.append(f"{data.truths[number].into}: {told} differ, expected {sorted(wanted)}")
 
 

@@ -1,0 +1,44 @@
+"""Scores of the search itself: each data set at each share of drift, proposed in this process and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from sync_rules.propose.find import propose
+from sync_rules.propose.write import written
+from tests.propose.dataset import DataSet
+from tests.propose.drawn import drawn
+from tests.propose.generated import GENERATED
+from tests.propose.measure import Score, measure
+from tests.propose.shared_sets import SHARED
+
+SHARES: Final = (0.0, 0.01, 0.1)
+ALL: Final[Mapping[str, Callable[[], DataSet]]] = {**GENERATED, **SHARED}
+AT_LEAST: Final = 0.95  # precision, and recall
+
+
+def score(made: Callable[[], DataSet], share: float, kept: Path | None = None) -> Score:
+    """The score of what is proposed for a data set in which this share drifted. Its rules file goes to `kept`."""
+    data = made()
+    data.plant(share)
+    with TemporaryDirectory() as folder:
+        gathered = data.gathered(Path(folder) / "export")
+        proposal = propose(gathered, Path(folder) / "work")
+        text = written(proposal)
+    if kept is not None:
+        kept.mkdir(parents=True, exist_ok=True)
+        (kept / f"{data.name}-{share:.0%}.yaml").write_text(text, encoding="utf-8")
+    data.name = f"{data.name} {share:.0%}"
+    return measure(data, proposal, text)
+
+
+def scores(names: list[str], shares: list[float], seeds: range, kept: Path | None = None) -> Iterator[Score]:
+    """The score of each of these data sets, and of those drawn of these seeds, at each share."""
+    chosen: list[Callable[[], DataSet]] = [made for name, made in ALL.items() if name in names]
+    chosen += [lambda seed=seed: drawn(seed) for seed in seeds]
+    for made in chosen:
+        for share in shares:
+            yield score(made, share, kept)
