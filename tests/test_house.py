@@ -42,7 +42,7 @@ ROOMS: dict[str, frozenset[str]] = {
     | {"language", "lab", "patterns", "read", "write", "deploy", "selftest", "imports", "propose", "costs"},
 }
 EXPORTING = {"read", "write"}  # applications import its classes from the room itself
-MOUTHS = {"handlers": LOWER | {"functions"}, "__main__": frozenset({"cli"})}
+MOUTHS = {"handlers": LOWER | {"functions", "write"}, "__main__": frozenset({"cli"})}
 PURE = ("model", "rules", "patterns", "pipeline")  # no clock, no file, no network, no thread
 PURE_MAY_IMPORT = frozenset({
     "__future__", "abc", "base64", "binascii", "collections", "contextlib", "dataclasses", "datetime", "decimal", "difflib", "enum",

@@ -45,9 +45,9 @@ LEFT_OUT: Final = {  # modules and folders of sync_rules that no function uses, 
     "patterns": "proves access patterns, for people",
     "propose": "proposes rules from data; needs duckdb",
     "read": "what applications import to read",
-    "write": "what applications import to write",
     "selftest": "`sync-rules selftest`, which has functions of its own",
 }
+OF_THE_WRITE_FUNCTION: Final = ("handlers/write.py", "sync_rules/write")  # left out where it is not deployed
 OF_LAMBDA: Final = frozenset({"boto3", "botocore", "s3transfer"})  # in its Python runtimes
 PYTHON: Final = "BUNDLE_PYTHON", "3.14"  # as `Runtime` in the template
 PLATFORM: Final = "BUNDLE_PLATFORM", "aarch64-manylinux_2_28"  # as `Architectures`; Amazon Linux 2023 has glibc 2.34
@@ -64,7 +64,7 @@ def bundle(directory: Path, template: Path) -> None:
     deployment = deployment_of(rules_file)
     locked = locked_beside(template)
     directory.mkdir(parents=True, exist_ok=True)
-    for folder, modules in ours().items():
+    for folder, modules in ours(write=bool(deployment.write)).items():
         _copy(folder, modules, directory)
     _copy(rules_file.parent, called(deployment.rules, rules_file), directory)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
@@ -92,12 +92,17 @@ def locked_beside(template: Path) -> Path:
     )
 
 
-def ours() -> dict[Path, list[Path]]:
-    """The modules of this project that the functions need, each under the folder from which it is imported."""
+def ours(*, write: bool = True) -> dict[Path, list[Path]]:
+    """The modules of this project that the functions need, each under the folder from which it is imported. `write`:
+    the write function is one of them.
+    """
     left_out = [files.PACKAGE / name for name in LEFT_OUT]
-    modules = [path for path in sorted(files.PACKAGE.rglob("*.py")) if not any(map(path.is_relative_to, left_out))]
-    found = {files.HANDLERS.parent: sorted(files.HANDLERS.rglob("*.py"))}
-    found.setdefault(files.PACKAGE.parent, []).extend(modules)
+    if not write:
+        left_out += [root / name for name in OF_THE_WRITE_FUNCTION for root in (files.ROOT, files.PACKAGE.parent)]
+    found: dict[Path, list[Path]] = {}
+    for folder in (files.HANDLERS, files.PACKAGE):
+        modules = [path for path in sorted(folder.rglob("*.py")) if not any(map(path.is_relative_to, left_out))]
+        found.setdefault(folder.parent, []).extend(modules)
     return found
 
 

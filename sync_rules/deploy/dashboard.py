@@ -16,7 +16,6 @@ from sync_rules.adapters import aws_errors
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.measures import (
     ALL_RULES,
-    FUNCTIONS,
     MACHINES,
     STACK,
     Dimensions,
@@ -27,6 +26,7 @@ from sync_rules.deploy.measures import (
     rule_subjects,
     sections,
 )
+from sync_rules.deploy.permissions import functions_of
 from sync_rules.model.items import Outcome
 from sync_rules.pipeline.telemetry import (
     DRIFT_SHARE,
@@ -93,7 +93,7 @@ def rows(deployment: Deployment) -> list[list[Graph]]:
         *([_each_rule()] if searched else []),
         _streams(deployment),
         _queues(),
-        _functions(),
+        _functions(deployment),
         _rest(),
     ]
 
@@ -165,9 +165,11 @@ def _queues() -> list[Graph]:
     ]
 
 
-def _functions() -> list[Graph]:
+def _functions(deployment: Deployment) -> list[Graph]:
+    functions = functions_of(deployment)
+
     def each(metric: str, statistic: str = "Sum") -> tuple[Line, ...]:
-        return tuple(Line(LAMBDA, metric, dimension_of(one), statistic) for one in FUNCTIONS)
+        return tuple(Line(LAMBDA, metric, dimension_of(one), statistic) for one in functions)
 
     refused = [
         Line(LAMBDA, "RecursiveInvocationsDropped", dimension_of(one), label=f"{one}: taken for a loop")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from sync_rules.language.load import parse_rules, read_text
 from sync_rules.language.problems import Problems
@@ -21,6 +21,7 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
+Write = Literal["", "function", "url"]
 WORD = re.compile(r"[A-Za-z0-9]+")
 OF_VARIABLE: Final = "Variable"  # no resource has this suffix: parameters and resources share one name space
 
@@ -41,12 +42,14 @@ class Variable:
 @dataclass(frozen=True)
 class Deployment:
     """The rules of one file. Names in `rules` may contain marks, which `text` and `filled` replace. `lines` has the
-    line at which each table and rule begins: ("tables", "shop") -> 2.
+    line at which each table and rule begins: ("tables", "shop") -> 2. `write`: the write function is deployed, by
+    itself or with a Function URL.
     """
 
     rules: Rules
     variables: tuple[Variable, ...] = ()
     lines: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    write: Write = ""
 
     def filled(self, text: str) -> str:
         """A name for use in Fn::Sub: with parameters in place of marks."""
@@ -100,7 +103,13 @@ def deployment_of(path: Path) -> Deployment:
         for section in ("tables", "rules")
         for name in document.names(section)
     }
-    return Deployment(rules, tuple(variables.values()), lines)
+    return Deployment(rules, tuple(variables.values()), lines, _write(document))
+
+
+def _write(document: Document) -> Write:
+    """The write function that a file asks for, once it is known to be valid."""
+    asked = (document.data.get("deploy") or {}).get("write", False)
+    return "url" if asked == "url" else "function" if asked else ""
 
 
 def _variables(document: Document) -> Iterator[tuple[int, re.Match[str]]]:

@@ -16,10 +16,11 @@ from sync_rules import __version__
 from sync_rules.adapters import table_settings
 from sync_rules.adapters.preflight import differences, time_to_live_problems
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
+from sync_rules.deploy import write_function
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.deploy.measures import anchor
-from sync_rules.deploy.permissions import FANOUT, STREAM
+from sync_rules.deploy.permissions import FANOUT, STREAM, WRITE
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION, is_elsewhere, stream_parameter, table_id
 from sync_rules.deploy.roles import MARK
 from sync_rules.deploy.scaling import scaled
@@ -302,6 +303,18 @@ def of_alarms(site: Site, alarms: Iterable[Answer]) -> Iterator[Finding]:
         if one.get("StateValue") == "ALARM":
             said, _, where = one.get("AlarmDescription", "").partition(" What to do: ")
             yield Finding(f"alarm {name} is on: {said}", f"see {where or anchor('Runbook')}")
+
+
+def of_write(site: Site, url: Answer) -> Iterator[Finding]:
+    """The write function beside what the rules file asks for, and who may call its Function URL."""
+    asked = {WRITE: bool(site.deployment.write), write_function.URL: site.deployment.write == "url"}
+    for name, wanted in asked.items():
+        if wanted and name not in site.resources:
+            yield Finding(f"{name} is not deployed, and {site.rules_file} asks for it", DEPLOY)
+        elif name in site.resources and not wanted:
+            yield Finding(f"{name} is deployed, and {site.rules_file} does not ask for it", DEPLOY)
+    if url.get("AuthType", write_function.AUTHORISED) != write_function.AUTHORISED:
+        yield Finding(f"{write_function.URL}: anybody may call it (AuthType {url['AuthType']})", BY_HAND)
 
 
 def _named(names: Sequence[str]) -> str:

@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from sync_rules.adapters import aws_errors, retries
-from sync_rules.deploy import doctor
+from sync_rules.deploy import doctor, write_function
 from sync_rules.deploy.doctor import SOMETHING, Answer, Finding, Site
 from sync_rules.deploy.explain_iam import shown
-from sync_rules.deploy.permissions import FANOUT, FUNCTIONS, STREAM
+from sync_rules.deploy.permissions import FANOUT, FUNCTIONS, STREAM, WRITE, functions_of
 from sync_rules.deploy.roles import role_of, statements
 from sync_rules.model.entities import Table
 
@@ -102,6 +102,8 @@ class Examination:
             "alarms": self._of_alarms,
             "lag": self._of_lag,
         }
+        if self.site.deployment.write or WRITE in self.site.resources:
+            self.areas = {**self.areas, "write": self._of_write}
 
     def findings(self) -> Iterator[tuple[str, list[Finding]]]:
         """Each area with its findings. Raises StoreError when a service does not answer."""
@@ -141,8 +143,19 @@ class Examination:
 
     @cached_property
     def _configurations(self) -> dict[str, Answer]:
-        names = {one: self.site.physical(one) for one in FUNCTIONS}
+        names = {one: self.site.physical(one) for one in self._functions}
         return {one: self._ask("lambda:GetFunctionConfiguration", FunctionName=name) for one, name in names.items()}
+
+    @property
+    def _functions(self) -> list[str]:
+        """The functions that are looked at. If the write function is not there, its own area says so."""
+        return [one for one in functions_of(self.site.deployment) if one in (*FUNCTIONS, *self.site.resources)]
+
+    def _of_write(self) -> Iterator[Finding]:
+        function = self.site.physical(WRITE)
+        url = function and write_function.URL in self.site.resources
+        found = self._ask("lambda:GetFunctionUrlConfig", FunctionName=function) if url else {}
+        return doctor.of_write(self.site, found)
 
     def _of_mappings(self) -> Iterator[Finding]:
         stream, fanout = (self._mappings(self.site.physical(name)) for name in (STREAM, FANOUT))
@@ -167,7 +180,7 @@ class Examination:
         for table, description in self._descriptions.items():
             streams |= doctor.stream_of(table, description)
         granted = statements(self.site.deployment)
-        for function in FUNCTIONS:
+        for function in self._functions:
             for statement in granted[role_of(function)]:
                 for resource in statement.resources:
                     place = self.site.resolved(resource, streams)

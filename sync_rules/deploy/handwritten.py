@@ -55,6 +55,8 @@ def made_by_sam(name: str, resource: Whole) -> Iterator[str]:
     if resource.get("Type") not in (FUNCTION, MACHINE):
         return
     yield from (f"{name}{event}" for event in properties.get("Events") or {})
+    if "FunctionUrlConfig" in properties:
+        yield f"{name}Url"
     if "EventInvokeConfig" in properties:
         yield f"{name}EventInvokeConfig"
     if "Role" not in properties:

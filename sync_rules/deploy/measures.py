@@ -103,6 +103,7 @@ LAG_ALARM_MS: Final = {"Fn::Sub": "${LagAlarmSeconds}000"}
 ALWAYS: Final[Mapping[str, Any]] = {"periods": 3, "breaching_periods": 3}  # for a quarter of an hour
 OFTEN: Final[Mapping[str, Any]] = {"period_seconds": 60, "periods": 5, "breaching_periods": 3}
 FUNCTIONS: Final = ("StreamFunction", "FanoutFunction", "VerifyFunction", "BackfillFunction", "RedriveFunction")
+WRITE: Final = "WriteFunction"  # there only where it is asked for
 MACHINES: Final = ("BackfillMachine", "VerifyMachine", "RedriveMachine")
 DEPTH: Final = "ApproximateNumberOfMessagesVisible"
 
@@ -144,12 +145,12 @@ MEASURES: Final = (
             "A stream record could not be read, and a failure record has been kept of it."),
     # ------------------------------------------------------------ functions
     _of_lambda("Errors", "Function errors", "Errors",
-               "An invocation of {} ended with an exception, without memory or at its timeout.", FUNCTIONS),
+               "An invocation of {} ended with an exception, without memory or at its timeout.", (*FUNCTIONS, WRITE)),
     _of_lambda("Throttles", "Throttled functions", "Throttles",
                "Lambda has refused to run {} for a quarter of an hour on end: the account runs too much at once.",
-               ("StreamFunction", "FanoutFunction"), **ALWAYS),
+               ("StreamFunction", "FanoutFunction", WRITE), **ALWAYS),
     _of_lambda("Duration", "Duration", "Duration", "An invocation of {} all but reached its timeout.",
-               ("StreamFunction", "FanoutFunction"), statistic="Maximum", threshold=NEAR_TIMEOUT),
+               ("StreamFunction", "FanoutFunction", WRITE), statistic="Maximum", threshold=NEAR_TIMEOUT),
     _of_lambda("Concurrency", "Concurrency", "ConcurrentExecutions",
                "{} takes more than half of what an account may run at once by default.", ("StreamFunction",),
                statistic="Maximum", threshold=CONCURRENCY_MAX, **OFTEN),
@@ -193,7 +194,7 @@ def subjects(deployment: Deployment, measure: Measure) -> tuple[Subject, ...]:
             )
         case Of.PIPELINE:
             return (Subject("", "the pipeline", _ours()),)
-    return tuple(Subject(one, one, dimension_of(one)) for one in measure.only)
+    return tuple(Subject(one, one, dimension_of(one)) for one in measure.only if one != WRITE or deployment.write)
 
 
 def dimension_of(resource: str) -> Dimensions:

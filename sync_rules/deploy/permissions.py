@@ -19,7 +19,8 @@ FANOUT: Final = "FanoutFunction"
 VERIFY: Final = "VerifyFunction"
 BACKFILL: Final = "BackfillFunction"
 REDRIVE: Final = "RedriveFunction"
-FUNCTIONS: Final = (STREAM, FANOUT, VERIFY, BACKFILL, REDRIVE)
+WRITE: Final = "WriteFunction"
+FUNCTIONS: Final = (STREAM, FANOUT, VERIFY, BACKFILL, REDRIVE)  # of every deployment
 
 STREAM_READ: Final = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
 SPAN_READ: Final = ("dynamodb:GetRecords", "dynamodb:GetShardIterator")
@@ -42,9 +43,22 @@ ACTIONS: Final[Mapping[Operation, tuple[str, ...]]] = {
     Operation.UPDATES: ("dynamodb:PartiQLUpdate", "dynamodb:UpdateItem"),
 }
 READ: Final = ACTIONS[Operation.READ]
+CHECK: Final = ACTIONS[Operation.CHECK]
 GET: Final = ("dynamodb:GetItem",)
 PUT: Final = ACTIONS[Operation.PUT]
 DELETE: Final = ACTIONS[Operation.DELETE]
+UPDATE: Final = ACTIONS[Operation.UPDATE]
+OWN_ITEMS: Final = (*READ, *CHECK, *PUT, *UPDATE, *DELETE)
+# In the application's own transaction an update of an item that is not there yet is a put.
+IN_A_TRANSACTION: Final[Mapping[Operation, tuple[str, ...]]] = {
+    Operation.READ: (*READ, *CHECK),
+    Operation.QUERY: ACTIONS[Operation.QUERY],
+    Operation.CHECK: CHECK,
+    Operation.DELETE: DELETE,
+    Operation.PUT: PUT,
+    Operation.UPDATE: (*UPDATE, *PUT),
+    Operation.UPDATES: (*UPDATE, *PUT),
+}
 
 
 @dataclass(frozen=True)
@@ -63,12 +77,20 @@ class Need:
 Grant = tuple[tuple[str, ...], Any, str]  # actions, resource, and why
 
 
+def functions_of(deployment: Deployment) -> tuple[str, ...]:
+    """The functions of a deployment, by their logical ids."""
+    return (*FUNCTIONS, WRITE) if deployment.write else FUNCTIONS
+
+
 def needs(deployment: Deployment) -> tuple[Need, ...]:
     """All needs of the functions of a deployment."""
-    return tuple(need for function in FUNCTIONS for need in _of_function(deployment, function))
+    return tuple(need for function in functions_of(deployment) for need in _of_function(deployment, function))
 
 
 def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
+    if function == WRITE:
+        yield from _of_writing(deployment)
+        return
     for rule in deployment.rules.rules.values():
         uses = [*rule.uses()]
         for use in (use for moment in WORK[function] for use in uses if use.moment is moment):
@@ -84,6 +106,24 @@ def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
 def _each(function: str, grant: Grant, rule: str) -> Iterator[Need]:
     actions, resource, why = grant
     return (Need(function, action, resource, rule, why) for action in actions)
+
+
+def _of_writing(deployment: Deployment) -> Iterator[Need]:
+    """The needs of the write function: what the application asks of its own items, and what rules then ask for. What
+    was read is compared in the transaction that writes.
+    """
+    rules = deployment.rules
+    made = {entity.name for rule in rules.rules.values() for entity in rule.owned}
+    for entity in rules.entities.values():
+        if entity.name not in made and "." not in entity.name:  # those of the pipeline have a dot in their names
+            grant = (OWN_ITEMS, deployment.table_arn(entity.table), f"{entity.name}, which the application writes")
+            yield from _each(WRITE, grant, "")
+    for rule in rules.rules.values():
+        for use in rule.uses() if rule.swept else ():
+            if actions := IN_A_TRANSACTION.get(use.operation):
+                resource = deployment.table_arn(use.table, f"/index/{use.index}" if use.index else "")
+                yield from _each(WRITE, (actions, resource, use.why), rule.title)
+    yield from _each(WRITE, _log(WRITE), "")
 
 
 # The uses that each function makes of tables. A stream record contains the image of a target, a message only its key; a

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Any, Final
 
 from sync_rules.deploy.deployment import Deployment, Variable
-from sync_rules.deploy.permissions import FUNCTIONS, Need, needs
+from sync_rules.deploy.permissions import Need, functions_of, needs
 from sync_rules.model.errors import UserError
 
 # For all inline policies of a role together, without white space.
@@ -69,7 +69,7 @@ def role_of(function: str) -> str:
 
 def statements(deployment: Deployment) -> dict[str, tuple[Statement, ...]]:
     """The statements of each role, by its logical id."""
-    found: dict[str, list[Need]] = {function: [] for function in FUNCTIONS}
+    found: dict[str, list[Need]] = {function: [] for function in functions_of(deployment)}
     for need in needs(deployment):
         found[need.function].append(need)
     return {role_of(function): grouped(of_one) for function, of_one in found.items()}

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.deploy import resources
+from sync_rules.deploy import resources, write_function
 from sync_rules.deploy.alarms import alarm_resources
 from sync_rules.deploy.blocks import Written, inside, replaced
 from sync_rules.deploy.dashboard import dashboard_resource
@@ -30,9 +30,11 @@ BLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
     "before-streams": ("Resources", "StreamFunction"),
     "streams": ("Resources", "StreamFunction", "Properties", "Events"),
     "tables": ("Resources",),
+    "write": ("Resources",),
     "roles": ("Resources",),
     "dashboard": ("Resources",),
     "alarms": ("Resources",),
+    "outputs": ("Outputs",),
 }
 RESOURCES_MAX: Final = 500  # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 PARAMETERS_MAX: Final = 200
@@ -63,7 +65,9 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
             **resources.buckets(deployment),
             **resources.books(deployment),
         },
-        "alarms": alarm_resources(deployment, timeouts_seconds(fixed, template)),
+        "write": write_function.resources(deployment),
+        "alarms": alarm_resources(deployment, write_function.timeouts(deployment) | timeouts_seconds(fixed, template)),
+        "outputs": write_function.outputs(deployment),
         "roles": role_resources(deployment),
         "dashboard": {"Dashboard": dashboard_resource(deployment)},
     }

@@ -154,6 +154,22 @@ class EntityForm(Model):
     items: int | None = Field(default=None, ge=0, le=ITEMS_MAX, description="How many items there are: for estimates.")
 
 
+WriteFunction = Annotated[
+    Annotated[bool, Tag("form:flag")] | Annotated[Literal["url"], Tag("form:word")],
+    by_type({bool: "form:flag", str: "form:word"}, "true, false or url"),
+]
+
+
+class DeployForm(Model):
+    """Parts of the deployment that are there only where they are asked for."""
+
+    write: WriteFunction = Field(
+        default=False,
+        description="The function that writes by transact, for applications in other languages: true, or url for one "
+        "with a Function URL. IAM authorises its callers.",
+    )
+
+
 class FileForm(Model):
     """Rules that keep copied data in DynamoDB true."""
 
@@ -165,6 +181,7 @@ class FileForm(Model):
     patterns: dict[Name, PatternEntry] = Field(
         default={}, description="The access patterns, by name: what the application asks for, and how often."
     )
+    deploy: DeployForm = Field(default=DeployForm(), description="Parts of the deployment that are optional.")
 
 
 def file_form() -> type[FileForm]:

@@ -21,7 +21,7 @@ from sync_rules.language.kinds.options import NO_FORM
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule
 from sync_rules.language.pattern_forms import form_of_pattern, meant_in_pattern
 from sync_rules.language.problems import Problems
-from sync_rules.language.schema import EntityForm, FileForm, TableForm, file_form
+from sync_rules.language.schema import DeployForm, EntityForm, FileForm, TableForm, file_form
 from sync_rules.language.yaml_source import Document, KeyPath, type_name
 from sync_rules.model.suggest import unknown
 
@@ -163,6 +163,8 @@ class _Validator:
         """The fields, by key, of the map at whose key a key path ends."""
         if len(path) == 1:
             return _keys(FileForm)
+        if path[0] == "deploy":
+            return _keys(DeployForm)
         if path[0] == "patterns":
             form = form_of_pattern(self.data["patterns"][path[1]])
             return {} if form is None else _keys(form)

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from sync_rules.model.errors import RecordError, SyncRulesError
-from sync_rules.model.json_bytes import JSON_MAX_LEVELS, base64_of
+from sync_rules.model.json_bytes import JSON_MAX_LEVELS, base64_of, compact
 from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.records import read_image
 from sync_rules.write.actions import Given
@@ -42,6 +42,9 @@ GIVEN: Final = {"entity": TEXT, "item": VALUES}
 OPTIONS: Final = {
     "actions": LIST, "sources": LIST, "raw": FLAG, "require": FLAG, "token": TEXT, "deadline_seconds": NUMBER,
 }  # fmt: skip
+STATUS: Final = {"WriteError": 400, "TransactionCanceled": 409, "StoreError": 503}
+# A function's answer may have 6 MB, in which each quote of a Function URL's body takes two.
+ITEMS_MAX_CHARACTERS: Final = 2_500_000
 SECONDS_MAX: Final = 900  # that a Lambda function may run
 FITS: Final[Mapping[str, Callable[[Any], bool]]] = {
     TEXT: lambda value: isinstance(value, str),
@@ -206,7 +209,23 @@ def refusal_of(error: SyncRulesError, *, raw: bool) -> dict[str, Any]:
     if isinstance(error, TransactionCanceled):
         said |= {"type": "TransactionCanceled", "reasons": [_reason(one, raw=raw) for one in error.reasons]}
     reason = getattr(error, "reason", None)
-    return {"error": said if reason is None else {**said, "reason": reason}}
+    return _small({"error": said if reason is None else {**said, "reason": reason}})
+
+
+def _small(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer that is no larger than an answer may be: without the items, if need be, which then is said."""
+    reasons = answer["error"].get("reasons", ())
+    if any("item" in one for one in reasons) and len(compact(answer)) > ITEMS_MAX_CHARACTERS:
+        for one in reasons:
+            one.pop("item", None)
+        answer["error"]["items_left_out"] = True
+    return answer
+
+
+def status_of(answer: Mapping[str, Any]) -> int:
+    """The status of an answer by HTTP."""
+    error = answer.get("error", {})
+    return 503 if error.get("again") else STATUS.get(error.get("type", ""), 200)
 
 
 def _reason(one: Cancelled, *, raw: bool) -> dict[str, Any]:

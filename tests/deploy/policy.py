@@ -161,6 +161,11 @@ def function(template: Template, it: Resource) -> Lines:
     yield "has tags", tagged(it)
 
 
+def function_url(template: Template, it: Resource) -> Lines:
+    yield "is of a function of the stack", named(it["TargetFunctionArn"]) in template.of("AWS::Lambda::Function")
+    yield "is for signed requests only", it["AuthType"] == "AWS_IAM"
+
+
 def asynchronous(template: Template, it: Resource) -> Lines:
     destination = it.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
     yield "has dead letters", named(destination) in template.of("AWS::SQS::Queue")
@@ -355,6 +360,7 @@ POLICY: Final[Mapping[str, Callable[[Template, Resource], Lines]]] = {
     "AWS::Lambda::EventInvokeConfig": asynchronous,
     "AWS::Lambda::EventSourceMapping": mapping,
     "AWS::Lambda::Function": function,
+    "AWS::Lambda::Url": function_url,
     "AWS::Logs::LogGroup": log_group,
     "AWS::S3::Bucket": bucket,
     "AWS::S3::BucketPolicy": no_grant,

@@ -23,7 +23,15 @@ MANY = 2_000
 
 def test_stack_deploys_every_resource(stack: Stack):
     """Every resource of the template is there, and every output says something."""
-    kinds = {"StreamFunction", "FanoutFunction", "VerifyFunction", "BackfillFunction", "RedriveFunction", "Dashboard"}
+    kinds = {
+        "StreamFunction",
+        "FanoutFunction",
+        "VerifyFunction",
+        "BackfillFunction",
+        "RedriveFunction",
+        "Dashboard",
+        "WriteFunction",
+    }
     assert kinds <= stack.resources().keys()
     assert all(stack.outputs.values())
 
@@ -120,6 +128,22 @@ def test_stack_has_what_operators_look_at(stack: Stack):
     body = json.loads(client.get_dashboard(DashboardName=stack.outputs["DashboardName"])["DashboardBody"])
     assert body["widgets"]
     assert client.describe_alarms()["MetricAlarms"]
+
+
+def test_stack_writes_by_transact(stack: Stack):
+    """The write function puts an order with its copy in one transaction, and answers with what a caller did wrong."""
+    stack.put("shop", user_item("w1", name=s("Wim")))
+    put = {
+        "put": {"entity": "order", "item": {"user_id": "w1", "order_id": "o1"}, "condition": "attribute_not_exists(PK)"}
+    }
+    assert stack.invoke("WriteFunction", {"actions": [put]})["left"] == []
+    assert stack.item("shop", PK="USER#w1", SK="ORDER#o1")["user_name"] == s("Wim")
+    again = stack.invoke("WriteFunction", {"actions": [put]})["error"]
+    assert (again["type"], again["reasons"]) == (
+        "TransactionCanceled",
+        [{"action": 0, "code": "ConditionalCheckFailed"}],
+    )
+    assert stack.outputs["WriteUrl"]
 
 
 # ---------------------------------------------------------------- in the account, started from a terminal

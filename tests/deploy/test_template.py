@@ -81,9 +81,12 @@ def test_template_is_according_to_policy(whole):
     assert policy.offences(whole) == []
 
 
+EVERYTHING = every_kind.text_of(every_kind.RULES | every_kind.EFFECTS) + "deploy: {write: url}\n"
+
+
 @pytest.mark.parametrize(
     "text",
-    [every_kind.text_of(every_kind.RULES | every_kind.EFFECTS), capacities.text("${STAGE:-dev}-")],
+    [EVERYTHING, capacities.text("${STAGE:-dev}-")],
     ids=["every-kind", "every-setting"],
 )
 def test_template_of_any_rules_is_according_to_policy(tmp_path, text):
@@ -95,6 +98,27 @@ def test_template_of_any_rules_is_according_to_policy(tmp_path, text):
     assert policy.offences(whole) == []
     template.write_text(json.dumps(whole))
     run(tool("sam", "bin", "cfn-lint"), "--template", template)
+
+
+def test_template_has_the_write_function_where_it_is_asked_for(tmp_path):
+    """By itself or with a Function URL for signed requests; a URL for everybody offends the policy."""
+    found = {}
+    for asked in ("false", "true", "url"):
+        rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
+        rules.write_text(EVERYTHING.replace("write: url", f"write: {asked}"))
+        template.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules), rules, template))
+        whole = transformed(template.read_text())
+        found[asked] = {name for name in whole["Resources"] if name.startswith("Write")}
+        outputs = {name for name in whole["Outputs"] if name.startswith("Write")}
+        assert (
+            outputs == {"false": set(), "true": {"WriteFunctionName"}, "url": {"WriteFunctionName", "WriteUrl"}}[asked]
+        )
+    alarms = {f"WriteFunction{name}Alarm" for name in ("Errors", "Throttles", "Duration")}
+    assert found["false"] == set()
+    assert found["true"] == {"WriteFunction", "WriteLogs", "WriteRole", *alarms}
+    assert found["url"] == {*found["true"], "WriteFunctionUrl"}
+    whole["Resources"]["WriteFunctionUrl"]["Properties"]["AuthType"] = "NONE"
+    assert policy.offences(whole) == ["WriteFunctionUrl: is for signed requests only"]
 
 
 def test_template_gives_each_function_what_it_is_for(whole):

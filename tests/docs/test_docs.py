@@ -315,7 +315,8 @@ def test_docs_rules_pass_check(block):
     yaml = YAML(typ="safe")
     file, part = yaml.load(base.body), yaml.load(block.body)
     merged = {name: {**file[name], **part.get(name, {})} for name in ("tables", "entities")}
-    compiled, problems = check_rules(json.dumps({**merged, "rules": part["rules"]}), {})
+    merged |= {"rules": part.get("rules", file["rules"]), **({"deploy": part["deploy"]} if "deploy" in part else {})}
+    compiled, problems = check_rules(json.dumps(merged), {})
     assert compiled is not None, report("rules.yaml", compiled, problems)
     assert {problem.code for problem in problems} <= UNUSED
 

@@ -26,7 +26,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.kept_calls import CallsInBucket
 from sync_rules.adapters.streams import as_event_record
 from sync_rules.deploy.deployment import logical
-from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY
+from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, WRITE
 from sync_rules.deploy.roles import role_of, role_resources
 from sync_rules.deploy.tables import table_parameters
 from sync_rules.functions import runtime
@@ -207,7 +207,8 @@ class Stack:
     def given(self) -> dict[str, str]:
         """The values of the template's attributes and pseudo parameters."""
         logs = {
-            role_of(f).replace("Role", "Logs") + ".Arn": arn("logs", f"log-group:{group_of(f)}:*") for f in FUNCTIONS
+            role_of(f).replace("Role", "Logs") + ".Arn": arn("logs", f"log-group:{group_of(f)}:*")
+            for f in (*FUNCTIONS, WRITE)
         }
         queues = {f"{name}.Arn": arn("sqs", self.prefix + name) for name in QUEUES}
         return {

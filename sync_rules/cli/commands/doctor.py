@@ -1,7 +1,7 @@
 """`sync-rules doctor`: examine a deployed stack, and say what is wrong with it and what cures that. It only reads.
 
-Areas: the stack, tables, mappings, queues, versions, roles, alarms, lag. The values that the stack was deployed with
-stand for the variables of the rules file.
+Areas: the stack, tables, mappings, queues, versions, roles, alarms, lag; and write, where the write function is asked
+for or deployed. The values that the stack was deployed with stand for the variables of the rules file.
 """
 
 from __future__ import annotations

@@ -41,6 +41,11 @@ def modules() -> list[Path]:
     return [path for found in ours().values() for path in found]
 
 
+def usual_paths() -> list[Path]:
+    """The modules of a deployment without the write function."""
+    return [path for found in ours(write=False).values() for path in found]
+
+
 @pytest.fixture
 def rules_file(tmp_path):
     """Rules that call a function of a module, which needs another one beside it, and archive."""
@@ -58,7 +63,7 @@ def rules_file(tmp_path):
         "kept": "{archive: order, when: deleted, into: 's3://${BUCKET_OF_MINE}/orders/'}",
         "told": "{call: hooks.told, on: order, when: [created]}",
     }
-    (folder / "rules.yaml").write_text(text_of(RULES | effects))
+    (folder / "rules.yaml").write_text(text_of(RULES | effects) + "deploy: {write: true}\n")
     return folder / "rules.yaml"
 
 
@@ -119,10 +124,16 @@ def test_bundle_has_no_module_that_only_people_use():
         "sync_rules.pipeline.consumer",
         "sync_rules.rules.kinds.copy",
     } <= names
-    unwanted = ("__main__", "cli", "lab", "language", "read", "write", "deploy", "costs", "jobs.dryrun", "jobs.consume")
+    unwanted = ("__main__", "cli", "lab", "language", "read", "deploy", "costs", "jobs.dryrun", "jobs.consume")
     assert not [name for name in names if name.removeprefix("sync_rules.").startswith(unwanted)]
     rooms = {name.split(".")[1] for name in names if name.startswith("sync_rules.")}
-    assert rooms == {"adapters", "audit", "functions", "jobs", "model", "pipeline", "rules"}
+    assert rooms == {"adapters", "audit", "functions", "jobs", "model", "pipeline", "rules", "write"}
+    usual = {Sources(ROOT).name_of(path) for path in usual_paths()}
+    of_writing = {name for name in names if name.startswith("sync_rules.write")} | {"handlers.write"}
+    assert names - usual == of_writing
+    sources = Sources(ROOT)
+    needed = {name for path in usual_paths() for name in imports(path, sources.name_of(path))}
+    assert not needed & of_writing
 
 
 def test_bundle_leaves_out_what_is_there():
@@ -151,6 +162,8 @@ def test_bundle_imports_nothing_that_it_leaves_out():
     assert found == {
         ("sync_rules.functions.runtime", "sync_rules.language.load"),
         ("sync_rules.functions.runtime", "sync_rules.language.load.load_rules"),
+        ("sync_rules.write.loading", "sync_rules.language.load"),
+        ("sync_rules.write.loading", "sync_rules.language.load.load_rules"),
     }
 
 

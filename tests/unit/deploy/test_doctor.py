@@ -19,7 +19,7 @@ from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.doctor import QUEUES
 from sync_rules.deploy.examination import WORD
 from sync_rules.deploy.filters import filter_criteria
-from sync_rules.deploy.permissions import FUNCTIONS
+from sync_rules.deploy.permissions import FUNCTIONS, WRITE
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION, environment, table_id
 from sync_rules.deploy.scaling import scaling_resources
 from sync_rules.deploy.tables import settings_of, table_parameters
@@ -46,9 +46,11 @@ rules:
   names: copy user.name into order.user_name
   authors: {copy: author.name, into: book.author_name}
   expiry: {derive: order.expires_at, as: "ttl(created_at, 60d)"}
+deploy: {write: url}
 """
+EVERY = (*FUNCTIONS, WRITE)
 PLACE = "eu-west-1:111122223333"
-AREAS = ["stack", "tables", "mappings", "queues", "versions", "roles", "alarms", "lag"]
+AREAS = ["stack", "tables", "mappings", "queues", "versions", "roles", "alarms", "lag", "write"]
 SHOP = f"arn:aws:dynamodb:{PLACE}:table/trial-shop"
 QUEUE = f"arn:aws:sqs:{PLACE}:"
 TIMEOUT_SECONDS = 180
@@ -97,9 +99,10 @@ class Deployed:
                 "LastUpdateStatus": "Successful",
                 "Environment": {"Variables": dict(carried)},
             }
-            for name in FUNCTIONS
+            for name in EVERY
         }
-        made = alarms_of.alarm_resources(self.deployment, dict.fromkeys(FUNCTIONS, TIMEOUT_SECONDS))
+        self.url = {"AuthType": "AWS_IAM"}
+        made = alarms_of.alarm_resources(self.deployment, dict.fromkeys(EVERY, TIMEOUT_SECONDS))
         self.alarms = {
             name: {
                 "AlarmName": name,
@@ -112,8 +115,9 @@ class Deployed:
         }
         self.points = [{"Maximum": 1_200.0}, {"Maximum": 59_000.0}]
         self.resources = {
-            **dict.fromkeys(FUNCTIONS, "AWS::Lambda::Function"),
-            **{name.replace("Function", "Logs"): "AWS::Logs::LogGroup" for name in FUNCTIONS},
+            **dict.fromkeys(EVERY, "AWS::Lambda::Function"),
+            **{name.replace("Function", "Logs"): "AWS::Logs::LogGroup" for name in EVERY},
+            "WriteFunctionUrl": "AWS::Lambda::Url",
             **dict.fromkeys(QUEUES, "AWS::SQS::Queue"),
             **{table_id(table): "AWS::DynamoDB::Table" for table in self.rules.streamed_tables},
             **{name: one["Type"] for name, one in scaling_resources(self.deployment).items()},
@@ -171,6 +175,10 @@ class Deployed:
     def _physical(self, name: str, kind: str) -> str:
         return f"https://sqs.eu-west-1.amazonaws.com/111122223333/{name}" if kind == "AWS::SQS::Queue" else name
 
+    def do_get_function_url_config(self, FunctionName: str) -> Any:  # noqa: N803
+        assert FunctionName == WRITE
+        return self.url
+
     def do_describe_table(self, TableName: str) -> Any:  # noqa: N803
         if TableName not in self.tables:
             raise refusal("ResourceNotFoundException")
@@ -224,10 +232,10 @@ def deployed(tmp_path, monkeypatch):
 def examine(capsys):
     """Runs the command; gives its code, and its findings as (area, found, cure)."""
 
-    def run():
+    def run(areas=AREAS):
         code = main.main(["doctor", "--json", "--region", "eu-west-1"])
         rows = json.loads(capsys.readouterr().out)
-        assert [row["area"] for row in rows] == AREAS
+        assert [row["area"] for row in rows] == areas
         return code, [(row["area"], one["found"], one["cure"]) for row in rows for one in row["findings"]]
 
     return run
@@ -385,6 +393,20 @@ BY_HAND = "for what was changed by hand see docs/doctor.md"
 DEPLOYED_AGAIN = "run `sync-rules infra`, `sam build` and `sam deploy`"
 RUNBOOK = "https://github.com/sync-rules/sync-rules/blob/main/docs/runbook.md#"
 QUEUE_URL = "https://sqs.eu-west-1.amazonaws.com/111122223333/FailuresQueue"
+
+
+def open_to_everybody(it):
+    it.url = {"AuthType": "NONE"}
+
+
+def without_url(it):
+    del it.resources["WriteFunctionUrl"]
+
+
+def without_write_function(it):
+    del it.resources["WriteFunction"]
+
+
 DAMAGES = (
     (stack_rolled_back, "stack", "UPDATE_ROLLBACK_COMPLETE", "`aws cloudformation describe-stack-events --stack-name"),
     (stack_at_work, "stack", "UPDATE_IN_PROGRESS", "wait until it is done"),
@@ -436,6 +458,9 @@ DAMAGES = (
     (alarm_gone, "alarms", "(NamesLagAlarm) no longer exist", DEPLOYED_AGAIN),
     (alarm_on, "alarms", "alarm NamesLagAlarm is on: A hundredth of the work of rule names", f"{RUNBOOK}lag"),
     (behind, "lag", "up to 61 s behind", f"{RUNBOOK}iterator-age"),
+    (open_to_everybody, "write", "WriteFunctionUrl: anybody may call it (AuthType NONE)", BY_HAND),
+    (without_url, "write", "WriteFunctionUrl is not deployed, and rules.yaml asks for it", DEPLOYED_AGAIN),
+    (without_write_function, "write", "WriteFunction is not deployed", DEPLOYED_AGAIN),
 )
 
 
@@ -474,6 +499,17 @@ def test_doctor_finds_what_the_stack_has_not_got(deployed, examine):
     assert "StreamFunction may not s3:ListBucket on Bucket (not in the stack)" in {found for _, found, _ in findings}
 
 
+def test_doctor_finds_a_write_function_that_nobody_asks_for(deployed, examine, tmp_path):
+    """A stack that still has what the rules file no longer asks for; without either there is no such area."""
+    (tmp_path / "rules.yaml").write_text(RULES.replace("deploy: {write: url}", ""))
+    code, findings = examine()
+    names = [found.partition(" ")[0] for area, found, _ in findings if area == "write"]
+    assert (code, names) == (1, ["WriteFunction", "WriteFunctionUrl"])
+    made = deployed.resources.items()
+    deployed.resources = {name: kind for name, kind in made if not name.startswith("Write") or name.endswith("Alarm")}
+    assert examine(areas=AREAS[:-1]) == (0, [])
+
+
 ACTIONS = {
     "dynamodb:DescribeTable": {"tables", "mappings", "roles"},
     "lambda:ListEventSourceMappings": {"mappings"},
@@ -482,6 +518,7 @@ ACTIONS = {
     "iam:SimulatePrincipalPolicy": {"roles"},
     "cloudwatch:DescribeAlarms": {"alarms"},
     "cloudwatch:GetMetricStatistics": {"lag"},
+    "lambda:GetFunctionUrlConfig": {"write"},
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from sync_rules.deploy import roles
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.explain_iam import lines
-from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, needs
+from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, WRITE, needs
 from sync_rules.deploy.roles import ROLE_MAX_CHARACTERS, role_of, role_resources, statements, value_limits
 from sync_rules.model.errors import UserError
 from sync_rules.rules.families import TargetRule
@@ -136,6 +136,23 @@ def test_permissions_of_a_kind_that_says_nothing_are_those_of_its_family(deploy)
     new = NewRule("rule-0", rules.entities["a"], rules.entities["b"])
     known = writes(deployment)
     assert known == writes(replace(deployment, rules=replace(rules, rules={"rule-0": new})))
+
+
+def test_permissions_to_write_for_the_application_are_there_where_it_is_asked_for(deploy):
+    """The write function may do with the application's own tables what a transaction does, and with those of rules
+    what these rules do; without it no role has anything of it.
+    """
+    rules = ("copy a.name into b.name", "count b into a.count", "{mirror: a, into: e, attributes: [name]}")
+    assert "WriteRole" not in statements(deploy(*rules))
+    text = SCHEMA + "".join(f"  rule-{number}: {rule}\n" for number, rule in enumerate(rules))
+    deployment = deploy(schema=f"{text}deploy: {{write: true}}\n")
+    verbs = ("ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem")
+    tables = ("${StageVariable}-a", "all-b", "all-e", "ledger")
+    assert writes(deployment, WRITE) == {(table, verb) for table in tables for verb in verbs}
+    found = {need.action for need in needs(deployment) if need.function == WRITE}
+    assert not found & {"dynamodb:Scan", "dynamodb:PartiQLUpdate", "sqs:SendMessage"}
+    archived = deploy(schema=f"{SCHEMA}  rule: {{archive: a, into: 's3://bucket-x/'}}\ndeploy: {{write: url}}\n")
+    assert not any(need.action.startswith("s3:") for need in needs(archived) if need.function == WRITE)
 
 
 def test_no_value_of_a_variable_makes_a_role_too_long(deploy):
@@ -322,7 +339,7 @@ def test_permissions_page_shows_what_is_printed():
     assert "```text\n" + "\n".join(printed[: printed.index("")]) + "\n```" in PAGE
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", [*FUNCTIONS, WRITE])
 def test_permissions_page_names_each_action(deploy, function):
     """The page's row of a function names exactly the actions that its role allows."""
     rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
@@ -335,7 +352,11 @@ def test_permissions_page_names_each_action(deploy, function):
         other = whole[other]
         of_tables |= set(re.findall(r"`([A-Z]\w+)`", of_row[other].split("|")[2]))
     named = (of_tables | set(re.findall(r"`([A-Z]\w+)`", row))) - {function}
-    some = [n for n in needs(deploy(*EVERYTHING)) if n.function == function and n.resource != STATE]
+    some = [
+        n
+        for n in needs(replace(deploy(*EVERYTHING), write="function"))
+        if n.function == function and n.resource != STATE
+    ]
     found = {n.action.partition(":")[2] for n in some if not n.action.startswith("logs:")}
     as_above = {"SendMessage"}
     assert found - named <= as_above

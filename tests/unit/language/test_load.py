@@ -1,5 +1,7 @@
 """From YAML to compiled rules: the good forms of the grammar, and what makes two files the same."""
 
+import re
+
 import pytest
 
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, parse_rules
@@ -237,3 +239,20 @@ def test_load_says_of_a_file_that_nests_too_deeply_that_it_does():
     with pytest.raises(RulesFileError, match="nests too many levels") as error:
         parse_rules(f"rules: {'[' * 3000}")
     assert "quote text" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("{write: maybe}", "maybe"),
+        ("{write: 1}", "expected true, false or url; found a number"),
+        ("{wrote: url}", "no key 'wrote'. Known: write. Did you mean 'write'?"),
+        ("true", "expected a map"),
+    ],
+)
+def test_deploy_takes_only_what_there_is(asked, said):
+    """A part of the deployment that does not exist is a mistake at its place; what is asked for changes no rule."""
+    text = f"{BASE}  {RULES[0]}\ndeploy: "
+    with pytest.raises(RulesFileError, match=re.escape(said)):
+        parse_rules(text + asked)
+    assert parse_rules(f"{text}{{write: url}}").fingerprint == parse_rules(f"{text}{{write: false}}").fingerprint
