@@ -130,6 +130,19 @@ def test_write_resource_fresh_reads_by_all_of_them(site, kind):
     assert "user_name" not in site.order("9")
 
 
+def test_write_resource_a_page_of_many_sources_is_read_by_the_hundred(site):
+    """A hundred and twenty orders, each of another user: 240 keys, three requests."""
+    users = [{"PK": f"USER#{number}", "SK": "PROFILE", "name": f"user {number}"} for number in range(120)]
+    orders = [{"PK": one["PK"], "SK": "ORDER#1", "total": 1} for one in users]
+    with site.table.batch_writer() as batch:
+        for item in (*users, *orders):
+            batch.put_item(Item=item)
+    with requests_of(site.table) as requests:
+        page = fresh_page(site.rules, site.table, orders)
+    assert [item["user_name"] for item in page.items] == [one["name"] for one in users]
+    assert requests.by_operation == {"BatchGetItem": 3}
+
+
 @pytest.mark.parametrize("kind", ["resource", "table", "client"])
 def test_write_resource_a_reader_takes_all_of_them(site, kind):
     """`sync_rules.read` reads by a resource too."""
