@@ -7,7 +7,7 @@ changes meanwhile cancels the transaction, and nothing is ever written from an o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
@@ -17,7 +17,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
 from sync_rules.model.sizes import item_bytes
-from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
+from sync_rules.model.values import AttributeValue, Item, Path, changed, get, overlaps, same
 from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, unchanged
 from sync_rules.pipeline.requests import List
 from sync_rules.rules.families import Part, TargetRule
@@ -42,9 +42,11 @@ class Planned:
     own: Own | None = None
 
 
-def compose(owns: Mapping[Place, Own], store: ReadThrough, rules: Rules) -> list[Planned]:
-    """The actions that do what was rehearsed, under the guards of all that decided it; the application's come first."""
-    return _Composer(owns, store, rules).planned()
+def compose(owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: Collection[str] = ()) -> list[Planned]:
+    """The actions that do what was rehearsed, under the guards of all that decided it; the application's come first.
+    `left` names the rules that left something: nobody knows what they found right.
+    """
+    return _Composer(owns, store, rules, left).planned()
 
 
 def fits(planned: Iterable[Planned]) -> bool:
@@ -67,21 +69,25 @@ def _bytes(one: Planned) -> int:
 
 
 class _Composer:
-    def __init__(self, owns: Mapping[Place, Own], store: ReadThrough, rules: Rules) -> None:
+    def __init__(self, owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: Collection[str] = ()) -> None:
         self._owns = owns
         self._store = store
         self._rules = rules
+        self._left = left
         self._needs: dict[Place, dict[Path, None] | None] = {}
 
     def planned(self) -> list[Planned]:
         store = self._store
         known = [place for place in store.before if place not in self._owns]
-        changed = [place for place in known if not same_item(store.before[place], store.now(place))]
-        written = {**dict.fromkeys(self._owns), **dict.fromkeys(changed)}
+        derived = [place for place in known if not same_item(store.before[place], store.now(place))]
+        written = {**dict.fromkeys(self._owns), **dict.fromkeys(derived)}
         for place in written:
             self._note_needs(place)
+        for place in known:
+            if place not in written:
+                self._note_what_stands(place, written)
         found = [Planned(self._own(place, own), own) for place, own in self._owns.items()]
-        found += (Planned(self._derived(place)) for place in changed)
+        found += (Planned(self._derived(place)) for place in derived)
         checked = dict.fromkeys((*self._needs, *store.applied))
         for place in checked:
             if place not in written and (guard := self._guard(place)):
@@ -110,8 +116,9 @@ class _Composer:
         for rule in self._rules.into_target(entity) if now is not None else ():
             self._need_of_copies(rule, change, own)
         for of_source in self._rules.from_source(entity):
-            for hint in of_source.hints(change) if isinstance(of_source, TargetRule) else ():
-                self._need_absence(hint.target)
+            if isinstance(of_source, TargetRule):
+                for hint in of_source.hints(change):
+                    self._need_looked_at(of_source, hint.target)
         for part_rule in self._rules.parts_of(entity):
             for part in part_rule.parts(change, entity):
                 self._need_of_part(part)
@@ -127,6 +134,28 @@ class _Composer:
         elif not part.rule.owned:
             self._need_absence(part.target)
 
+    def _note_what_stands(self, place: Place, written: Collection[Place]) -> None:
+        """Note an item whose copies were found right though a source of theirs is written."""
+        item, entity = self._store.before[place], self._entity(place)
+        for rule in () if item is None or entity is None else self._rules.into_target(entity):
+            for source in map(place_of, rule.source_keys(item or {})):
+                if source in written and self._read_of(source, rule.watches_in_source):
+                    self._need_looked_at(rule, self._store.keys[place])
+
+    def _read_of(self, place: Place, paths: Paths) -> bool:
+        """True if any of these paths of an item changes."""
+        before, now = self._store.before[place] or {}, self._store.now(place) or {}
+        return paths is None or changed(before, now, paths) or (not before) != (not now)
+
+    def _need_looked_at(self, rule: TargetRule, key: ItemKey) -> None:
+        """Note that a rule found an item right, or none at all: that must be so when its source is written."""
+        place = place_of(key)
+        before, now = self._store.before.get(place), self._store.now(place) if place in self._store.keys else None
+        if before is None:
+            self._need_absence(key)
+        elif rule.name not in self._left and now is not None and not changed(before, now, rule.copies):
+            self._need(key, rule.relevant_paths)
+
     def _need_absence(self, key: ItemKey) -> None:
         """Note that there was no item to write on: one that came meanwhile has listed its sources without this one."""
         place = place_of(key)
@@ -141,9 +170,15 @@ class _Composer:
         if now is None:
             return
         kept = self._kept_by(rule, own, before, now)
+        if (
+            own is not None
+            and _says(own, rule.relevant_paths)
+            and not rule.pulls(Change(key, before, own.after(before)))
+        ):
+            self._need(key, rule.relevant_paths)  # the rule had no reason to look: all is as it was
         if kept or rule.pulls(change):
             self._need_sources(rule, key, now)
-        if not kept and own is not None and _erases(rule, own):
+        if not kept and own is not None and _says(own, rule.copies):
             self._need(key, rule.copies)
 
     def _need_own(self, own: Own, before: Item | None) -> None:
@@ -153,7 +188,7 @@ class _Composer:
         for rule in self._rules.parts_of(entity):
             if rule.source is entity:
                 reading.append(() if before is None else rule.read_of(before))
-            if rule.target is entity and own.verb != "update":
+            if rule.target is entity and _says(own, rule.copies):
                 reading.append(rule.copies)
         if own.verb != "check":
             for paths in reading:
@@ -326,8 +361,8 @@ def _without(kind: str, elements: Iterable[str], others: Iterable[str]) -> Attri
     return {kind: left} if left else None
 
 
-def _erases(rule: TargetRule, own: Own) -> bool:
-    """True if an action of the application takes away what a rule keeps, or the map that it stands in."""
+def _says(own: Own, paths: Iterable[Path]) -> bool:
+    """True if an action of the application says something of these paths: a put does of all of them."""
     if own.verb == "update":
-        return any(overlaps(path, copy) for path in own.paths for copy in rule.copies)
-    return own.verb == "put"
+        return any(overlaps(path, other) for path in own.paths for other in paths)
+    return own.verb != "check"

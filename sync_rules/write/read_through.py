@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sync_rules.adapters.expressions import identity
+from sync_rules.adapters.expressions import identity, same_item
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.metered import actions_of
 from sync_rules.model.entities import Table
@@ -38,13 +38,17 @@ class Applied:
 
 
 class ReadThrough:
-    """A store before a real one. `before` has the items as they were read, None for those that were not there."""
+    """A store before a real one. `before` has the items as they were read, None for those that were not there.
+    `outdated`: a listing has shown that one is not so any more.
+    """
 
     def __init__(self, store: Store, tables: Mapping[str, Table]) -> None:
         self._store = store
         self._tables = tables
         self.before: dict[Place, Item | None] = {}
         self.keys: dict[Place, ItemKey] = {}
+        self.outdated = False
+        self.new: set[Place] = set()  # where the application says that nothing is
         self._pages: dict[str, Page] = {}
         self.start_over()
 
@@ -103,6 +107,8 @@ class ReadThrough:
             for key, item in zip(rows, page.items, strict=True):
                 if place_of(key) not in self.before:
                     self.know(key, item)
+                elif place_of(key) not in self.new and not same_item(self.before[place_of(key)], item):
+                    self.outdated = True
         self.load(rows)
         if page.cursor is None:
             return self.memory.list(request)

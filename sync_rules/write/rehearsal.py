@@ -117,9 +117,12 @@ class Rehearsal:
             self._leave(name, ENDLESS)
 
     def pull(self, key: ItemKey) -> None:
-        """Make one target right, and look at nothing else."""
+        """Make one target right, and look at nothing else. Raises StoreError where its sources cannot be read."""
         for _ in range(ROUNDS_MAX):
-            self._judge(run_work(process_message(PullMessage(key), self.rules, self._bounds), self._world))
+            report = run_work(process_message(PullMessage(key), self.rules, self._bounds), self._world)
+            for unfinished in report.failed.values():
+                raise StoreError(unfinished.reason, f"what {key} is made of")
+            self._judge(report)
             if not self.store.changes():
                 return
 

@@ -71,11 +71,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One rehearsal, made into a transaction."""
+    """One rehearsal, made into a transaction. `outdated`: while it read, an item changed that it had read before."""
 
     planned: Sequence[Planned]
     left: tuple[Left, ...]
     before: Mapping[Place, Item | None]
+    outdated: bool = False
 
 
 class Transact:
@@ -219,7 +220,7 @@ class Transact:
         while True:
             attempt = self._rehearse(store, fresh=attempts > 0)
             attempts += 1
-            if self._sent(attempt, last, attempts):
+            if not attempt.outdated and self._sent(attempt, last, attempts):
                 self.result = Result(attempt.left, len(attempt.planned), attempts)
                 return self.result
             last = attempt
@@ -259,6 +260,7 @@ class Transact:
         for own in self._owns.values():
             if own.new:
                 seen.know(own.key, None)
+                seen.new.add(place_of(own.key))
         seen.load(self._likely())
         skipped: frozenset[Pushed] = frozenset()
         rules = self._rules
@@ -270,8 +272,8 @@ class Transact:
                 raise WriteError(
                     f"{self._deadline_seconds} s were not enough", "nothing was written: give it more time", again=True
                 )
-            planned = compose(self._owns, seen, rules)
             left = (*rehearsal.left, *self._overridden())
+            planned = compose(self._owns, seen, rules, {one.rule for one in left})
             if fits(planned):
                 break
             rules, skipped = self._smaller(rehearsal, rules, skipped)
@@ -281,7 +283,7 @@ class Transact:
         if left and self._require:
             told = "; ".join(f"{one.rule}: {one.why}" for one in left)
             raise WriteError(f"not all fits into one transaction ({told})", "leave it to the stream: without require")
-        return Attempt(planned, left, dict(seen.before))
+        return Attempt(planned, left, dict(seen.before), seen.outdated)
 
     def _likely(self) -> list[ItemKey]:
         found = [own.key for own in self._owns.values()]

@@ -12,7 +12,7 @@ from sync_rules.pipeline.requests import Read
 from sync_rules.write import WriteError, fresh
 from tests.support import every_kind
 from tests.support.builders import n, s
-from tests.support.every_kind import order, user
+from tests.support.every_kind import order, part, user
 from tests.support.transacted import Shop
 from tests.unit.write.test_every_kind import RULES, begun, drawn, plainly
 
@@ -68,6 +68,26 @@ def test_fresh_is_one_request():
     seen = shown(shop, "order", {"user_id": s("7"), "order_id": s("9")})
     assert (seen["user_name"], seen["total"]) == (s("Ada"), n(12))
     assert len(asked) == 1
+
+
+def test_fresh_raises_where_a_source_cannot_be_read():
+    """A part is read, and the part above it cannot be: nothing old is shown as if it were fresh."""
+    shop = Shop(RULES)
+    shop.scene.there("shop", user("7", name=s("Ada")))
+    shop.scene.put("parts", part("1"), part("2", "1"))
+    shop.rest()
+    read = shop.scene.memory.read
+    asked: list[Read] = []
+
+    def fails(request: Read) -> Any:
+        asked.append(request)
+        if len(asked) > 1:
+            raise StoreError("ThrottlingException", "the table")
+        return read(request)
+
+    shop.scene.memory.read = fails  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="Throttling"):
+        shown(shop, "part", {"part_id": s("2")})
 
 
 def test_fresh_repairs_where_that_is_asked_for():

@@ -344,6 +344,72 @@ def test_transact_a_source_of_the_same_value_is_checked():
     assert shop.scene.memory.item(shop.scene.at("posts", "1"))["author"] == s("Bob")
 
 
+def with_names() -> Shop:
+    """A shop where orders have their user's name."""
+    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "names"), effects=False))
+    shop.scene.there("shop", user("7", name=s("Ada")))
+    shop.scene.put("shop", order("7", "9", 1))
+    shop.rest()
+    return shop
+
+
+@pytest.mark.parametrize("verb", ["put", "update"])
+def test_transact_what_is_said_again_as_it_was_read_is_compared(verb):
+    """An order is given with its copy as it was read, which is old, and the stream corrects it meanwhile: the old one does
+    not come back, and the application is told, as if it had come later.
+    """
+    shop = with_names()
+    key = shop.scene.at("shop", "USER#7", "ORDER#9")
+    shop.scene.memory.update(key, [(("user_name",), s("Bob"))])
+    read = item(shop, "USER#7", "ORDER#9")
+    once(shop, shop.rest)
+    tx = shop.transact()
+    if verb == "put":
+        tx.put("order", read)
+    else:
+        tx.update("order", {"PK": read["PK"], "SK": read["SK"]}, set={"user_name": s("Bob")})
+    with pytest.raises(WriteError, match="rule names"):
+        tx.commit()
+    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
+
+
+def test_transact_copies_that_were_found_right_are_compared():
+    """A user takes a name that an order has already, by mistake. The stream corrects it meanwhile: it has the new name."""
+    shop = with_names()
+    shop.scene.memory.update(shop.scene.at("shop", "USER#7", "ORDER#9"), [(("user_name",), s("Bob"))])
+    once(shop, shop.rest)
+    with shop.transact() as tx:
+        tx.update("user", {"PK": s("USER#7"), "SK": s("PROFILE")}, set={"name": s("Bob")})
+    assert (tx.result.attempts, item(shop, "USER#7", "ORDER#9")["user_name"]) == (2, s("Bob"))
+
+
+def test_transact_numbers_that_were_found_right_are_compared(shop):
+    """An order goes, and its user shows already, by mistake, what is then right. The stream corrects it meanwhile."""
+    put_order(shop)
+    shop.rest()
+    key = shop.scene.at("shop", "USER#7", "PROFILE")
+    shop.scene.memory.update(key, [(("counted",), n(0))])
+    shop.client.requests.clear()
+    once(shop, shop.rest)
+    with shop.transact() as tx:
+        tx.delete("order", {"PK": s("USER#7"), "SK": s("ORDER#9")})
+    assert (tx.result.attempts, item(shop, "USER#7", "PROFILE")["counted"]) == (2, n(0))
+
+
+def test_transact_a_listing_that_shows_another_item_than_was_read_is_made_anew():
+    """An order is given as it was read, without what makes it a copy's target. The listing shows how it is: it follows."""
+    named = "{copy: user.name, into: order.vip_name, where: \"status == 'VIP'\"}"
+    shop = Shop(every_kind.rules_of(*every_kind.RULES, effects=False, named=named))
+    shop.scene.there("shop", user("7", name=s("Ada")))
+    shop.scene.put("shop", order("7", "9", 1, status=s("VIP")))
+    shop.rest()
+    with shop.transact() as tx:
+        tx.source("order", order("7", "9", 1))
+        tx.update("user", {"PK": s("USER#7"), "SK": s("PROFILE")}, set={"name": s("Bob")})
+    assert (tx.result.left, tx.result.attempts) == ((), 2)
+    assert item(shop, "USER#7", "ORDER#9")["vip_name"] == s("Bob")
+
+
 def test_transact_a_lost_answer_is_asked_for_again(shop):
     """The same request with the same token: it is done once."""
 
