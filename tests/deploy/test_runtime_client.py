@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -160,6 +161,24 @@ def test_runtime_client_tells_that_a_bundle_lacks_a_module(start, built, tmp_pat
         assert (said.way, said.body["errorType"]) == ("init/error", "Runtime.ImportModuleError")
         assert "sync_rules.pipeline.reconcile" in said.body["errorMessage"]
         assert started.process.wait(COLD_MAX_SECONDS) == 1
+
+
+def test_runtime_client_runs_the_write_function(start, built, place, record_property):
+    """Out of its bundle: a document in, the order with its copy, an answer that JSON can hold, and no value in the log."""
+    place.put(user_item("u", name=s("Ada")))
+    put = {"entity": "order", "item": {"user_id": "u", "order_id": "o", "total": 12.5}, "returns": True}
+    began = time.time()
+    with start("handlers.write.handler", built / ".aws-sam/build/WriteFunction") as started:
+        said = started.invoke({"actions": [{"put": put}]})
+        assert (said.way, said.body["left"], said.body["attempts"]) == ("response", [], 1)
+        again = started.invoke({"actions": [{"put": {**put, "condition": "attribute_not_exists(PK)"}}]})
+        (reason,) = again.body["error"]["reasons"]
+        assert (reason["code"], reason["item"]["total"]) == ("ConditionalCheckFailed", 12.5)
+        by_url = {"requestContext": {"http": {"method": "POST"}}, "body": json.dumps({"actions": []})}
+        assert started.invoke(by_url).body["statusCode"] == 400
+        assert "Ada" not in started.printed
+    record_property("cold_seconds", round(said.at - began, 2))
+    assert place.name("u", "o") == s("Ada")
 
 
 def test_runtime_client_answers_before_its_time_is_up(running, place, queue, engine):

@@ -16,6 +16,8 @@ from sync_rules.language.load import load_rules
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.requests import DroppingQueue, Read, World, run_work
 from sync_rules.write import Transact, TransactionCanceled, follow, fresh
+from sync_rules.write.document import read_document
+from sync_rules.write.explained import explained
 from tests.support import engines, every_kind
 from tests.support.builders import key, n, s
 from tests.support.every_kind import order, user
@@ -64,6 +66,26 @@ def test_write_engine_the_service_does_what_memory_does(site, seed):
                 transacted(there, action)
         assert here.result == there.result
     assert state_of(site.rules, site.store) == shop.state()
+
+
+def test_write_engine_what_is_explained_is_what_is_sent(site):
+    """An explanation reads the tables, writes nothing, and shows the requests that the transaction then makes."""
+    with site.transact(raw=True) as tx:
+        tx.put("user", user("7", name=s("Ada")))
+    body = {"actions": [{"put": {"entity": "order", "item": {"user_id": "7", "order_id": "9", "total": 12}}}]}
+    document = read_document(body)
+    before = state_of(site.rules, site.store)
+    site.requests.clear()
+    found = explained(document, site.rules, site.client)
+    assert site.requests == [operation for operation, _ in found.reads]
+    assert state_of(site.rules, site.store) == before
+    sent: list[dict] = []
+    site.client.meta.events.register_first(
+        "provide-client-params.dynamodb.TransactWriteItems", lambda params, **_: sent.append(params)
+    )
+    with site.transact() as tx:
+        document.add_to(tx)
+    assert [params["TransactItems"] for params in sent] == [[*found.actions]]
 
 
 def test_write_engine_an_order_is_two_requests(site):

@@ -43,7 +43,7 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 
-def imported(handler: str, folder, text: str, **more: str) -> set[str]:
+def imported(handler: str, folder, text: str, *, ready: str = READY, **more: str) -> set[str]:
     """The modules that a fresh interpreter has once a handler is ready, with the rules as the build leaves them."""
     file = folder / "rules.yaml"
     file.write_text(text)
@@ -51,7 +51,7 @@ def imported(handler: str, folder, text: str, **more: str) -> set[str]:
     file.unlink()
     given = {"SYNC_RULES_FILE": str(file), "SYNC_RULES_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/1/later"}
     done = subprocess.run(
-        [sys.executable, "-c", READY.format(handler=handler)],
+        [sys.executable, "-c", ready.format(handler=handler)],
         capture_output=True,
         text=True,
         check=False,
@@ -97,6 +97,14 @@ def test_cold_start_brings_the_kinds_of_its_rules(tmp_path):
     assert packages(found) == PACKAGES
     assert {"rules.kinds.mirror", "rules.kinds.recount", "rules.formula"} <= ours(found)
     assert not {name for name in ours(found) if name.startswith(("language", "adapters.effects"))}
+
+
+def test_cold_start_of_the_write_function_reads_no_rules_file(tmp_path):
+    """It has the packages of the other functions, and neither pydantic nor a reader of YAML."""
+    ready = READY.replace("from {handler} import consumer", "from {handler} import rules")
+    found = imported("handlers.write", tmp_path, text_of(RULES), ready=ready.replace("consumer().rules", "rules()"))
+    assert packages(found) == PACKAGES
+    assert not {name for name in ours(found) if name.startswith(("language", "audit", "jobs", "lab", "read."))}
 
 
 def test_cold_start_loads_an_archive_only_for_rules_that_archive(tmp_path):
