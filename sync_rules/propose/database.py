@@ -5,7 +5,7 @@ Invariant: memory is bounded, and everything lies in the workspace.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from sync_rules.model.errors import UserError
 
 MISSING: Final = "DuckDB is not installed, and rules are proposed by its joins"
 CURE: Final = 'install it: pip install "sync-rules[propose]"'
+CHUNK: Final = 10_000
 LINE_MAX_BYTES: Final = 64_000_000  # a row of the spools; DuckDB wants to know
 
 
@@ -47,6 +48,12 @@ class Database:
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """All rows of a query."""
         return self._connection.execute(sql, list(values) or None).fetchall()
+
+    def each(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query, of which few are in memory. No other query may run meanwhile."""
+        answer = self._connection.execute(sql)
+        while some := answer.fetchmany(CHUNK):
+            yield from some
 
     def row(self, sql: str, *values: object) -> tuple[Any, ...]:
         """The first row of a query that always has one."""

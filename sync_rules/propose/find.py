@@ -8,7 +8,7 @@ from typing import Final
 
 from sync_rules.imports.names import Unique
 from sync_rules.imports.settled import SettledEntity
-from sync_rules.propose import copies
+from sync_rules.propose import copies, derives
 from sync_rules.propose.choose import GRADES, chosen
 from sync_rules.propose.database import Database
 from sync_rules.propose.findings import Finding
@@ -64,7 +64,7 @@ def _findings(
     database: Database, frames: Sequence[Frame], joins: Sequence[Join], progress: Progress
 ) -> Iterator[Finding]:
     along: list[Callable[[Database, Join], list[Finding]]] = [copies.copies]
-    within: list[Callable[[Database, Frame], list[Finding]]] = []
+    within: list[Callable[[Database, Frame], list[Finding]]] = [derives.derives]
     steps = len(joins) * len(along) + len(frames) * len(within) or 1
     done = 0
     for join in joins:
