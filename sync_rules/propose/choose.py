@@ -6,19 +6,23 @@ Invariant: an attribute is written by at most one rule that is chosen, and no ch
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from sync_rules.propose.findings import Finding
-from sync_rules.propose.frames import Column
+from sync_rules.propose.frames import Column, Frame
 
 GRADES: Final = {"sure": 3, "likely": 2, "weak": 1, "none": 0}
+MANY: Final = 1.2  # targets of a source: with one each, the source may be the copy
 AS_GOOD: Final = 0.005  # of the items: findings that differ by less agree as well
 
 
 def chosen(findings: Sequence[Finding]) -> list[Finding]:
     """The findings that become rules, those that stand as comments among them."""
     by_column: dict[int, list[Finding]] = defaultdict(list)
+    doubles = _mirrors(findings)
+    mirrored = {id(one.target) for one in doubles}
+    findings = [one for one in findings if one.kind != "mirror" and not _is_of_mirror(one, doubles)]
     for finding in findings:
         if finding.grade != "none":
             for column in finding.writes:
@@ -27,17 +31,42 @@ def chosen(findings: Sequence[Finding]) -> list[Finding]:
     derived = {key for key, finding in first.items() if GRADES[finding.grade] >= 2}  # noqa: PLR2004 - likely
     taken: list[Finding] = []
     for each in by_column.values():
-        best = _best(each, derived)
+        best = _best(each, derived, mirrored)
         if best not in taken:
             taken.append(best)
-    return _without_circles(_without_parts(_one_writer(taken)))
+    return [*doubles, *_without_circles(_without_parts(_one_writer(taken)))]
+
+
+def _mirrors(findings: Sequence[Finding]) -> list[Finding]:
+    """The mirrors: of two entities that mirror each other the one whose source tells more, and none of a mirror."""
+    sure = [one for one in findings if one.kind == "mirror" and one.grade != "none"]
+    taken: list[Finding] = []
+    for one in sorted(sure, key=lambda each: (-_told(each.source), -each.rate)):
+        if not any(other.target in (one.target, one.source) or other.source is one.target for other in taken):
+            taken.append(one)
+    return taken
+
+
+def _told(frame: Frame) -> float:
+    """The attributes of an item, on average."""
+    return sum(one.profile.count for one in frame.columns if not one.is_field) / max(frame.rows, 1)
+
+
+def _is_of_mirror(finding: Finding, doubles: Sequence[Finding]) -> bool:
+    """True for what a mirror writes itself, and for what would write its source from it."""
+    for one in doubles:
+        if any(column in one.writes for column in finding.writes):
+            return True
+        if finding.source is one.target and finding.target is one.source:
+            return True
+    return False
 
 
 def _score(finding: Finding) -> tuple[float, ...]:
     return GRADES[finding.grade], finding.rate, finding.named, -finding.plainness
 
 
-def _best(findings: Sequence[Finding], derived: set[int]) -> Finding:
+def _best(findings: Sequence[Finding], derived: Collection[int], mirrored: Collection[int]) -> Finding:
     """The finding that explains an attribute best: of those that agree as well, the one from the original."""
     top = max(GRADES[one.grade] for one in findings)
     known = [one for one in findings if GRADES[one.grade] >= min(top, 2)]
@@ -45,7 +74,7 @@ def _best(findings: Sequence[Finding], derived: set[int]) -> Finding:
     good = [one for one in known if one.rate >= most - AS_GOOD]
 
     def rank(finding: Finding) -> tuple[float, ...]:
-        original = not any(id(column) in derived for column in finding.reads)
+        original = id(finding.source) not in mirrored and not any(id(column) in derived for column in finding.reads)
         return (
             -finding.plainness // 10,
             original,
@@ -73,16 +102,17 @@ def _one_writer(findings: Sequence[Finding]) -> list[Finding]:
 def _without_parts(findings: Sequence[Finding]) -> list[Finding]:
     """The findings, without those for what lies inside a map that another one explains whole."""
     whole = {
-        (id(column.frame), column.road)
+        (id(column.frame), column.road): finding
         for finding in findings
         if GRADES[finding.grade] >= 2  # noqa: PLR2004 - likely
         for column in finding.writes
     }
 
-    def lies_inside(column: Column) -> bool:
-        return any((id(column.frame), column.road[:end]) in whole for end in range(1, len(column.road)))
+    def lies_inside(column: Column, finding: Finding) -> bool:
+        outer = (whole.get((id(column.frame), column.road[:end])) for end in range(1, len(column.road)))
+        return any(one is not None and one is not finding for one in outer)
 
-    return [one for one in findings if not any(lies_inside(column) for column in one.writes)]
+    return [one for one in findings if not any(lies_inside(column, one) for column in one.writes)]
 
 
 # ---------------------------------------------------------------- circles
@@ -93,16 +123,16 @@ def _without_circles(findings: Sequence[Finding]) -> list[Finding]:
         last = min(circle, key=_direction)
         kept.remove(last)
         for one in circle:
-            if one is not last and len(circle) == 2 and _direction(one)[:2] == _direction(last)[:2]:  # noqa: PLR2004 - both ways
+            if one is not last and len(circle) == 2 and _direction(one)[:3] == _direction(last)[:3]:  # noqa: PLR2004 - both ways
                 one.remarks.append(f"{last.target.name} may be the copy and {one.target.name} the source")
     return kept
 
 
 def _direction(finding: Finding) -> tuple[float, ...]:
     """Weigh this direction of a copy between items that name each other: names, then the source that tells more."""
-    told = sum(column.profile.count for column in finding.source.columns) / max(finding.source.rows, 1)
-    theirs = sum(column.profile.count for column in finding.target.columns) / max(finding.target.rows, 1)
-    return GRADES[finding.grade], finding.named, finding.source.rows, told - theirs, -len(finding.reads)
+    told, theirs = _told(finding.source), _told(finding.target)
+    several = finding.join is None or finding.join.each > MANY
+    return several, GRADES[finding.grade], finding.named, finding.source.rows, told - theirs, -len(finding.reads)
 
 
 def _circle(findings: Iterable[Finding]) -> list[Finding]:

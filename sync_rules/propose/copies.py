@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from sync_rules.propose.database import Database
 from sync_rules.propose.evidence import (
     AGREE_MIN,
+    BITS_ALIKE,
     BITS_ALONE,
     BITS_NAMED,
     KAPPA_MIN,
@@ -60,14 +62,15 @@ def _sampled(
         f"JOIN {join.source.sql} s ON {join.on()} LIMIT {4 * SAMPLE}"
     )
     found = agreements(rows, len(targets))
-    return {(targets[left], sources[right]): one for (left, right), one in found.items()}
+    pairs = {(targets[left], sources[right]): one for (left, right), one in found.items()}
+    return {(left, right): one for (left, right), one in pairs.items() if left is not right}
 
 
 def agreements(rows: Sequence[tuple[Any, ...]], width: int) -> dict[tuple[int, int], Agreement]:
     """The pairs of columns that agree beyond chance, in rows of a source's number, so many columns, and others."""
     hits: Counter[tuple[int, int]] = Counter()
     values: dict[tuple[int, int], set[str]] = defaultdict(set)
-    by_source: dict[tuple[int, int], set[int]] = defaultdict(set)
+    by_source: dict[tuple[int, int], dict[int, str]] = defaultdict(dict)
     for row in rows:
         places: dict[str, list[int]] = defaultdict(list)
         for number, value in enumerate(row[width + 1 :]):
@@ -77,7 +80,7 @@ def agreements(rows: Sequence[tuple[Any, ...]], width: int) -> dict[tuple[int, i
             for other in places.get(value, ()):
                 hits[number, other] += 1
                 values[number, other].add(value)
-                by_source[number, other].add(row[0])
+                by_source[number, other][row[0]] = value
     counters: dict[int, Counter[str]] = {}
     for place in {place for left, right in hits for place in (1 + left, width + 1 + right)}:
         counters[place] = Counter(row[place] for row in rows if row[place] is not None)
@@ -86,7 +89,8 @@ def agreements(rows: Sequence[tuple[Any, ...]], width: int) -> dict[tuple[int, i
         mine, theirs = 1 + pair[0], width + 1 + pair[1]
         pairs = sum(1 for row in rows if row[mine] is not None or row[theirs] is not None)
         chance = chance_of(counters[mine], counters[theirs], pairs)
-        agreement = Agreement(pairs, agree, chance, len(values[pair]), len(by_source[pair]))
+        repeats = sum(count * count for count in Counter(by_source[pair].values()).values()) / len(by_source[pair]) ** 2
+        agreement = Agreement(pairs, agree, chance, len(values[pair]), len(by_source[pair]), repeats)
         if agreement.rate >= RATE_MIN and agreement.kappa >= RATE_MIN:
             found[pair] = agreement
     return found
@@ -107,7 +111,7 @@ def _counted(database: Database, join: Join, alike: dict[tuple[Column, Column], 
     found = []
     for number, ((target, source), sample) in enumerate(alike.items()):
         agree, equal, either = counts[3 * number : 3 * number + 3]
-        agreement = Agreement(either, equal, sample.chance, sample.values, sample.sources)
+        agreement = replace(sample, pairs=either, agree=equal)
         finding = _finding(join, target, source, agreement)
         finding.checked, finding.agree = joined, agree
         finding.orphans, finding.sources = total - joined, sources
@@ -167,21 +171,34 @@ def judged(
     if agreement.values < 2:  # noqa: PLR2004 - one value is no evidence
         return "none", pro, [*contra, "only one value agrees"]
     alike = look_alike(source) or look_alike(target)
-    if join.by_chance and (alike or agreement.values < VALUES_ALONE or agreement.bits < BITS_ALONE):
+    if join.by_chance and (alike or agreement.values < VALUES_ALONE or agreement.bits < 2 * BITS_ALONE):
         return "none", pro, [*contra, "the link may be by chance: both sides count from a small number"]
     if is_generic_moment(target) and is_generic_moment(source):
         return "weak", pro, [*contra, "both hold the moment when they were written, which may be the same"]
-    if alike:
-        contra.append(alike)
-        if named >= 0.8 and agreement.bits >= BITS_NAMED:  # noqa: PLR2004 - a name, but for a word
-            return "likely", pro, contra
-        return ("weak" if agreement.bits >= BITS_ALONE else "none"), pro, contra
-    if agreement.values >= VALUES_ALONE and agreement.bits >= BITS_ALONE:
-        return "sure", pro, contra
-    if named >= 0.5 and agreement.bits >= BITS_NAMED:  # noqa: PLR2004 - half a name
-        return "likely", pro, contra
-    contra.append(f"only {agreement.sources} sources agree, in {agreement.values} values")
-    return ("weak" if named >= 0.5 or agreement.bits >= BITS_NAMED else "none"), pro, contra  # noqa: PLR2004
+    grade = _weighed(agreement, named, alike, source)
+    if grade in ("weak", "none"):
+        contra.append(alike or f"only {agreement.sources} sources agree, in {agreement.values} values")
+    return grade, pro, contra
+
+
+def _weighed(agreement: Agreement, named: float, alike: str, source: Column) -> Grade:
+    """The grade by the weight of the evidence: more is asked of what looks alike, less where a name speaks for it."""
+    bits, several = agreement.bits, agreement.values >= VALUES_ALONE
+    if not alike:
+        if bits >= BITS_ALONE and agreement.values >= 4:  # noqa: PLR2004 - different values
+            return "sure"
+        if named >= 0.5 and bits >= BITS_NAMED:  # noqa: PLR2004 - half a name
+            return "likely"
+        return "weak" if bits >= BITS_NAMED else "none"
+    if named >= 0.8 and bits >= BITS_NAMED:  # noqa: PLR2004 - a name, but for a word
+        return "sure" if several and bits >= BITS_ALIKE else "likely"
+    if source.profile.is_sequence or agreement.values < 3:  # noqa: PLR2004 - yes and no
+        enough = named >= 0.5 and bits >= BITS_ALIKE  # noqa: PLR2004 - half a name
+    else:
+        enough = bits >= (BITS_ALONE if named >= 0.5 else BITS_ALIKE)  # noqa: PLR2004 - half a name
+    if enough:
+        return "likely"
+    return "weak" if bits >= BITS_ALONE else "none"
 
 
 def examples(database: Database, join: Join, target: Column, source: Column) -> tuple[Example, ...]:

@@ -37,8 +37,12 @@ def derives(database: Database, frame: Frame) -> list[Finding]:
     names = ", ".join(one.sql for one in usable)
     if not usable or frame.rows < 2:  # noqa: PLR2004 - one item shows nothing
         return []
-    rows = database.rows(f"SELECT {names} FROM {frame.sql} WHERE hash(rid) % {every} = 0 ORDER BY hash(rid) LIMIT {SAMPLE}")
-    items = [{column: value for column, text in zip(usable, row, strict=True) if (value := value_of(text))} for row in rows]
+    rows = database.rows(
+        f"SELECT {names} FROM {frame.sql} WHERE hash(rid) % {every} = 0 ORDER BY hash(rid) LIMIT {SAMPLE}"
+    )
+    items = [
+        {column: value for column, text in zip(usable, row, strict=True) if (value := value_of(text))} for row in rows
+    ]
     found: list[Finding] = []
     for target in usable:
         if _may_be_made(target):
@@ -82,7 +86,7 @@ def _made(
     good = [(guess, agreement) for guess, agreement in tried.values() if agreement.rate >= RATE_MIN]
     good.sort(key=lambda one: (-round(one[1].rate, 2), one[0].letters, _oddness(one[0]), len(one[0].pieces)))
     for place, (guess, agreement) in enumerate(good[:KEPT]):
-        yield _counted(database, frame, target, guess, agreement, place)
+        yield _counted(database, frame, target, guess, sample=agreement, place=place)
 
 
 def _oddness(guess: Guess) -> tuple[int, int]:
@@ -119,11 +123,12 @@ def _tried(guess: Guess, target: Column, items: Sequence[Values]) -> Agreement:
         if made == there:
             agree += 1
             values.add(made)
-    return Agreement(pairs, agree, chance_of(mine, theirs, pairs), len(values), agree)
+    chance = chance_of(mine, theirs, pairs)
+    return Agreement(pairs, agree, chance, len(values), agree, chance)
 
 
 def _counted(
-    database: Database, frame: Frame, target: Column, guess: Guess, sample: Agreement, place: int
+    database: Database, frame: Frame, target: Column, guess: Guess, *, sample: Agreement, place: int
 ) -> Finding:
     formula = guess.formula
     assert formula is not None

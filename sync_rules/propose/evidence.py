@@ -16,7 +16,8 @@ from sync_rules.propose.frames import Column
 
 KAPPA_MIN: Final = 0.6
 AGREE_MIN: Final = 0.75
-BITS_ALONE: Final = 16.0  # of evidence, where no name speaks for it: thousands of pairs are looked at
+BITS_ALONE: Final = 11.0  # of evidence, where no name speaks for it: thousands of pairs are looked at
+BITS_ALIKE: Final = 30.0  # of what looks alike, such as an enumeration
 BITS_NAMED: Final = 3.0
 VALUES_ALONE: Final = 8  # different values that agree
 CHANCE_LEAST: Final = 0.01
@@ -35,6 +36,7 @@ class Agreement:
     chance: float  # of two values drawn at random
     values: int  # different values that agree
     sources: int  # different sources with a pair that agrees
+    repeats: float = 1.0  # the chance that two of these sources have the same value
 
     @property
     def rate(self) -> float:
@@ -49,7 +51,7 @@ class Agreement:
     @property
     def bits(self) -> float:
         """The weight of the evidence: each source that agrees counts as much as its agreement is unlikely."""
-        return self.sources * self.rate * -math.log2(max(self.chance, CHANCE_LEAST)) if self.chance else 0.0
+        return self.sources * self.rate * -math.log2(max(self.repeats, CHANCE_LEAST))
 
 
 def chance_of(left: Counter[str], right: Counter[str], pairs: int) -> float:

@@ -8,13 +8,13 @@ from typing import Final
 
 from sync_rules.imports.names import Unique
 from sync_rules.imports.settled import SettledEntity
-from sync_rules.propose import copies, derives
+from sync_rules.propose import copies, derives, groups, mirrors, numbers, paths
 from sync_rules.propose.choose import GRADES, chosen
 from sync_rules.propose.database import Database
 from sync_rules.propose.findings import Finding
 from sync_rules.propose.frames import Frame, profile_all
 from sync_rules.propose.gathered import Gathered
-from sync_rules.propose.links import Join, joins_of
+from sync_rules.propose.links import Join, joins_of, overlaps
 from sync_rules.propose.loading import Loaded, load
 from sync_rules.propose.named import name_of
 from sync_rules.propose.proposal import (
@@ -51,8 +51,10 @@ def propose(
         progress("looking at values", 0.5)
         profile_all(database, loaded.frames)
         progress("finding links", 0.6)
-        joins = joins_of(database, loaded.frames)
+        shares = overlaps(database, loaded.frames)
+        joins = joins_of(database, loaded.frames, shares)
         findings = list(_findings(database, loaded.frames, joins, progress))
+        findings += mirrors.mirrors(database, loaded.frames, shares)
     finally:
         database.close()
     taken = chosen(findings)
@@ -63,7 +65,12 @@ def propose(
 def _findings(
     database: Database, frames: Sequence[Frame], joins: Sequence[Join], progress: Progress
 ) -> Iterator[Finding]:
-    along: list[Callable[[Database, Join], list[Finding]]] = [copies.copies]
+    along: list[Callable[[Database, Join], list[Finding]]] = [
+        copies.copies,
+        numbers.numbers,
+        groups.groups,
+        paths.paths,
+    ]
     within: list[Callable[[Database, Frame], list[Finding]]] = [derives.derives]
     steps = len(joins) * len(along) + len(frames) * len(within) or 1
     done = 0
@@ -135,7 +142,11 @@ def _tables(gathered: Gathered, loaded: Loaded) -> Iterator[ProposedTable]:
 def _entity(entity: SettledEntity, frame: Frame | None) -> ProposedEntity:
     attributes = tuple(one.path for one in frame.columns if not one.is_field) if frame is not None else ()
     rows = frame.rows if frame is not None else 0
-    return ProposedEntity(entity.name, entity.table.name, rows, dict(entity.key), attributes, tuple(entity.checks))
+    columns = frame.columns if frame is not None else ()
+    always = tuple(one.path for one in columns if len(one.road) == 1 and one.profile.count - one.profile.empty == rows)
+    return ProposedEntity(
+        entity.name, entity.table.name, rows, dict(entity.key), attributes, always, tuple(entity.checks)
+    )
 
 
 def _proposed(finding: Finding, name: str) -> Proposed:
@@ -152,10 +163,9 @@ def _proposed(finding: Finding, name: str) -> Proposed:
         _confidence(finding),
         finding.examples,
         None if sure else (finding.spoke_against[-1] if finding.spoke_against else "the evidence is thin"),
-        None,
-        finding.sources,
-        finding.orphans,
-        tuple(finding.remarks),
+        sources=finding.sources,
+        orphans=finding.orphans,
+        remarks=tuple(finding.remarks),
     )
 
 

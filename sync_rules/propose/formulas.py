@@ -146,7 +146,12 @@ def _slots_at(
     for column, value in values.items():
         number = value.get("N", value.get("S", ""))
         whole = digits[0]
-        if number.isascii() and number.isdecimal() and len(number) < len(whole) and whole.lstrip("0") == number.lstrip("0"):
+        if (
+            number.isascii()
+            and number.isdecimal()
+            and len(number) < len(whole)
+            and whole.lstrip("0") == number.lstrip("0")
+        ):
             yield digits.end(), Slot(column, f":pad({len(whole)})")
 
 

@@ -117,9 +117,8 @@ def overlaps(database: Database, frames: Sequence[Frame]) -> dict[tuple[Column, 
 
 
 # ---------------------------------------------------------------- joins
-def joins_of(database: Database, frames: Sequence[Frame]) -> list[Join]:
+def joins_of(database: Database, frames: Sequence[Frame], shares: dict[tuple[Column, Column], Overlap]) -> list[Join]:
     """All links between entities, those by chance too."""
-    shares = overlaps(database, frames)
     by_field: dict[Column, list[Column]] = defaultdict(list)
     for (column, named), share in shares.items():
         if share.rows >= HELD_MIN and _may_name(column, named):
@@ -190,12 +189,22 @@ def _measured(
     )
     if not held or held < HELD_MIN * total or sources < min(2, source.rows):
         return None
+    if source is target and _names_itself(database, source, pairs):
+        return None
     varying = [(field, column) for field, column in pairs if not (field.profile.is_constant and len(pairs) > 1)]
     names_fit = min((named_after(column, field) for field, column in varying), default=0.0)
     dense = any(
         column.profile.is_dense and field.profile.is_dense for field, column in varying if column is not field
     ) and all(column is field or column.profile.is_whole or column.profile.is_small for field, column in varying)
     return Join(source, target, pairs, held / total, sources / max(source.rows, 1), held / sources, names_fit, dense)
+
+
+def _names_itself(database: Database, frame: Frame, pairs: Sequence[tuple[Column, Column]]) -> bool:
+    """True if most items name themselves, by a second attribute with their id."""
+    own = " AND ".join(equal(column, "t", field, "t") for field, column in pairs)
+    there = " AND ".join(f"t.{column.sql} IS NOT NULL" for _, column in pairs)
+    total, same = database.row(f"SELECT count(*), count(*) FILTER ({own}) FROM {frame.sql} t WHERE {there}")
+    return bool(2 * same >= total)
 
 
 def named_after(column: Column, field: Column) -> float:

@@ -6,6 +6,7 @@ Invariant: each item of a file is in the frame of its entity, or is counted as o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -13,7 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.imports.clusters import Sample
-from sync_rules.imports.found import Found, FoundTable
+from sync_rules.imports.found import Found, FoundEntity, FoundTable
+from sync_rules.imports.names import singular, table_slug
 from sync_rules.imports.samples import entities_of
 from sync_rules.imports.settled import Settled, SettledEntity, settle
 from sync_rules.propose.database import Database
@@ -61,13 +63,40 @@ def _sampled(table: GatheredTable) -> list[dict[str, Any]]:
 
 def _entities(tables: Sequence[FoundTable], samples: Mapping[int, Sequence[dict[str, Any]]]) -> Settled:
     found = Found("items")
+    others = [
+        (name, content)
+        for items in samples.values()
+        for item in items
+        for name, value in item.items()
+        if isinstance(content := value.get("S"), str)
+    ]
     for table in tables:
         fresh = FoundTable(
             table.called, table.physical, table.key, list(table.indexes), table.stream, list(table.checks)
         )
         found.tables.append(fresh)
-        found.entities += entities_of(fresh, [Sample(item) for item in samples[id(table)]], live=True)
+        entities = entities_of(fresh, [Sample(item) for item in samples[id(table)]], live=True)
+        if len(entities) == 1:
+            own = {one.name for one in table.key}
+            texts = {content for name, content in others if name not in own}
+            _with_whole_ids(entities[0], texts, samples[id(table)])
+        found.entities += entities
     return settle(found, "items")
+
+
+def _with_whole_ids(entity: FoundEntity, texts: AbstractSet[str], items: Sequence[Mapping[str, Any]]) -> None:
+    """Take ids such as cus_123 for the field itself in the one kind of a table, unless others leave the word out."""
+    for attribute in entity.table.key:
+        template = entity.key.get(attribute.name, "")
+        own = {str(item[attribute.name].get("S")) for item in items if attribute.name in item}
+        start = template.partition("{")[0]
+        if not start or template.count("{") != 1 or not template.endswith("}"):
+            continue
+        cut = {text.removeprefix(start) for text in own}
+        whole = len(own & texts)
+        if whole > len(cut & texts) or (start[-1] in "_-" and not cut & texts):
+            del entity.key[attribute.name]
+            entity.called = singular(table_slug(entity.table.called))
 
 
 def _attempt(

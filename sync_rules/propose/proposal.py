@@ -25,6 +25,7 @@ class ProposedEntity:
     items: int
     key: Mapping[str, str]
     attributes: tuple[str, ...] = ()
+    always: tuple[str, ...] = ()  # the attributes that each of its items has
     checks: tuple[str, ...] = ()
 
 
@@ -79,6 +80,7 @@ class Proposed:
     examples: tuple[Example, ...] = ()
     held_back: str | None = None
     index: MissingIndex | None = None
+    required: tuple[str, ...] = ()  # attributes that each target has, and must have to be listed
     sources: int = 0
     orphans: int = 0
     remarks: tuple[str, ...] = ()

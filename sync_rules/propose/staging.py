@@ -175,7 +175,7 @@ class Spool:
             elif len(road) < DEPTH_MAX:
                 for name, inner in content.items():
                     self._value(rid, row, (*road, name), inner)
-                if content and all("M" in inner for inner in content.values()):
+                if content and ({*map(_kind, content.values())} in ({"M"}, {"N"})):
                     self._entries(rid, road, content.items())
         elif kind == "L":
             self._entries(rid, road, (("", inner) for inner in content))
@@ -193,6 +193,10 @@ class Spool:
             if "M" in value:
                 for each, inner in value["M"].items():
                     write(f"{start}{kept(each)}\t{typed(inner)}\n")
+
+
+def _kind(value: Mapping[str, Any]) -> str:
+    return next(iter(value), "")
 
 
 def code_of(road: Road) -> int:

@@ -20,6 +20,8 @@ from sync_rules.model.entities import Index, KeyAttribute
 from sync_rules.propose.proposal import MissingIndex, Proposal, Proposed, ProposedTable
 
 ADVICE: Final = re.compile(r"add an index under tables\.([^.]+)\.indexes: ([A-Za-z0-9_.-]+): (\{[^;(]*\})")
+MORE: Final = ("an index cannot reach into a map", "outside its key")  # cures that ask for more than an index
+NEEDED: Final = re.compile(r"say entities\.([^.]+)\.required: \[([^\],]+)\]")
 TYPED: Final = re.compile(r'"?([^\s"{}:,]+)"?: ([SNB])\b')
 INDEXES_MAX: Final = 20  # global ones of a table, without asking AWS for more
 SENTENCES: Final = frozenset({"copy", "count", "sum", "min", "max", "mirror", "collect"})
@@ -77,6 +79,9 @@ def _corrected(proposal: Proposal, wrong: Sequence[Problem]) -> tuple[Proposed, 
 
 
 def _judged(proposal: Proposal, rule: Proposed, problem: Problem) -> Proposed:
+    needed = [] if rule.required else NEEDED.findall(problem.cure or "")
+    if needed and all(name in _always(proposal, entity) for entity, name in needed):
+        return replace(rule, required=tuple(name for _, name in needed))
     index = _missing(problem) if rule.index is None else None
     if index is not None and _has_room(proposal, index):
         return replace(rule, index=index)
@@ -85,8 +90,14 @@ def _judged(proposal: Proposal, rule: Proposed, problem: Problem) -> Proposed:
 
 
 def _missing(problem: Problem) -> MissingIndex | None:
-    match = ADVICE.fullmatch(problem.cure or "")
-    return MissingIndex(match[1], match[2], match[3]) if match else None
+    cure = problem.cure or ""
+    match = ADVICE.search(cure)
+    only = match is not None and not any(more in cure for more in MORE)
+    return MissingIndex(match[1], match[2], match[3]) if match is not None and only else None
+
+
+def _always(proposal: Proposal, entity: str) -> tuple[str, ...]:
+    return next((one.always for one in proposal.entities if one.name == entity), ())
 
 
 def _has_room(proposal: Proposal, index: MissingIndex) -> bool:
@@ -104,6 +115,7 @@ def _settled(proposal: Proposal) -> Settled:
         tables.append(settled_table)
         for entity in table.entities:
             found = FoundEntity(entity.name, table.found)
+            found.required = [name for one in needs if one.target == entity.name for name in one.required]
             entities.append(SettledEntity(entity.name, settled_table, found, dict(entity.key), list(entity.checks)))
     if any(_books(one) for one in proposal.rules) and not any(one.name == LEDGER for one in tables):
         found_ledger = FoundTable(LEDGER, LEDGER, (KeyAttribute("PK", "S"), KeyAttribute("SK", "S")))
