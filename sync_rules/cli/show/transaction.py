@@ -19,7 +19,7 @@ YOURS: Final = {"put": "your put", "update": "your update", "delete": "your dele
 def transaction_rows(found: Explained, *, imagined: bool) -> Iterator[tuple[dict[str, Any], str]]:
     """The reads, the actions with their reasons, the transaction, what is left; for machines and for people."""
     if imagined:
-        note = "no table was read: there is what the file has in items, and nothing else"
+        note = "no table was read: there is what the file has in items and nothing else, and all books are complete"
         yield {"note": note}, note
     for operation, parameters in found.reads:
         yield _request(operation, parameters)
@@ -81,4 +81,4 @@ def _rules(titles: tuple[str, ...]) -> str:
 
 def _left(left: Left) -> str:
     items = "" if left.items is None else f" · items: {left.items:,}"
-    return f"left to the stream: rule {left.rule} · {left.why}{items}"
+    return f"left to the stream: rule {left.rule} · {left.why}{items} · {left.when}"
