@@ -19,7 +19,7 @@ from sync_rules import __version__
 from sync_rules.adapters.files import read_if_there, write_whole
 from sync_rules.deploy import files
 from sync_rules.deploy.merge import Kept, merged
-from sync_rules.deploy.template import fixed_part
+from sync_rules.deploy.template import fixed_part, fixed_part_of_any
 from sync_rules.language.schema import schema_text
 
 FOLDER: Final = "infra/originals"
@@ -93,7 +93,7 @@ def upgraded(template: Path, text: str) -> list[Changed]:
         base = _read(folder / FOLDER / name)
         is_template = name == files.TEMPLATE
         path = template if is_template else folder / name
-        old = fixed_part(text, template) if is_template else _read(path)
+        old = fixed_part_of_any(text, template) if is_template else _read(path)
         if base is not None and old is not None and base.splitlines() != new.splitlines():
             lines, stayed = merged(base.splitlines(), old.splitlines(), new.splitlines())
             found.append(Changed(path, old, _ended(lines, old), stayed))

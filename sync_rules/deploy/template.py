@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sync_rules.deploy import resources, write_function
 from sync_rules.deploy.alarms import alarm_resources
-from sync_rules.deploy.blocks import Written, inside, replaced
+from sync_rules.deploy.blocks import Written, blocks_in, inside, replaced
 from sync_rules.deploy.dashboard import dashboard_resource
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.handwritten import at, made_by_sam, timeouts_seconds
@@ -80,6 +80,12 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
 def fixed_part(text: str, template: Path) -> str:
     """A template with nothing in its blocks. Raises UserError when a block is missing or not known."""
     blanks: dict[str, Written] = dict.fromkeys((RULES_BLOCK, *BLOCKS), lambda _indent: "")
+    return replaced(text, blanks, str(template))
+
+
+def fixed_part_of_any(text: str, template: Path) -> str:
+    """A template of any version with nothing in its blocks. Raises UserError when the marks are not in order."""
+    blanks: dict[str, Written] = dict.fromkeys(blocks_in(text, str(template)), lambda _indent: "")
     return replaced(text, blanks, str(template))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import combinations, zip_longest
 from typing import Any
 
@@ -51,6 +52,15 @@ def metrics(graph: dict[str, Any]) -> list[list[str]]:
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory):
     return of(tmp_path_factory.mktemp("rules"), RULES | EFFECTS)
+
+
+@pytest.mark.parametrize("asked", ["", "function", "url"])
+def test_dashboard_shows_the_write_function_where_it_is_deployed(deployment, asked):
+    """It stands in each graph of functions, or the dashboard does not name it."""
+    body, named = body_of(replace(deployment, write=asked))
+    shown = [graph for graph in graphs(body) if graph["title"].startswith("functions: ")]
+    assert ["WriteFunction" in str(metrics(graph)) for graph in shown] == [bool(asked)] * 4
+    assert ("WriteFunction" in named) == bool(asked)
 
 
 def test_dashboard_has_a_row_for_each_rule_and_the_pipeline(deployment):

@@ -319,6 +319,20 @@ def test_upgrade_brings_what_is_new_and_keeps_what_the_user_changed(older, capsy
     assert (older / "infra/originals/template.yaml").read_text() == originals.as_written()[files.TEMPLATE]
 
 
+def test_upgrade_brings_blocks_that_the_older_version_did_not_have(older, capsys):
+    """A template without the blocks of a part that came later gets them, filled for the rules."""
+    for path in (older / "template.yaml", older / "infra/originals/template.yaml"):
+        lines = [line for line in path.read_text().splitlines() if "sync-rules: write" not in line]
+        path.write_text("\n".join(line for line in lines if "sync-rules: outputs" not in line) + "\n")
+    rules = older / "rules.yaml"
+    rules.write_text(f"{rules.read_text()}deploy: {{write: url}}\n")
+    assert main.main(["infra"]) == 0
+    text = (older / "template.yaml").read_text()
+    assert "  WriteFunction:\n" in text
+    assert "  WriteUrl:\n" in text
+    assert main.main(["infra", "--check"]) == 0
+
+
 def test_upgrade_leaves_a_line_that_both_changed_and_says_so_once(older, capsys):
     """The user's line stays, the new one is shown, and the exit code is 1; the next run has nothing to say."""
     changed(older / "template.yaml", "Timeout: 60", "Timeout: 90")
