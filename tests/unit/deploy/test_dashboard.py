@@ -56,7 +56,7 @@ def deployment(tmp_path_factory):
 
 @pytest.mark.parametrize("asked", ["", "function", "url"])
 def test_dashboard_shows_the_write_function_where_it_is_deployed(deployment, asked):
-    """Where it is asked for, each graph of functions has it; elsewhere the dashboard does not name it."""
+    """Each graph of functions has it where it is asked for; elsewhere the dashboard does not name it."""
     body, named = body_of(replace(deployment, write=asked))
     shown = [graph for graph in graphs(body) if graph["title"].startswith("functions: ")]
     assert ["WriteFunction" in str(metrics(graph)) for graph in shown] == [bool(asked)] * 4
