@@ -169,16 +169,16 @@ class _Composer:
         key, before, now = change.key, change.old, change.new
         if now is None:
             return
-        kept = self._kept_by(rule, own, before, now)
-        if (
-            own is not None
-            and _says(own, rule.relevant_paths)
-            and not rule.pulls(Change(key, before, own.after(before)))
-        ):
-            self._need(key, rule.relevant_paths)  # the rule had no reason to look: all is as it was
-        if kept or rule.pulls(change):
+        kept, looked = self._kept_by(rule, own, before, now), rule.pulls(change)
+        if kept or looked:
             self._need_sources(rule, key, now)
-        if not kept and own is not None and _says(own, rule.copies):
+        if looked and before is not None and not kept:
+            self._need(key, rule.copies)  # they were found right, or there were none
+        if own is None:
+            return
+        if _says(own, rule.relevant_paths) and not rule.pulls(Change(key, before, own.after(before))):
+            self._need(key, rule.relevant_paths)  # the rule had no reason to look: all is as it was
+        if _says(own, rule.copies) and not kept:
             self._need(key, rule.copies)
 
     def _need_own(self, own: Own, before: Item | None) -> None:

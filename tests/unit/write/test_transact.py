@@ -373,6 +373,24 @@ def test_transact_what_is_said_again_as_it_was_read_is_compared(verb):
     assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
 
 
+def test_transact_a_copy_that_comes_while_its_link_changes_is_compared():
+    """A post goes from one user to another, neither of whom is there. The first comes meanwhile, and the copy: it goes."""
+    named = "copy user.name into post.author"
+    shop = Shop(every_kind.rules_of(*every_kind.RULES, effects=False, named=named))
+    shop.scene.put("posts", post("1", "1", "x"))
+    shop.rest()
+
+    def comes() -> None:
+        shop.scene.put("shop", user("1", name=s("Ada")))
+        shop.rest()
+
+    once(shop, comes)
+    with shop.transact() as tx:
+        tx.update("post", {"post_id": s("1")}, set={"user_id": s("2")})
+    assert tx.result.attempts == 2
+    assert "author" not in shop.scene.memory.item(shop.scene.at("posts", "1"))
+
+
 def test_transact_copies_that_were_found_right_are_compared():
     """A user takes a name that an order has already, by mistake. The stream corrects it meanwhile: it has the new name."""
     shop = with_names()
