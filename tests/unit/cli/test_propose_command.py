@@ -258,7 +258,7 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD)
 def test_propose_on_items_that_say_nothing(folder, capsys, odd):
-    """It says that nothing was found and why, and the file has the tables and passes check."""
+    """The last line says that nothing was found and why; the file has the tables and passes check."""
     exported(folder, "odd", ODD[odd])
     assert main.main(["propose", "--from-export", "odd", "--key", "odd=PK", "--out", "rules.yaml"]) == 0
     assert "nothing found, because " in capsys.readouterr().out
