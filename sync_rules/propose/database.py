@@ -6,6 +6,7 @@ Invariant: memory is bounded, and everything lies in the workspace.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,9 @@ from sync_rules.model.errors import UserError
 MISSING: Final = "DuckDB is not installed, and rules are proposed by its joins"
 CURE: Final = 'install it: pip install "sync-rules[propose]"'
 CHUNK: Final = 10_000
+INTERRUPTED: Final = "Query interrupted"  # DuckDB's answer to Ctrl-C
+FULL: Final = "the joins need more memory, or more room on the disk of the workspace"
+FULL_CURE: Final = "give more with --memory, or another --workspace"
 LINE_MAX_BYTES: Final = 64_000_000  # a row of the spools; DuckDB wants to know
 
 
@@ -39,25 +43,41 @@ class Database:
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
+        self._full: tuple[type[Exception], ...] = (duckdb.OutOfMemoryException, duckdb.IOException)
         self._connection = duckdb.connect(str(file), config=config)
 
     def run(self, sql: str, *values: object) -> None:
-        """Run a statement."""
-        self._connection.execute(sql, list(values) or None)
+        """Run a statement. Raises UserError when memory or disk are full, KeyboardInterrupt."""
+        with self._answering():
+            self._connection.execute(sql, list(values) or None)
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
-        return self._connection.execute(sql, list(values) or None).fetchall()
+        """All rows of a query. Raises like `run`."""
+        with self._answering():
+            return self._connection.execute(sql, list(values) or None).fetchall()
 
     def each(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, of which few are in memory. No other query may run meanwhile."""
-        answer = self._connection.execute(sql)
-        while some := answer.fetchmany(CHUNK):
-            yield from some
+        """The rows of a query, of which few are in memory. No other query may run meanwhile. Raises like `run`."""
+        with self._answering():
+            answer = self._connection.execute(sql)
+            while some := answer.fetchmany(CHUNK):
+                yield from some
 
     def row(self, sql: str, *values: object) -> tuple[Any, ...]:
         """The first row of a query that always has one."""
         return self.rows(sql, *values)[0]
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Say in our words what ends a query. DuckDB's own may quote values."""
+        try:
+            yield
+        except RuntimeError as error:
+            if str(error) != INTERRUPTED:
+                raise
+            raise KeyboardInterrupt from None
+        except self._full as error:
+            raise UserError(FULL, FULL_CURE) from error
 
     def load(self, table: str, file: Path, columns: Mapping[str, str]) -> None:
         """Append a spool: lines of texts between tabs, nothing for what is missing."""
