@@ -160,7 +160,7 @@ def test_propose_page_without_rules_or_plan():
     [(10, 10, "100 %"), (1_000_000, 999_999, "99.99 %"), (3, 2, "66.7 %"), (0, 0, ""), (1_000, 995, "99.50 %")],
 )
 def test_propose_agreement_is_never_rounded_to_all(checked, agree, said):
-    """What differs is seen in the figure."""
+    """An item that differs is seen in the figure."""
     assert percent(replace(NAMES, checked=checked, agree=agree, differ=checked - agree)) == said
 
 

@@ -18,9 +18,13 @@ def test_database_is_interrupted_like_python(tmp_path):
     """Ctrl-C during a query is a KeyboardInterrupt, and no bug."""
     database = Database(tmp_path, threads=1, memory="200MB")
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
+
+    def asked() -> None:
         timer.start()
         database.rows(ENDLESS)
+
+    with pytest.raises(KeyboardInterrupt):
+        asked()
     timer.join()
     assert database.row("SELECT 1") == (1,)
     database.close()
