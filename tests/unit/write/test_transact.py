@@ -375,7 +375,7 @@ def test_transact_what_is_said_again_as_it_was_read_is_compared(verb):
 
 def test_transact_a_copy_that_comes_while_its_link_changes_is_compared():
     """A post goes from one user to another, neither of whom is there. The first comes meanwhile, and the copy: it goes."""
-    named = "copy user.name into post.author"
+    named = "{copy: user.name, into: post.author, on_delete: clear}"
     shop = Shop(every_kind.rules_of(*every_kind.RULES, effects=False, named=named))
     shop.scene.put("posts", post("1", "1", "x"))
     shop.rest()
