@@ -11,19 +11,25 @@ from tests.propose.measure import total
 from tests.propose.scoring import ALL, AT_LEAST, SHARES, scores
 
 
+def seeds(text: str) -> range:
+    """The seeds from one to before another."""
+    first, _, last = text.partition(":")
+    return range(int(first), int(last))
+
+
 def main() -> int:
     """Returns 1 where precision or recall of all is below what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m tests.propose", description=__doc__)
     parser.add_argument("--only", action="append", choices=ALL, help="a data set, instead of all")
     parser.add_argument("--share", action="append", type=float, help="of drift; default: 0, 0.01 and 0.1")
-    parser.add_argument("--drawn", default="0:0", metavar="FROM:TO", help="seeds of drawn data sets")
+    parser.add_argument("--drawn", default=range(0), type=seeds, metavar="FROM:TO", help="seeds of drawn data sets")
+    parser.add_argument("--bare", default=range(0), type=seeds, metavar="FROM:TO", help="the same, without any copy")
     parser.add_argument("--no-named", action="store_true", help="drawn data sets alone")
     parser.add_argument("--kept", type=Path, help="folder for the rules files")
     asked = parser.parse_args()
-    first, _, last = asked.drawn.partition(":")
     names = [] if asked.no_named else asked.only or list(ALL)
     found, began = [], time.monotonic()
-    for score in scores(names, asked.share or list(SHARES), range(int(first), int(last)), asked.kept):
+    for score in scores(names, asked.share or list(SHARES), asked.drawn, asked.bare, asked.kept):
         print(f"{score}   {time.monotonic() - began:.1f} s", flush=True)
         found.append(score)
         began = time.monotonic()

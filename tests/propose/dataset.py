@@ -6,7 +6,9 @@ them. Fields of a record whose name begins with `_` say what its key is made of,
 
 from __future__ import annotations
 
+import base64
 import gzip
+import hashlib
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +29,7 @@ Wanted = Iterable[tuple[Record, Any]]  # each target, and what its attribute mus
 ABSENT: Final = None
 GONE: Final = 0.15  # of the copies that drift: so many are missing
 LINES: Final = 700  # in a file
+ARN: Final = "arn:aws:dynamodb:us-east-1:111122223333:table/"
 
 
 @dataclass
@@ -149,6 +152,17 @@ class DataSet:
         """All tables, written as the data files of an export."""
         return Gathered(tuple(self._gathered(name, folder) for name in self.tables))
 
+    def exported(self, folder: Path) -> Path:
+        """All tables, each as a full export of its own, as the service writes it."""
+        for name in self.tables:
+            root = folder / "AWSDynamoDB" / f"01700-{name}"
+            table = self._gathered(name, root / "data")
+            entries = [_entry(file, folder) for file in table.files]
+            (root / "manifest-files.json").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+            says = {"tableArn": f"{ARN}{name}", "outputFormat": "DYNAMODB_JSON", "exportType": "FULL_EXPORT"}
+            (root / "manifest-summary.json").write_text(json.dumps(says))
+        return folder
+
     def _gathered(self, name: str, folder: Path) -> GatheredTable:
         items = self.items(name)
         files = tuple(
@@ -209,6 +223,15 @@ def write_lines(items: Iterable[Item], file: Path) -> Path:
     with gzip.open(file, "wt", compresslevel=1) as lines:
         lines.writelines(json.dumps({"Item": item}) + "\n" for item in items)
     return file
+
+
+def _entry(file: Path, folder: Path) -> Record:
+    """The line of a manifest for a data file."""
+    body = file.read_bytes()
+    key = file.relative_to(folder).as_posix()
+    md5 = base64.b64encode(hashlib.md5(body).digest()).decode()
+    count = len(gzip.decompress(body).splitlines())
+    return {"itemCount": count, "md5Checksum": md5, "etag": "e", "dataFileS3Key": key}
 
 
 # ---------------------------------------------------------------- what is wrong

@@ -48,8 +48,8 @@ class Kind:
 class Drawing:
     """One data set in the making."""
 
-    def __init__(self, seed: int) -> None:
-        self.data, self.w = DataSet(f"drawn-{seed}"), Words(f"drawn {seed}")
+    def __init__(self, seed: int, *, bare: bool = False) -> None:
+        self.data, self.w, self.bare = DataSet(f"{'bare' if bare else 'drawn'}-{seed}"), Words(f"drawn {seed}"), bare
         self.camel = self.w.yes(0.4)
         self.single = self.w.yes()
         self.root = self.w.one(["META", "PROFILE", "#INFO", ""])
@@ -71,9 +71,9 @@ class Drawing:
             self.data.table("main", "PK", "SK", **({"GSI1": ("GSI1PK", "GSI1SK")} if self.w.yes() else {}))
         for kind in self.kinds:
             self._items(kind)
-        for kind in self.kinds:
+        for kind in () if self.bare else self.kinds:
             self._taken(kind)
-        for kind in self.kinds:
+        for kind in () if self.bare else self.kinds:
             self._copies(kind)
         return self.data
 
@@ -277,6 +277,6 @@ class Drawing:
             self.data.keep(mirrored(self.data, kind.name, into, made, attributes=others, key=f"_{kind.own}"))
 
 
-def drawn(seed: int) -> DataSet:
-    """The data set of a seed."""
-    return Drawing(seed).make()
+def drawn(seed: int, *, bare: bool = False) -> DataSet:
+    """The data set of a seed; a `bare` one has the same links and columns, and nothing is a copy of anything."""
+    return Drawing(seed, bare=bare).make()

@@ -45,23 +45,18 @@ def shop() -> DataSet:
         for at in range(1, w.many(1, 5) + 1):
             product = w.one(products)["_product"]
             lines.append({"PK": f"ORDER#{number:06}", "SK": f"LINE#{at}", "_order": f"{number:06}", "_line": str(at), "product_id": product, "GSI1PK": f"PRODUCT#{product}", "GSI1SK": placed, "quantity": w.number(6, 1), "_placed": placed, "type": "LINE"})  # fmt: skip
-    keep, by_user, by_order, by_product = (
-        data.keep,
-        {"_user": "_user"},
-        {"_order": "_order"},
-        {"_product": "product_id"},
-    )
+    keep, by_user, by_product = data.keep, {"_user": "_user"}, {"_product": "product_id"}
     keep(copied(data, "user.name", "order.user_name", by_user))
     keep(copied(data, "user.email", "order.email", by_user))
     keep(copied(data, "product.title", "line.product_title", by_product))
     keep(taken(data, "product.price", "line.unit_price", by_product, "_placed"))
-    keep(copied(data, "order.status", "line.order_status", by_order))
+    keep(counted(data, "count", "line", "product.times_sold", by_product))
+    keep(counted(data, "sum", "line.quantity", "product.sold", by_product))
     keep(counted(data, "count", "order", "user.order_count", by_user))
     keep(counted(data, "count", "order", "user.open_orders", by_user, where=lambda order: order["status"] == "OPEN"))
-    keep(counted(data, "sum", "line.quantity", "order.item_count", by_order))
     keep(embedded(data, "address", "user.addresses", by_user, ["street", "city", "zip"], by="_address"))
     keep(collected(data, "order.status", "user.statuses", by_user))
-    keep(derived(data, "user.email_lower", ["email"], lambda user: user["email"].lower()))
+    keep(derived(data, "user.name_lower", ["name"], lambda user: user["name"].lower()))
     return data
 
 

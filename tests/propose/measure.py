@@ -8,7 +8,8 @@ What is compared are compiled rules and the values they make, never text. These 
 - a copy of a copy, from the first source or from the one between, where the truth names both;
 - a `where` in any words that lets the same items in.
 
-Right rules that nobody asked for are not counted: natural truths, and formulas that make the key of an index.
+Right rules that nobody asked for are not counted: natural truths, formulas that make the key of an index, and
+attributes that repeat a part of the item's own key.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ def _match(
     free = list(enumerate(data.truths))
     met: dict[int, list[Unit]] = {}
     for unit in units:
-        if _makes_index_key(data, unit, after):
+        if _repeats_key(data, unit, after):
             continue
         fits = [(number, truth) for number, truth in free if _fits(unit, truth)]
         why = "no such truth"
@@ -229,16 +230,28 @@ def _fits(unit: Unit, truth: Truth) -> bool:
     if unit.entity != entity or unit.rule.kind not in truth.kinds:
         return False
     if unit.rule.kind == "mirror":
-        return any(read.partition(".")[0] in unit.reads for read in truth.reads)
+        return any(_of(read) in unit.reads for read in truth.reads)
     if unit.path not in path.split() or (getattr(unit.rule, "mode", "live") == "snapshot") != truth.snapshot:
         return False
+    if unit.rule.kind in {"path", "collect"}:  # which of its attributes, or of the parts of its key, its values show
+        return any(_of(one) in {_of(read) for read in unit.reads} for one in truth.reads)
     return any(_reads(unit, one) for one in truth.reads)
 
 
-def _makes_index_key(data: DataSet, unit: Unit, after: Mapping[int, Record]) -> bool:
-    """True for a right formula of an index key, which any design with such keys has: nobody counts those."""
-    names = {name for key in data.tables[data.table_of[unit.entity]].indexes.values() for name in key}
-    if unit.rule.kind != "derive" or unit.path not in names or unit.into in {truth.into for truth in data.truths}:
+def _of(ref: str) -> str:
+    return ref.partition(".")[0]
+
+
+def _repeats_key(data: DataSet, unit: Unit, after: Mapping[int, Record]) -> bool:
+    """True for a right formula of an index key, or of an attribute that repeats the item's own key: any design with such
+    attributes has them, and nobody counts those.
+    """
+    table = data.tables[data.table_of[unit.entity]]
+    if unit.rule.kind != "derive" or unit.into in {truth.into for truth in data.truths}:
+        return False
+    index_keys = {name for key in table.indexes.values() for name in key}
+    reads = {read.partition(".")[2] for read in unit.reads} - {""}
+    if unit.path not in index_keys and not reads <= set(table.key):
         return False
     return all(alike(get(after[id(r)], unit.path), get(r, unit.path)) for r in data.entities[unit.entity])
 
@@ -248,7 +261,7 @@ def _reads(unit: Unit, ref: str) -> bool:
     entity, _, path = ref.partition(".")
     if path and not path.startswith("_"):
         return ref in unit.reads
-    return any(one.partition(".")[0] == entity for one in unit.reads)
+    return any(_of(one) == entity for one in unit.reads)
 
 
 def _unlike(truth: Truth, clean: Mapping[int, Any], after: Mapping[int, Record]) -> str:

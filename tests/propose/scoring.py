@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -35,10 +36,13 @@ def score(made: Callable[[], DataSet], share: float, kept: Path | None = None) -
     return measure(data, proposal, text)
 
 
-def scores(names: list[str], shares: list[float], seeds: range, kept: Path | None = None) -> Iterator[Score]:
-    """The score of each of these data sets, and of those drawn of these seeds, at each share."""
+def scores(
+    names: list[str], shares: list[float], seeds: range, bare: range, kept: Path | None = None
+) -> Iterator[Score]:
+    """The score of each of these data sets, and of those drawn of these seeds, `bare` ones too, at each share."""
     chosen: list[Callable[[], DataSet]] = [made for name, made in ALL.items() if name in names]
-    chosen += [lambda seed=seed: drawn(seed) for seed in seeds]
+    chosen += [partial(drawn, seed) for seed in seeds]
+    chosen += [partial(drawn, seed, bare=True) for seed in bare]
     for made in chosen:
         for share in shares:
             yield score(made, share, kept)

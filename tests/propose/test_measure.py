@@ -38,7 +38,7 @@ RULES = {
     "prices": "{copy: product.price, into: line.unit_price, mode: snapshot}",
     "orders": "count order into user.order_count",
     "open": "{count: order, into: user.open_orders, where: \"status == 'OPEN'\"}",
-    "lower": '{derive: user.email_lower, as: "{email:lower}"}',
+    "lower": '{derive: user.name_lower, as: "{name:lower}"}',
     "statuses": "collect order.status into user.statuses",
     "addresses": "{embed: address, into: user.addresses, fields: [street, city, zip], limit: {items: 50}}",
 }
@@ -56,11 +56,11 @@ def test_measure_right_rules_are_right():
     data = shop()
     data.plant(0.1)
     drifted = {truth.into: min(data.differing(number)) for number, truth in enumerate(data.truths)}
-    into = {"names": "order.user_name", "mails": "order.email", "titles": "line.product_title", "orders": "user.order_count", "open": "user.open_orders", "lower": "user.email_lower", "statuses": "user.statuses", "addresses": "user.addresses", "prices": "line.unit_price"}  # fmt: skip
+    into = {"names": "order.user_name", "mails": "order.email", "titles": "line.product_title", "orders": "user.order_count", "open": "user.open_orders", "lower": "user.name_lower", "statuses": "user.statuses", "addresses": "user.addresses", "prices": "line.unit_price"}  # fmt: skip
     score = said(data, RULES, {name: drifted[ref] for name, ref in into.items()})
     assert (score.right, score.rules, score.found, score.exact) == (9, 9, 9, 9), str(score)
     assert (score.expected, score.entities, score.refused, score.spoiled) == (11, [], [], []), str(score)
-    assert any("line.order_status" in one for one in score.missed)
+    assert any("product.sold" in one for one in score.missed)
     assert drifted["order.user_name"] == round(0.1 * 620)
 
 
