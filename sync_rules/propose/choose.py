@@ -34,7 +34,7 @@ def chosen(findings: Sequence[Finding]) -> list[Finding]:
         best = _best(each, derived, mirrored)
         if best not in taken:
             taken.append(best)
-    return [*doubles, *_without_circles(_without_parts(_one_writer(taken)))]
+    return _without_circles([*doubles, *_without_parts(_one_writer(taken))])
 
 
 def _mirrors(findings: Sequence[Finding]) -> list[Finding]:
@@ -131,7 +131,7 @@ def _without_circles(findings: Sequence[Finding]) -> list[Finding]:
 def _direction(finding: Finding) -> tuple[float, ...]:
     """Weigh this direction of a copy between items that name each other: names, then the source that tells more."""
     told, theirs = _told(finding.source), _told(finding.target)
-    several = finding.join is None or finding.join.each > MANY
+    several = 2 if finding.kind == "mirror" else finding.join is None or finding.join.each > MANY
     return several, GRADES[finding.grade], finding.named, finding.source.rows, told - theirs, -len(finding.reads)
 
 

@@ -5,6 +5,7 @@ Invariant: candidates are found in a sample that keeps the targets of a source t
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,6 +35,9 @@ from sync_rules.propose.values import shown
 SAMPLE: Final = 6_000  # pairs of a target and its source
 RATE_MIN: Final = 0.3  # in the sample, of what is counted; snapshots agree in part
 EXAMPLES: Final = 5
+TELLING: Final = 6  # letters of a text that is not in two columns by chance
+RATE_SURE: Final = 0.85
+BITS_FEW: Final = 8.0
 
 
 def copies(database: Database, join: Join) -> list[Finding]:
@@ -45,7 +49,13 @@ def copies(database: Database, join: Join) -> list[Finding]:
     if not targets or not sources:
         return []
     alike = _sampled(database, join, targets, sources)
-    return _counted(database, join, alike) if alike else []
+    if not alike:
+        return []
+    found = _counted(database, join, alike)
+    if join.by_chance and any(one.grade in ("sure", "likely") for one in found):
+        join.confirmed = True
+        return _counted(database, join, alike)
+    return found
 
 
 def _sampled(
@@ -171,7 +181,7 @@ def judged(
     if agreement.values < 2:  # noqa: PLR2004 - one value is no evidence
         return "none", pro, [*contra, "only one value agrees"]
     alike = look_alike(source) or look_alike(target)
-    if join.by_chance and (alike or agreement.values < VALUES_ALONE or agreement.bits < 2 * BITS_ALONE):
+    if join.by_chance and (alike or not _beats_chance(join, agreement, source)):
         return "none", pro, [*contra, "the link may be by chance: both sides count from a small number"]
     if is_generic_moment(target) and is_generic_moment(source):
         return "weak", pro, [*contra, "both hold the moment when they were written, which may be the same"]
@@ -179,6 +189,14 @@ def judged(
     if grade in ("weak", "none"):
         contra.append(alike or f"only {agreement.sources} sources agree, in {agreement.values} values")
     return grade, pro, contra
+
+
+def _beats_chance(join: Join, agreement: Agreement, source: Column) -> bool:
+    """True if a copy shows that its link is none by chance: by many values, or by a few that nothing else has."""
+    if agreement.values >= VALUES_ALONE and agreement.bits >= 2 * BITS_ALONE:
+        return True
+    telling = source.profile.is_text and source.profile.longest > TELLING and agreement.rate >= RATE_SURE
+    return telling and agreement.values >= 3 and agreement.sources * math.log2(join.source.rows) >= BITS_FEW  # noqa: PLR2004
 
 
 def _weighed(agreement: Agreement, named: float, alike: str, source: Column) -> Grade:

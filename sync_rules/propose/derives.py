@@ -148,11 +148,20 @@ def _judged(guess: Guess, sample: Agreement, rate: float) -> tuple[Grade, list[s
         return "none", pro, ["too few agree"]
     if sample.values < 2:  # noqa: PLR2004 - one value is no evidence
         return "none", pro, ["only one value agrees"]
+    if _is_own_id(guess):
+        return "weak", pro, ["it is the item's own id with a word before it"]
     if any("@" in piece or "://" in piece for piece in guess.pieces if isinstance(piece, str)):
         return "weak", pro, ["an address is often made once, of what its owner was called then"]
     if sample.bits >= BITS_ALONE:
         return "sure", pro, []
     return ("likely" if sample.values > 2 or sample.bits > BITS_ALONE / 4 else "weak"), pro, ["few items"]  # noqa: PLR2004
+
+
+def _is_own_id(guess: Guess) -> bool:
+    slots = guess.slots
+    word = guess.pieces[0]
+    plain = len(guess.pieces) == 2 and len(slots) == 1 and slots[0].column.in_identity and not slots[0].formats  # noqa: PLR2004
+    return plain and isinstance(word, str) and word[-1] in "_-"
 
 
 def _text_of(formula: Formula) -> Any:

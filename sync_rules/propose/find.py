@@ -117,7 +117,7 @@ def _nothing(tables: Sequence[ProposedTable], joins: Sequence[Join], rules: Sequ
     if not any(table.entities for table in tables):
         return "the items have no common form of keys"
     if rules:
-        return "what was found is not sure enough: it stands as comments"
+        return "what was found stands as comments, each with the reason why it is no rule"
     if not joins:
         return "no attribute names items of another kind, and no attribute follows from others of its item"
     return "no attribute agrees with that of an item which it names, beyond chance"

@@ -148,6 +148,7 @@ class Frame:
     rows: int
     columns: list[Column] = field(default_factory=list)
     roads: list[Road] = field(default_factory=list)  # of the entries
+    kin: list[tuple[Column, Column]] = field(default_factory=list)  # own fields, and those of others that have the same
 
     @property
     def name(self) -> str:

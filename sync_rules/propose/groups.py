@@ -28,6 +28,7 @@ PROBE: Final = 40
 PROBE_MIN: Final = 0.4
 CHILDREN_MAX: Final = 500  # of a parent in the sample, on average
 ORDERS_MAX: Final = 12
+MOST: Final = 0.7  # of the entries: the others may be faults
 LIMIT_MIN: Final = 20
 Row = tuple[Any, ...]  # of a child: a typed text for each column
 Expected = Callable[[Sequence[Row]], Any]
@@ -100,7 +101,7 @@ class _Search:
             for shape in self._shapes(column, shown):
                 agreement = _agreement(shape, shown)
                 if agreement is not None and (
-                    best is None or agreement.rate > best[1].rate + 0.01 * (1 + bool(condition))
+                    best is None or agreement.rate > best[1].rate + (0.02 if condition else 0.0005)
                 ):
                     best = shape, agreement, condition
             if best is not None and best[1].rate >= AGREE_MIN and condition is None:
@@ -172,11 +173,13 @@ class _Search:
         entries = [entry for parent in sample for entry in parent.entries]
         if not entries:
             return
-        if types <= {"S", "N"} or (types == {LIST} and all(entry.value[:1] in TEXTS for entry in entries)):
+        most = MOST * len(entries)
+        inner = Counter(entry.value[:1] for entry in entries)
+        if types <= {"S", "N"} or (LIST in types and inner[STRING] + inner[NUMBER] >= most):
             yield from self._values(column, sample)
-        elif types == {MAP} and all(entry.value[:1] == NUMBER for entry in entries):
+        elif MAP in types and inner[NUMBER] >= most:
             yield from self._by_value(column)
-        elif types <= {MAP, LIST} and all(entry.value[:1] == MAP for entry in entries):
+        elif types & {MAP, LIST} and inner[MAP] >= most:
             yield from self._embedded(column, sample)
 
     def _values(self, column: Column, sample: Sequence[Parent]) -> Iterator[Shape]:

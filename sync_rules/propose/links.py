@@ -25,7 +25,7 @@ PARENTS: Final = frozenset(
 GENERIC: Final = frozenset({"id", "key", "pk", "sk", "code", "number", "no", "nr", "uuid", "guid"})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Join:
     """A way from targets to their source. `pairs` are a field of the source and the column of the target that holds it.
 
@@ -41,11 +41,12 @@ class Join:
     each: float
     named: float
     dense: bool
+    confirmed: bool = False  # by a copy along it
 
     @property
     def by_chance(self) -> bool:
         """True if nothing but numbers that lie close together speaks for it."""
-        return self.dense and self.named < 0.5  # noqa: PLR2004 - half a name
+        return self.dense and not self.confirmed and self.named < 0.5  # noqa: PLR2004 - half a name
 
     @property
     def is_one_to_one(self) -> bool:
@@ -130,7 +131,16 @@ def joins_of(database: Database, frames: Sequence[Frame], shares: dict[tuple[Col
                 join = _measured(database, source, target, pairs)
                 if join is not None:
                     found.append(join)
+    _tell_kin(shares)
     return _without_idle(found)
+
+
+def _tell_kin(shares: dict[tuple[Column, Column], Overlap]) -> None:
+    """Note which fields of keys are also in keys of other items, each once: a line has the number of its order."""
+    for (column, field), share in shares.items():
+        once = field.profile.distinct == field.frame.rows and field.frame is not column.frame
+        if column.in_identity and once and share.rows >= MOST and column.path == field.path:
+            column.frame.kin.append((column, field))
 
 
 def _without_idle(joins: Sequence[Join]) -> list[Join]:

@@ -5,6 +5,8 @@ Invariant: each item of a file is in the frame of its entity, or is counted as o
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ProcessPoolExecutor
@@ -18,12 +20,14 @@ from sync_rules.imports.found import Found, FoundEntity, FoundTable
 from sync_rules.imports.names import singular, table_slug
 from sync_rules.imports.samples import entities_of
 from sync_rules.imports.settled import Settled, SettledEntity, settle
+from sync_rules.model.templates import parse_template
 from sync_rules.propose.database import Database
 from sync_rules.propose.frames import Column, Frame
 from sync_rules.propose.gathered import Gathered, GatheredTable
 from sync_rules.propose.proposal import Progress
 from sync_rules.propose.staging import ENTRY_COLUMNS, Layout, Staged, items_of, layout_of, opened_maps, stage
 
+PART: Final = re.compile(r"(?<=[^A-Za-z])([A-Za-z]{2,20}[_-])\{(\w+)\}")
 SAMPLES: Final = 4_000  # items of a table that entities are read off
 PARALLEL_MIN: Final = 50_000  # items, below which a second process costs more than it saves
 ROUNDS: Final = 3  # times that entities are read off again, for items that fit none
@@ -76,9 +80,10 @@ def _entities(tables: Sequence[FoundTable], samples: Mapping[int, Sequence[dict[
         )
         found.tables.append(fresh)
         entities = entities_of(fresh, [Sample(item) for item in samples[id(table)]], live=True)
+        own = {one.name for one in table.key}
+        texts = {content for name, content in others if name not in own}
+        _with_whole_parts(entities, texts, samples[id(table)])
         if len(entities) == 1:
-            own = {one.name for one in table.key}
-            texts = {content for name, content in others if name not in own}
             _with_whole_ids(entities[0], texts, samples[id(table)])
         found.entities += entities
     return settle(found, "items")
@@ -97,6 +102,25 @@ def _with_whole_ids(entity: FoundEntity, texts: AbstractSet[str], items: Sequenc
         if whole > len(cut & texts) or (start[-1] in "_-" and not cut & texts):
             del entity.key[attribute.name]
             entity.called = singular(table_slug(entity.table.called))
+
+
+def _with_whole_parts(
+    entities: Sequence[FoundEntity], texts: AbstractSet[str], items: Sequence[Mapping[str, Any]]
+) -> None:
+    """Take the word of an id such as usr_12 in USER#usr_12 for a part of it, where others name it with the word."""
+    values: dict[str, set[str]] = defaultdict(set)
+    for attribute, text in ((name, text) for entity in entities for name, text in entity.key.items()):
+        for match in PART.finditer(text):
+            template = parse_template(text)
+            for item in items:
+                bound = template.parse(item.get(attribute)) or {}
+                if match[2] in bound:
+                    values[match[1]].add(str(bound[match[2]].get("S")))
+    for word, found in values.items():
+        if len({word + one for one in found} & texts) > len(found & texts):
+            for entity in entities:
+                for name, text in entity.key.items():
+                    entity.key[name] = PART.sub(lambda one, word=word: one[0].removeprefix(word), text)  # type: ignore[misc]
 
 
 def _attempt(

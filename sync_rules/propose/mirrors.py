@@ -120,8 +120,9 @@ def _finding(
     if kept:
         plain = all(one.path == other.path for one, other in kept)
         rule["attributes"] = [one.path for one, _ in kept] if plain else {o.path: one.path for one, o in kept}
+    reads = (*(column for _, column in pairs), *(other for _, other in kept))
     finding = Finding(
-        "mirror", source, mirror, tuple(one for one, _ in attributes), tuple(column for _, column in pairs), rule,
+        "mirror", source, mirror, tuple(one for one, _ in attributes), reads, rule,
         "sure" if agree >= AGREE_MIN * wanted else "none", wanted, agree, strangers,
     )  # fmt: skip
     finding.examples = tuple(Example(key, "a mirror like it", "another, or none") for (key,) in rows)

@@ -7,7 +7,7 @@ from typing import Final
 
 from sync_rules.propose.database import Database
 from sync_rules.propose.frames import Column
-from sync_rules.propose.links import Join
+from sync_rules.propose.links import Join, equal
 
 ROWS_MAX: Final = 50_000
 SOURCES_MIN: Final = 5  # with both: targets that agree, and some that differ
@@ -17,22 +17,33 @@ COLUMNS_MAX: Final = 4
 
 def snapshot_along(database: Database, join: Join, target: Column, source: Column) -> str:
     """The reason to take a copy for a snapshot; "" if there is none."""
-    for moment in _moments(join, target):
+    for moment, kin in _moments(join, target):
+        also, alias = "", "t"
+        if kin is not None:
+            also, alias = f"JOIN {moment.frame.sql} k ON {equal(kin[0], 't', kin[1], 'k')}", "k"
         rows = database.rows(
-            f"SELECT s.rid, t.{target.sql} IS DISTINCT FROM s.{source.sql}, t.{moment.sql} FROM {join.target.sql} t "
-            f"JOIN {join.source.sql} s ON {join.on()} WHERE t.{moment.sql} IS NOT NULL "
-            f"ORDER BY hash(s.rid) LIMIT {ROWS_MAX}"
+            f"SELECT s.rid, t.{target.sql} IS DISTINCT FROM s.{source.sql}, {alias}.{moment.sql} "
+            f"FROM {join.target.sql} t JOIN {join.source.sql} s ON {join.on()} {also} "
+            f"WHERE {alias}.{moment.sql} IS NOT NULL ORDER BY hash(s.rid) LIMIT {ROWS_MAX}"
         )
         if _is_piled(rows, moment):
             return f"what differs is older by {moment.path} than what agrees"
     return ""
 
 
-def _moments(join: Join, target: Column) -> list[Column]:
+def _moments(join: Join, target: Column) -> list[tuple[Column, tuple[Column, Column] | None]]:
+    """The columns that tell the age of a target: its dates, those of items with the same key field, its numbers."""
     columns = [one for one in join.target.columns if one is not target and one not in join.columns]
     dates = [one for one in columns if one.profile.is_date]
+    near = [
+        (one, kin)
+        for kin in join.target.kin
+        if kin[1].frame is not join.source
+        for one in kin[1].frame.columns
+        if one.profile.is_date
+    ]
     numbers = [one for one in columns if one.in_identity and one.profile.is_sequence]
-    return [*dates, *numbers][:COLUMNS_MAX]
+    return [*((one, None) for one in dates), *near, *((one, None) for one in numbers)][:COLUMNS_MAX]
 
 
 def _is_piled(rows: list[tuple[int, bool, str]], moment: Column) -> bool:

@@ -26,6 +26,7 @@ DEPTH_MAX: Final = 5
 ENTRIES_MAX: Final = 2_000  # of an item's map or list
 OWN_NAMES: Final = 0.5  # maps of maps: at most this share of the maps has each name, where names are ids
 OWN_SCALARS: Final = 0.2
+MOSTLY: Final = 0.8
 ENTRY_COLUMNS: Final = {
     "rid": "BIGINT", "road": "BIGINT", "place": "BIGINT", "name": "VARCHAR", "field": "VARCHAR", "v": "VARCHAR",
 }  # fmt: skip
@@ -131,7 +132,8 @@ def opened_maps(items: Sequence[Mapping[str, Any]]) -> frozenset[Road]:
         road
         for road, seen in names.items()
         if seen
-        and sum(seen.values()) <= len(seen) * maps[road] * (OWN_NAMES if of_maps[road] == maps[road] else OWN_SCALARS)
+        and sum(seen.values())
+        <= len(seen) * maps[road] * (OWN_NAMES if of_maps[road] >= MOSTLY * maps[road] else OWN_SCALARS)
     )
 
 
