@@ -88,15 +88,15 @@ def raw_of(value: Any) -> AttributeValue:
             return {"B": bytes(value)}
         case object(value=bytes() | bytearray() as content) if type(value).__name__ == "Binary":  # of a boto3 resource
             return {"B": bytes(content)}
-        case Mapping():
+        case Mapping() if all(isinstance(name, str) for name in value):
             return {"M": {name: raw_of(inner) for name, inner in value.items()}}
         case list() | tuple():
             return {"L": [raw_of(inner) for inner in value]}
         case AbstractSet() if value:
             return _raw_set([raw_of(entry) for entry in value])
     raise UserError(
-        f"a {type(value).__name__} is no value of DynamoDB: expected str, int, Decimal, bytes, or a set, list or dict "
-        "of such"
+        f"a {type(value).__name__} is no value of DynamoDB: expected str, int, Decimal, bytes, or a set that is not "
+        "empty, list, or dict with names of text, of such"
     )
 
 

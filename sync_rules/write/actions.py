@@ -27,7 +27,8 @@ from sync_rules.write.errors import WriteError
 Verb = Literal["put", "update", "delete", "check"]
 Place = tuple[str, tuple[Any, ...]]
 Given = Mapping[str, Any]
-KINDS: Final = frozenset({"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"})
+BINARY: Final = (bytes, bytearray)
+SCALARS: Final[Mapping[str, type | tuple[type, ...]]] = {"S": str, "N": str, "B": BINARY, "BOOL": bool, "NULL": bool}
 
 
 def place_of(key: ItemKey) -> Place:
@@ -129,8 +130,12 @@ class Actions:
 
     def condition(self, given: Any, names: Mapping[str, str] | None, values: Given | None) -> Condition | None:
         """The application's condition: a text, or what boto3's `Attr` made."""
-        if given is None or isinstance(given, str):
-            return None if given is None else Condition(given, dict(names or {}), self.values(values or {}))
+        if given is None:
+            if names or values:
+                raise WriteError("names or values, and no condition that uses them", "give the condition too")
+            return None
+        if isinstance(given, str):
+            return Condition(given, dict(names or {}), self.values(values or {}))
         found = aws.condition_of(given)
         if found is None or names or values:
             raise WriteError(
@@ -150,16 +155,21 @@ class Actions:
             raise WriteError(
                 f"no key of entity {entity!r} can be made of these fields", f"give the fields of its key: {wanted}"
             )
+        for name, value in key.attributes().items():
+            if name in item and not same(item[name], value):
+                raise WriteError(
+                    f"{name} is not what the fields of the key of {entity} make", "leave it out, or give the whole key"
+                )
         if self._rules.entity_of(key) is not found:
             raise WriteError(f"the key that was given is none of entity {entity!r}", "name the entity whose key it has")
         return found, key
 
     def values(self, given: Given) -> Item:
         """Attribute values of what was given."""
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
+            raise WriteError("not a dict with a name for each value", 'give a dict such as {"user_id": "7"}')
         if self._raw:
-            if not all(
-                isinstance(value, Mapping) and len(value) == 1 and KINDS & value.keys() for value in given.values()
-            ):
+            if not all(map(_is_attribute_value, given.values())):
                 raise WriteError("not all are attribute values", 'with raw=True give values such as {"S": "x"}')
             values: Item = dict(given)
         else:
@@ -186,6 +196,24 @@ class Actions:
         return self._number - 1
 
 
+def _is_attribute_value(value: Any) -> bool:
+    """Tell whether this is an attribute value as a client takes it."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return False
+    ((kind, content),) = value.items()
+    match kind:
+        case "M":
+            names = isinstance(content, Mapping) and all(isinstance(name, str) for name in content)
+            return names and all(map(_is_attribute_value, content.values()))
+        case "L":
+            return isinstance(content, list | tuple) and all(map(_is_attribute_value, content))
+        case "SS" | "NS" | "BS":
+            return isinstance(content, list | tuple) and all(isinstance(one, SCALARS[kind[0]]) for one in content)
+        case "NULL":
+            return content is True
+    return kind in SCALARS and isinstance(content, SCALARS[kind])
+
+
 def _well_formed(update: Update, entity: str) -> None:
     paths, key = paths_of(update), {name for name, _, _ in update.key.values}
     if not paths:
@@ -197,10 +225,16 @@ def _well_formed(update: Update, entity: str) -> None:
             )
         if any(overlaps(path, other) for other in paths[:number]):
             raise WriteError(f"{show_path(path)} of {entity} is changed twice", "change each path once")
-    for path, value in (*update.adds, *update.discards):
+    for path, value in update.adds:
         if len(path) > 1 or not (SETS | {"N"}) & value.keys():
             raise WriteError(
                 f"{show_path(path)} of {entity} cannot be added to", "add a number, or a set, to an attribute"
+            )
+    for path, value in update.discards:
+        if len(path) > 1 or not SETS & value.keys():
+            raise WriteError(
+                f"nothing can be taken out of {show_path(path)} of {entity}",
+                "delete takes elements out of a set: give a set of them, or remove the attribute",
             )
 
 
@@ -266,7 +300,7 @@ def refuse_kept(own: Own, before: Item | None, rules: Rules) -> None:
     after = own.after(before) or {}
     _refuse_owned(own, after, rules)
     for rule in (*rules.into_target(own.entity), *rules.parts_of(own.entity)):
-        if rule.snapshot or rule.target is not own.entity or rule.owned:
+        if rule.snapshot or rule.target is not own.entity or own.entity in rule.owned:
             continue
         for path in rule.wrote(own.key, after):
             if any(overlaps(path, given) for given in own.paths) and not same(get(after, path), get(before, path)):
@@ -287,12 +321,15 @@ def _refuse_owned(own: Own, item: Item | None, rules: Rules) -> None:
 # ---------------------------------------------------------------- two actions on one item
 def merged(first: Own, second: Own) -> Own:
     """Two actions on one item as one. Raises WriteError where they cannot be one."""
+    returns = first.returns or second.returns
     if second.verb == "check" or first.verb == "check":
         change, check = (first, second) if second.verb == "check" else (second, first)
         if change.verb == "check" or change.condition is None or check.condition is None:
-            return replace(change, condition=change.condition or check.condition)
+            decides = check if change.condition is None and check.condition is not None else change
+            return replace(change, condition=decides.condition, number=decides.number, returns=returns)
     elif second.condition is None and first.verb == "put" and second.verb == "update":
-        return replace(first, item=second.after(first.item) or {}, override=first.override or second.override)
+        item, override = second.after(first.item) or {}, first.override or second.override
+        return replace(first, item=item, override=override, returns=returns)
     elif second.condition is None and first.update is not None and second.update is not None:
         one, two = first.update, second.update
         both = Update(
@@ -304,8 +341,8 @@ def merged(first: Own, second: Own) -> Own:
             one.discards + two.discards,
         )
         if not any(overlaps(left, right) for left in paths_of(one) for right in paths_of(two)):
-            return replace(first, update=both, override=first.override or second.override)
+            return replace(first, update=both, override=first.override or second.override, returns=returns)
     raise WriteError(
-        f"a {first.verb} and a {second.verb} of one item of {first.entity.name} cannot be one action",
+        f"{first.verb} and {second.verb} of one item of {first.entity.name} cannot be one action",
         "say in one call what the item shall be, or use two transactions",
     )

@@ -153,7 +153,7 @@ class _Composer:
         before, now = self._store.before.get(place), self._store.now(place) if place in self._store.keys else None
         if before is None:
             self._need_absence(key)
-        elif rule.name not in self._left and now is not None and not changed(before, now, rule.copies):
+        elif rule.title not in self._left and now is not None and not changed(before, now, rule.copies):
             self._need(key, rule.relevant_paths)
 
     def _need_absence(self, key: ItemKey) -> None:
@@ -294,6 +294,8 @@ def _overridden(own: Own, before: Item | None, now: Item) -> Item:
     for path in own.paths:
         if path[0] in meant:
             new[path[0]] = meant[path[0]]
+        else:
+            new.pop(path[0], None)
     return new
 
 

@@ -83,8 +83,8 @@ class Transact:
     """A transaction that is made when its `with` block ends. `result` says what was done.
 
     `raw`: values are given as the client has them ({"S": "x"}). `require`: nothing may be left to the stream.
-    `deadline_seconds` limits the time for all attempts together. `token` makes the whole idempotent for ten minutes,
-    as ClientRequestToken does.
+    `deadline_seconds` limits the time for all attempts together. `token` is the ClientRequestToken of the first
+    attempt, which is idempotent for ten minutes; a transaction that is made anew is another one.
     """
 
     result: Result
@@ -101,8 +101,8 @@ class Transact:
         store: Store | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        if token is not None and len(token) > TOKEN_MAX_CHARACTERS - 4:
-            raise WriteError("the token is too long", f"give one of at most {TOKEN_MAX_CHARACTERS - 4} characters")
+        if token is not None and not (isinstance(token, str) and 0 < len(token) <= TOKEN_MAX_CHARACTERS - 4):
+            raise WriteError("a token that cannot be one", f"give a text of 1 to {TOKEN_MAX_CHARACTERS - 4} characters")
         self._rules = rules
         self._client: Client = plain(client)
         self._raw = raw
@@ -115,6 +115,7 @@ class Transact:
         self._actions = Actions(rules, raw=raw)
         self._owns: dict[Place, Own] = {}
         self._given: dict[Place, tuple[ItemKey, Item]] = {}
+        self._made = False
 
     # ------------------------------------------------------------ the application's actions
     def put(
@@ -150,7 +151,8 @@ class Transact:
     ) -> None:
         """Update an item: paths to set and to remove, numbers and elements to add, elements to delete from sets."""
         given = self._actions.condition(condition, names, values)
-        changes = set or {}, tuple(remove), add or {}, delete or {}
+        removes = (remove,) if isinstance(remove, str) else tuple(remove)
+        changes = set or {}, removes, add or {}, delete or {}
         self._add(self._actions.update(entity, key, changes, given, override=override, returns=returns))
 
     def delete(
@@ -188,6 +190,8 @@ class Transact:
         self._given[place_of(key)] = key, {**values, **key.attributes()}
 
     def _add(self, own: Own) -> None:
+        if self._made:
+            raise WriteError("this transaction is made already", "begin another one for more actions")
         place = place_of(own.key)
         self._owns[place] = merged(self._owns[place], own) if place in self._owns else own
 
@@ -202,13 +206,15 @@ class Transact:
             self.commit()
 
     def commit(self) -> Result:
-        """Make the transaction. The `with` block does it at its end.
+        """Make the transaction, once. The `with` block does it at its end, if it was not done inside.
 
         Raises:
             TransactionCanceled: when a condition of the application did not hold.
             WriteError: when it cannot be made as it was asked for, or not before the deadline. Nothing was written.
             StoreError: when a request failed; `reason` is the service's error code.
         """
+        if self._made:
+            return self.result
         if not self._owns:
             self.result = Result((), 0, 0)
             return self.result
@@ -221,7 +227,7 @@ class Transact:
             attempt = self._rehearse(store, fresh=attempts > 0)
             attempts += 1
             if not attempt.outdated and self._sent(attempt, last, attempts):
-                self.result = Result(attempt.left, len(attempt.planned), attempts)
+                self.result, self._made = Result(attempt.left, len(attempt.planned), attempts), True
                 return self.result
             last = attempt
             self._pause(attempts)
@@ -328,17 +334,17 @@ class Transact:
         for own in self._owns.values():
             of = own.entity
             for some in (rules.from_source(of), rules.into_target(of), rules.parts_of(of), rules.anchored(of)):
-                found |= dict.fromkeys(rule.name for rule in some)
+                found |= dict.fromkeys(rule.title for rule in some)
         return list(found)
 
     def _overridden(self) -> list[Left]:
         return [
-            Left(rule.name, OVERRIDDEN, 1)
+            Left(rule.title, OVERRIDDEN, 1)
             for own in self._owns.values()
             if own.override
             for rule in dict.fromkeys((*self._rules.into_target(own.entity), *self._rules.parts_of(own.entity)))
             if rule.target is own.entity
-            if rule.owned or any(path[0] == given[0] for path in rule.copies for given in own.paths)
+            if own.entity in rule.owned or any(path[0] == given[0] for path in rule.copies for given in own.paths)
         ]
 
     # ------------------------------------------------------------ sending it
@@ -359,9 +365,9 @@ class Transact:
                 times += 1
                 wait = random.uniform(0, min(WAIT_MAX_SECONDS, FIRST_WAIT_SECONDS * 2**times))  # noqa: S311 - jitter
                 if wait >= self._remaining():
-                    raise StoreError(
-                        aws_errors.reason(error), "no answer before the deadline: it may be written"
-                    ) from error
+                    told = "no answer before the deadline: it may be written"
+                    told += ", and can be sent again with its token" if token == self._token else ""
+                    raise StoreError(aws_errors.reason(error), told) from error
                 self._sleep(wait)
             else:
                 return True

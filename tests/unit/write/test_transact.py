@@ -256,6 +256,28 @@ def test_transact_retries_have_tokens_of_their_own(shop):
     assert sent[-1] == "mine"
 
 
+@pytest.mark.parametrize(("writers", "again"), [(0, True), (1, False)])
+def test_transact_a_token_is_good_for_the_first_attempt(shop, writers, again):
+    """An error without an answer says if the token may be sent again: what was made anew has another one."""
+
+    def lose(_items: Any) -> None:
+        if len(shop.client.requests) > writers:
+            raise failed("ServiceUnavailable", 503)
+
+    once(shop, lambda: rename(shop) if writers else None)
+    shop.client.after = lose
+    with pytest.raises(StoreError) as raised:
+        put_order(shop, token="mine", deadline_seconds=0.2, sleep=time.sleep)
+    assert ("again with its token" in str(raised.value)) is again
+
+
+@pytest.mark.parametrize("token", ["", "t" * 33, 5])
+def test_transact_a_token_that_cannot_be_one_is_told(shop, token):
+    """Before anything is read."""
+    with pytest.raises(WriteError, match="1 to 32"):
+        shop.transact(token=token)
+
+
 def test_transact_what_no_rule_reads_may_change_meanwhile(shop):
     """Only what was read of a source is checked."""
     once(shop, lambda: shop.scene.memory.update(shop.scene.at("shop", "USER#7", "PROFILE"), [(("seen",), n(1))]))
@@ -536,6 +558,14 @@ def test_transact_a_check_is_part_of_it(shop):
         (lambda tx: tx.put("order", {"PK": "USER#7"}), "raw=True"),
         (lambda tx: tx.update("user", user("7"), set={"name.first": s("x")}), "no map"),
         (lambda tx: [tx.put("order", order("7", str(number), 1)) for number in range(101)], "at most 100"),
+        (lambda tx: tx.update("user", user("7"), set={"counted": n(5)}), "kept by rule counted"),
+        (lambda tx: tx.update("user", user("7"), add={"counted": n(5)}), "kept by rule counted"),
+        (lambda tx: tx.put("user", user("7", counted=n(5))), "kept by rule counted"),
+        (lambda tx: tx.put("order", None), "a dict"),
+        (lambda tx: tx.put("order", {**order("7", "9", 1), "": s("x")}), "a dict with a name"),
+        (lambda tx: tx.put("order", {"PK": n(7), "user_id": s("7"), "order_id": s("9")}), "PK is not what the fields"),
+        (lambda tx: tx.update("user", user("7"), delete={"rank": n(1)}), "takes elements out of a set"),
+        (lambda tx: tx.update("user", user("7"), set={"rank": n(1)}, values={":n": n(1)}), "no condition"),
     ],
 )  # fmt: skip
 def test_transact_what_cannot_be_is_told_and_nothing_is_written(shop, ask, says):
@@ -544,6 +574,46 @@ def test_transact_what_cannot_be_is_told_and_nothing_is_written(shop, ask, says)
     with pytest.raises(WriteError, match=says), shop.transact() as tx:
         ask(tx)
     assert (shop.state(), shop.client.requests) == (before, [])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x", {}, {"S": 5}, {"N": 5}, {"Q": "x"}, {"B": "x"}, {"BOOL": "true"}, {"NULL": False}, {"M": 5}, {"L": None},
+        {"M": {"a": "x"}}, {"M": {5: {"S": "x"}}}, {"L": ["x"]}, {"SS": "ab"}, {"NS": [1]}, {"S": "x", "N": "1"},
+    ],
+)  # fmt: skip
+def test_transact_what_is_no_attribute_value_is_told(shop, value):
+    """With its cure, wherever it is inside the item."""
+    with pytest.raises(WriteError, match="raw=True"):
+        shop.transact().put("order", order("7", "9", 1, given=value))
+
+
+@pytest.mark.parametrize("value", [1.5, set(), {5: "x"}, [{"a": {1.5}}], object()])
+def test_transact_what_dynamodb_has_no_type_for_is_told(shop, value):
+    """With its cure, wherever it is inside the item."""
+    with pytest.raises(WriteError, match="no value of DynamoDB"):
+        shop.transact(raw=False).put("order", {"user_id": "7", "order_id": "9", "given": value})
+
+
+def test_transact_one_path_to_remove_may_be_given_alone(shop):
+    """A text is one path, and not one for each of its letters."""
+    shop.scene.put("shop", order("7", "9", 1, ab=s("x"), a=s("y")))
+    with shop.transact() as tx:
+        tx.update("order", order("7", "9", 1), remove="ab")
+    assert item(shop, "USER#7", "ORDER#9")["a"] == s("y")
+    assert "ab" not in item(shop, "USER#7", "ORDER#9")
+
+
+def test_transact_is_made_once(shop):
+    """A commit inside the block is the only one; another action needs another transaction."""
+    tx = shop.transact()
+    with tx:
+        tx.update("user", user("7"), add={"visits": n(1)})
+        result = tx.commit()
+    assert (tx.result, item(shop, "USER#7", "PROFILE")["visits"]) == (result, n(1))
+    with pytest.raises(WriteError, match="made already"):
+        tx.update("user", user("7"), add={"visits": n(1)})
 
 
 def test_transact_nothing_is_written_after_an_error_in_the_block(shop):
@@ -572,6 +642,21 @@ def test_transact_override_stands_until_the_stream_heals_it(shop):
     assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
 
 
+def test_transact_override_takes_away_what_a_rule_gave(shop):
+    """The copy is gone until the stream brings it back; nothing else is said to be left."""
+    put_order(shop)
+    with shop.transact() as tx:
+        tx.update("order", order("7", "9", 1), remove=["user_name"], override=True)
+    assert [one.rule for one in tx.result.left] == ["names"]
+    assert "user_name" not in item(shop, "USER#7", "ORDER#9")
+    with shop.transact() as tx:
+        tx.update("user", user("7"), set={"orders": {"SS": ["1"]}}, override=True)
+    assert [one.rule for one in tx.result.left] == ["tags"]
+    shop.rest()
+    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
+    assert item(shop, "USER#7", "PROFILE")["orders"] == {"SS": ["9"]}
+
+
 def test_transact_override_of_a_mirror_is_left_to_the_stream():
     """The stream sets right what the application insists on in an item that a rule makes, and that is told."""
     shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "mails"), effects=False))
@@ -596,6 +681,18 @@ def test_transact_two_actions_on_one_item_are_one_where_they_can_be(shop):
     assert item(shop, "USER#7", "ORDER#9")["total"] == n(2)
     assert item(shop, "USER#7", "PROFILE")["visits"] == n(2)
     assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Bob")
+
+
+def test_transact_a_check_that_is_one_with_a_change_is_told_by_its_own_number(shop):
+    """The action that has the condition is the one that was refused, with the item that it asked for."""
+    tx = shop.transact()
+    tx.put("order", order("7", "9", 12))
+    tx.check("user", user("7"), "#n = :n", names={"#n": "name"}, values={":n": s("Eve")}, returns=True)
+    tx.update("user", user("7"), set={"rank": n(1)})
+    with pytest.raises(TransactionCanceled) as raised:
+        tx.commit()
+    (reason,) = raised.value.reasons
+    assert (reason.action, reason.item) == (1, item(shop, "USER#7", "PROFILE"))
 
 
 # ---------------------------------------------------------------- rules
