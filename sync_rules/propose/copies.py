@@ -180,7 +180,7 @@ def judged(
         return "none", pro, contra
     if agreement.values < 2:  # noqa: PLR2004 - one value is no evidence
         return "none", pro, [*contra, "only one value agrees"]
-    alike = look_alike(source) or look_alike(target)
+    alike = look_alike(source) or ("" if target.profile.is_small else look_alike(target))
     if join.by_chance and (alike or not _beats_chance(join, agreement, source)):
         return "none", pro, [*contra, "the link may be by chance: both sides count from a small number"]
     if is_generic_moment(target) and is_generic_moment(source):

@@ -19,7 +19,7 @@ from sync_rules.propose.findings import Finding, Grade
 from sync_rules.propose.formulas import Guess, guesses
 from sync_rules.propose.frames import Column, Frame
 from sync_rules.propose.proposal import Example
-from sync_rules.propose.values import STRING, TEXTS, shown, unescaped, value_of
+from sync_rules.propose.values import STRING, TEXTS, kept, shown, value_of
 from sync_rules.rules.formula import Formula, moment_of
 
 SAMPLE: Final = 400  # items on which guesses are tried
@@ -133,7 +133,7 @@ def _counted(
     formula = guess.formula
     assert formula is not None
     agree, examples = _over_all(database, frame, target, guess.columns, _text_of(formula))
-    grade, pro, contra = _judged(guess, sample, agree / frame.rows)
+    grade, pro, contra = _judged(guess, sample, agree / frame.rows, in_index=target.in_index)
     rule = {"derive": target.shown, **guess.rule}
     finding = Finding("derive", frame, frame, (target,), guess.columns, rule, grade, frame.rows, agree)
     finding.spoke_for, finding.spoke_against, finding.examples = pro, contra, examples
@@ -142,14 +142,14 @@ def _counted(
     return finding
 
 
-def _judged(guess: Guess, sample: Agreement, rate: float) -> tuple[Grade, list[str], list[str]]:
+def _judged(guess: Guess, sample: Agreement, rate: float, *, in_index: bool) -> tuple[Grade, list[str], list[str]]:
     pro = [f"{rate:.1%} agree, {sample.chance:.1%} would by chance"]
     if sample.rate < AGREE_MIN or sample.kappa < KAPPA_MIN or rate < AGREE_MIN:
         return "none", pro, ["too few agree"]
     if sample.values < 2:  # noqa: PLR2004 - one value is no evidence
         return "none", pro, ["only one value agrees"]
-    if _is_own_id(guess):
-        return "weak", pro, ["it is the item's own id with a word before it"]
+    if _is_own_id(guess) and not in_index:
+        return "none", pro, ["it is the item's own id with a word before it"]
     if any("@" in piece or "://" in piece for piece in guess.pieces if isinstance(piece, str)):
         return "weak", pro, ["an address is often made once, of what its owner was called then"]
     if sample.bits >= BITS_ALONE:
@@ -158,16 +158,13 @@ def _judged(guess: Guess, sample: Agreement, rate: float) -> tuple[Grade, list[s
 
 
 def _is_own_id(guess: Guess) -> bool:
-    slots = guess.slots
-    word = guess.pieces[0]
-    plain = len(guess.pieces) == 2 and len(slots) == 1 and slots[0].column.in_identity and not slots[0].formats  # noqa: PLR2004
-    return plain and isinstance(word, str) and word[-1] in "_-"
+    return len(guess.slots) == 1 and guess.slots[0].column.in_identity and not guess.slots[0].formats
 
 
 def _text_of(formula: Formula) -> Any:
     def made(read: Any) -> str | None:
         text = formula.text(read)
-        return None if text is None else STRING + text
+        return None if text is None else STRING + kept(text)
 
     return made
 
@@ -181,8 +178,7 @@ def _over_all(
     agree, differing = 0, list[Example]()
     for row in database.each(f"SELECT {frame.key_shown()}, t.{target.sql}{names} FROM {frame.sql} t"):
         made = make(lambda path, row=row: value_of(row[by_path[path]]))
-        there = None if row[1] is None else unescaped(row[1])
-        if made == there:
+        if made == row[1]:
             agree += 1
         else:
             differing.append(Example(row[0], shown(made), shown(row[1])))

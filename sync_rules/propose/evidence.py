@@ -51,7 +51,7 @@ class Agreement:
     @property
     def bits(self) -> float:
         """The weight of the evidence: each source that agrees counts as much as its agreement is unlikely."""
-        return self.sources * self.rate * -math.log2(max(self.repeats, CHANCE_LEAST))
+        return self.sources * -math.log2(max(self.repeats, CHANCE_LEAST))
 
 
 def chance_of(left: Counter[str], right: Counter[str], pairs: int) -> float:

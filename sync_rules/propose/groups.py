@@ -29,6 +29,9 @@ PROBE_MIN: Final = 0.4
 CHILDREN_MAX: Final = 500  # of a parent in the sample, on average
 ORDERS_MAX: Final = 12
 MOST: Final = 0.7  # of the entries: the others may be faults
+HALF: Final = 0.5  # agree at least: each of several children may be wrong
+RARE: Final = 0.1
+SEVERAL: Final = 3
 LIMIT_MIN: Final = 20
 Row = tuple[Any, ...]  # of a child: a typed text for each column
 Expected = Callable[[Sequence[Row]], Any]
@@ -536,8 +539,11 @@ def _named(column: Column, join: Join, shape: Shape) -> float:
 
 
 def _judged(join: Join, sample: Agreement, rate: float, named: float) -> tuple[Grade, list[str]]:
-    if sample.rate < AGREE_MIN or sample.kappa < KAPPA_MIN or rate < AGREE_MIN:
+    if sample.rate < HALF or sample.kappa < HALF or rate < HALF:
         return "none", ["too few agree"]
+    if min(sample.rate, rate) < AGREE_MIN or sample.kappa < KAPPA_MIN:
+        thin = sample.chance > RARE or sample.bits < SEVERAL * BITS_ALONE
+        return ("weak" if thin else "likely"), ["too few agree: the children may be wrong themselves"]
     if sample.values < 2:  # noqa: PLR2004 - one value is no evidence
         return "none", ["only one value agrees"]
     if join.by_chance and (sample.values < VALUES_ALONE or sample.bits < 2 * BITS_ALONE):

@@ -6,6 +6,7 @@ Invariant: a link is found by inclusion of values. That numbers are included in 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from sync_rules.propose.frames import MOST, Column, Frame, linkable
 
 HELD_MIN: Final = 0.7  # of the targets name an item that exists
 VALUES_MAX: Final = 3_000_000  # of all columns together; beyond that a share of the values is compared, by hash
+PAIRED: Final = 0.2  # of the combinations of its fields exist, at most, that to meet one is no chance
 COMBINED_MAX: Final = 24  # ways to fill a key of several fields between two entities
 PARENTS: Final = frozenset(
     {"parent", "manager", "reports", "supervisor", "boss", "above", "ancestor", "super", "reply"}
@@ -206,6 +208,9 @@ def _measured(
     dense = any(
         column.profile.is_dense and field.profile.is_dense for field, column in varying if column is not field
     ) and all(column is field or column.profile.is_whole or column.profile.is_small for field, column in varying)
+    spread = math.prod(max(field.profile.distinct, 1) for field, _ in varying)
+    if len(varying) > 1 and source.rows <= PAIRED * spread and held >= MOST * total:
+        dense = False  # each field may be met by chance, all of them together hardly
     return Join(source, target, pairs, held / total, sources / max(source.rows, 1), held / sources, names_fit, dense)
 
 

@@ -18,7 +18,7 @@ from sync_rules.propose.findings import Finding
 from sync_rules.propose.frames import Column
 from sync_rules.propose.links import Join
 from sync_rules.propose.proposal import Example
-from sync_rules.propose.values import STRING, TEXTS, shown, unescaped
+from sync_rules.propose.values import STRING, TEXTS, kept, shown, unescaped
 
 SAMPLE: Final = 2_000
 RATE_MIN: Final = 0.5
@@ -157,10 +157,6 @@ def _is_depth(nodes: dict[tuple[tuple[str, ...], str], Node], depths: dict[int, 
     return len({depth for _, depth in known}) > 1 and agree >= AGREE_MIN * len(known)
 
 
-def _plain(text: str | None) -> str | None:
-    return None if text is None else unescaped(text)
-
-
 def _text(line: Sequence[Node], place: int | None, separator: str) -> str | None:
     """The path of ids, or of names: an item without a name is left out."""
     if place is None:
@@ -195,9 +191,14 @@ class Written:
         """The value of each column on the last item of a line, and what it should be, as typed texts."""
         held, by = line[-1].values, self.way.by
         text = _text(line, None if by is None else place[id(by)], self.way.separator)
-        found = [(held[place[id(self.way.column)]], None if text is None else STRING + text)]
+        found = [(held[place[id(self.way.column)]], None if text is None else STRING + kept(unescaped(text)))]
         if self.ids is not None:
-            found.append((held[place[id(self.ids.column)]], f"{STRING}{_text(line, None, self.ids.separator)}"))
+            found.append(
+                (
+                    held[place[id(self.ids.column)]],
+                    STRING + kept(unescaped(_text(line, None, self.ids.separator) or "")),
+                )
+            )
         if self.depth is not None:
             found.append((held[place[id(self.depth)]], f"n{len(line) - 1}"))
         return found
@@ -208,6 +209,7 @@ def _counted(join: Join, written: Written, nodes: dict[Any, Node], place: dict[i
     ids, depth = written.ids, written.depth
     checked = agree = orphans = deep = 0
     values = set()
+    right: Counter[int] = Counter()  # by column: they may be wrong independently
     differing: list[Example] = []
     for node, line in _lines(nodes):
         if line is None:
@@ -215,11 +217,12 @@ def _counted(join: Join, written: Written, nodes: dict[Any, Node], place: dict[i
             continue
         cells = written.expected(line, place)
         (held, expected), *_ = cells
-        right = all(_plain(one) == _plain(other) for one, other in cells)
-        deep += held == expected and len(line) > 2  # noqa: PLR2004 - below a child of a root
+        each = [one == other for one, other in cells]
+        right.update(number for number, one in enumerate(each) if one)
+        deep += each[0] and len(line) > 2  # noqa: PLR2004 - below a child of a root
         checked += 1
-        agree += right
-        if right:
+        agree += all(each)
+        if all(each):
             values.add(expected)
         else:
             differing.append(Example(node.key, shown(expected), shown(held)))
@@ -228,7 +231,8 @@ def _counted(join: Join, written: Written, nodes: dict[Any, Node], place: dict[i
         remarks.append(f"it keeps the path of ids too, in {way.column.path}_ids, which is not there yet")
     writes = tuple(one for one in (way.column, ids.column if ids else None, depth) if one is not None)
     reads = tuple(one for one in (parent, way.by) if one is not None)
-    good = checked and agree >= AGREE_MIN * checked and deep >= DEEP_MIN and len(values) > 2  # noqa: PLR2004
+    many = checked and all(right[number] >= AGREE_MIN * checked for number in range(1 + bool(ids) + bool(depth)))
+    good = many and deep >= DEEP_MIN and len(values) > 2  # noqa: PLR2004
     finding = Finding("path", frame, frame, writes, reads, rule, "sure" if good else "none", checked, agree, orphans)
     finding.join, finding.plainness, finding.remarks, finding.named = join, 5, remarks, 1.0
     finding.examples = tuple(sorted(differing, key=lambda one: one.key)[:EXAMPLES])

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sync_rules.model.numbers import respelt
 
-LONG: Final = 300  # letters of a text that is kept whole
+LONG: Final = 1_000  # letters of a text that is kept whole
 SHOWN: Final = 40  # letters of a longer one
 PLAIN_NUMBER: Final = re.compile(r"0|-?[1-9]\d{0,17}")
 ESCAPES: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
