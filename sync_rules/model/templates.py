@@ -7,7 +7,7 @@ parse back into the same fields is not built. A key that does not parse is of an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -196,9 +196,6 @@ class Beginnings(Generic[T]):
         self.values = values
         self.lengths = tuple(sorted({len(begins) for begins in values}, reverse=True))
 
-    def of(self, text: str) -> Iterator[T]:
+    def of(self, text: str) -> list[T]:
         """The values of all beginnings of a text; a beginning may repeat for a text that is shorter than a length."""
-        for length in self.lengths:
-            found = self.values.get(text[:length])
-            if found is not None:
-                yield found
+        return [self.values[begins] for length in self.lengths if (begins := text[:length]) in self.values]

@@ -10,6 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from sync_rules.model import json_bytes
@@ -73,8 +74,10 @@ def _filter(record: Any, rules: Rules) -> Names | Literal[False]:
 
 def position_of(record: object) -> str:
     """The sequence number of a record in Lambda's answer, "" when it has none."""
-    match record:
-        case {"kinesis": {"sequenceNumber": str(number)}} | {"dynamodb": {"SequenceNumber": str(number)}}:
+    for part, name in (("dynamodb", "SequenceNumber"), ("kinesis", "sequenceNumber")):
+        inner = record.get(part) if isinstance(record, dict) else None
+        number = inner.get(name) if isinstance(inner, dict) else None
+        if isinstance(number, str):
             return number
     return ""
 
@@ -163,7 +166,7 @@ def _unwrap(kinesis: object) -> Mapping[str, Any]:
 def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None:
     """Find the table by the stream's ARN, the name in a Kinesis record, or the names of the key attributes."""
     arn = str(body.get("eventSourceARN", ""))
-    name = arn if STREAM_ARN.match(arn) else body.get("tableName")
+    name = arn if _is_stream(arn) else body.get("tableName")
     if isinstance(name, str):
         return rules.of_stream(name)
     fitting = [t for t in rules.streamed_tables if {a.name for a in t.key} == keys.keys() and t.key_of(keys)]
@@ -171,6 +174,11 @@ def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None
         names = ", ".join(table.name for table in fitting)
         raise RecordError(f"a record names no table and its keys could be of {names}")
     return fitting[0] if fitting else None
+
+
+@lru_cache(maxsize=256)
+def _is_stream(arn: str) -> bool:
+    return STREAM_ARN.match(arn) is not None
 
 
 def _milliseconds(stamp: object) -> int | None:

@@ -131,25 +131,23 @@ def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
         if entity is None:
             continue
         newest[change.key] = change
-        entering = rules.entering(change, entity)
-        _ask_pull(change, rules.into_target(entity), asked, tasks, entering)
-        for rule in rules.anchored(entity):
-            if rule.pushes(change):
-                pushed[change.key, rule] = change.new is None or pushed.get((change.key, rule), False)
-                tasks.trace(change.key, change)
-                tasks.concerns((rule,), change)
-        for rule in rules.from_source(entity):
-            if isinstance(rule, TargetRule):
-                _ask_hinted(change, rule, asked, tasks, entering)
-            elif isinstance(rule, EffectRule) and (effect := rule.effect(change)) is not None:
-                effects.append((change.key, effect))
-                tasks.concerns((rule,), change)
-        for part_rule in rules.parts_of(entity):
+        concern = rules.concern(entity)
+        entering = rules.entering(change, entity) if concern.listed else ()
+        if concern.into:
+            _ask_pull(change, concern.into, asked, tasks, entering)
+        if concern.anchored:
+            _ask_pushes(change, concern.anchored, pushed, tasks)
+        for hinting in concern.hinting:
+            _ask_hinted(change, hinting, asked, tasks, entering)
+        if concern.effects:
+            _ask_effects(change, concern.effects, effects, tasks)
+        for part_rule in concern.parts:
             for part in _parts(change, part_rule, entity, entering):
                 parts[part] = None
                 tasks.trace(part.target, change)
                 tasks.concerns((part_rule,), change)
-        unlisted |= dict.fromkeys((rule.name, change.key) for rule in _unlisted(change, entity, rules))
+        if concern.listed:
+            unlisted |= dict.fromkeys((rule.name, change.key) for rule in _unlisted(change, entity, rules))
     tasks.unlisted = tuple(unlisted)
     tasks.pulls = tuple(pull for key, one in asked.items() if (pull := _pull(key, one, newest.get(key))) is not None)
     tasks.pushes = group_pushes(pushed)
@@ -185,14 +183,40 @@ def _ask_pull(
     entering: tuple[Rule, ...],
 ) -> None:
     """Ask for a pull if this is a relevant record of a target: for all of its rules."""
-    if not any(rule.pulls(seen) for rule in into for seen in _as_seen(change, rule, entering)):
+    for rule in into:
+        if rule.pulls(change) or (rule in entering and rule.pulls(replace(change, old=None))):
+            break
+    else:
         return
-    one = asked.setdefault(change.key, TargetWork())
+    one = asked.get(change.key)
+    if one is None:
+        one = asked[change.key] = TargetWork()
     one.rules |= dict.fromkeys(into)
     one.newest = change
     one.appeared |= change.old is None
     tasks.trace(change.key, change)
     tasks.concerns(into, change)
+
+
+def _ask_pushes(
+    change: Change, anchored: Iterable[Rule], pushed: dict[tuple[ItemKey, Rule], bool], tasks: Tasks
+) -> None:
+    """Ask for the listings that a record of an item starts."""
+    for rule in anchored:
+        if rule.pushes(change):
+            pushed[change.key, rule] = change.new is None or pushed.get((change.key, rule), False)
+            tasks.trace(change.key, change)
+            tasks.concerns((rule,), change)
+
+
+def _ask_effects(
+    change: Change, rules: Iterable[EffectRule], effects: list[tuple[ItemKey, Effect]], tasks: Tasks
+) -> None:
+    """Ask for the effects of a change."""
+    for rule in rules:
+        if (effect := rule.effect(change)) is not None:
+            effects.append((change.key, effect))
+            tasks.concerns((rule,), change)
 
 
 def _ask_hinted(

@@ -88,6 +88,11 @@ class TargetRule(Rule):
         """The targets that a record of a source names, both as the source was and as it is."""
         return ()
 
+    @cached_property
+    def hinting(self) -> bool:
+        """True if records of a source may name targets by themselves."""
+        return type(self).hints is not TargetRule.hints
+
     @property
     @abstractmethod
     def decided_by(self) -> tuple[Path, ...]:
@@ -118,7 +123,10 @@ class TargetRule(Rule):
             return True
         if changed(change.old, change.new, self.relevant_paths):
             return True
-        return any(standing(change.old, path) != standing(change.new, path) for path in self._maps)
+        for path in self._maps:  # noqa: SIM110 -- called for every record, and a generator doubles the time
+            if standing(change.old, path) != standing(change.new, path):
+                return True
+        return False
 
     @cached_property
     def _maps(self) -> tuple[Path, ...]:

@@ -16,7 +16,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import Beginnings
 from sync_rules.model.values import Item, Path
-from sync_rules.rules.families import PartRule, TargetRule
+from sync_rules.rules.families import EffectRule, PartRule, TargetRule
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.rule import ArchivePlace, Rule
 
@@ -26,6 +26,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 STREAMS_KEPT_MAX: Final = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """The rules that speak of an entity: those that keep attributes of it, that it may start a listing for, that it
+    names targets of, that act outside the tables, that have parts. `listed`: an index lists its items.
+    """
+
+    into: tuple[TargetRule, ...]
+    anchored: tuple[Rule, ...]
+    hinting: tuple[TargetRule, ...]
+    effects: tuple[EffectRule, ...]
+    parts: tuple[PartRule, ...]
+    listed: bool
 
 
 @dataclass(frozen=True)
@@ -80,9 +94,12 @@ class Rules:
         return _grouped(((entity.table.name, entity) for entity in self.entities.values()), self.tables)
 
     @cached_property
-    def _by_beginning(self) -> Mapping[str, Beginnings[tuple[Entity, ...]]]:
-        """The entities of each table by what their partition keys begin with."""
-        return {name: Beginnings(_by_literal(entities)) for name, entities in self._by_table.items()}
+    def _by_beginning(self) -> Mapping[str, Beginnings[Beginnings[tuple[Entity, ...]]]]:
+        """The entities of each table by what their partition keys begin with, then their sort keys."""
+        return {
+            name: Beginnings({begins: Beginnings(_by_literal(some, -1)) for begins, some in _by_literal(of, 0).items()})
+            for name, of in self._by_table.items()
+        }
 
     @cached_property
     def _as_source(self) -> Mapping[str, tuple[Rule, ...]]:
@@ -123,11 +140,12 @@ class Rules:
         table = self.tables.get(key.table)
         if table is None or not key.values:
             return None
-        partition = key.values[0][2]
-        for entities in self._by_beginning[key.table].of(partition if isinstance(partition, str) else ""):
-            for entity in entities:
-                if entity.has(key):
-                    return entity
+        partition, sort = key.values[0][2], key.values[-1][2]
+        for by_sort in self._by_beginning[key.table].of(partition if isinstance(partition, str) else ""):
+            for entities in by_sort.of(sort if isinstance(sort, str) else ""):
+                for entity in entities:
+                    if entity.has(key):
+                        return entity
         return None
 
     def only(self, names: Iterable[str]) -> Rules:
@@ -164,6 +182,24 @@ class Rules:
             if any(not self._to_come(entity, (one.name,), item, at_rest=at_rest) for one in find.lacking(item))
             and rule.points(item)
         )
+
+    def concern(self, entity: Entity) -> Concern:
+        """The rules that speak of an entity, by what they make of a record of it."""
+        found = self._concerns.get(entity.name)
+        if found is None:
+            found = self._concerns[entity.name] = Concern(
+                self.into_target(entity),
+                self.anchored(entity),
+                tuple(rule for rule in self.from_source(entity) if isinstance(rule, TargetRule) and rule.hinting),
+                tuple(rule for rule in self.from_source(entity) if isinstance(rule, EffectRule)),
+                self.parts_of(entity),
+                bool(self._listing[entity.name]),
+            )
+        return found
+
+    @cached_property
+    def _concerns(self) -> dict[str, Concern]:
+        return {}
 
     def entering(self, change: Change, entity: Entity) -> tuple[Rule, ...]:
         """The rules whose index lists an item from this change on, and did not list it as it was."""
@@ -230,9 +266,10 @@ def _grouped(pairs: Iterable[tuple[str, T]], names: Iterable[str]) -> Mapping[st
     return {name: tuple(values) for name, values in found.items()}
 
 
-def _by_literal(entities: Iterable[Entity]) -> Mapping[str, tuple[Entity, ...]]:
+def _by_literal(entities: Iterable[Entity], place: int) -> Mapping[str, tuple[Entity, ...]]:
+    """Entities by what the key attribute in this place begins with."""
     found: dict[str, tuple[Entity, ...]] = {}
     for entity in entities:
-        begins = entity.templates[entity.table.partition.name].literals[0]
+        begins = entity.templates[entity.table.key[place].name].literals[0]
         found[begins] = (*found.get(begins, ()), entity)
     return found
