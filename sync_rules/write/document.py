@@ -17,8 +17,9 @@ from sync_rules.model.json_bytes import JSON_MAX_LEVELS, base64_of, compact
 from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.records import read_image
 from sync_rules.write.actions import Given
+from sync_rules.write.deadline import DEADLINE_SECONDS
 from sync_rules.write.errors import Cancelled, TransactionCanceled, WriteError
-from sync_rules.write.transaction import DEADLINE_SECONDS, Result, Transact
+from sync_rules.write.transaction import Result, Transact
 
 TEXT: Final = "text"
 FLAG: Final = "true or false"

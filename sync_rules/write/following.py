@@ -7,7 +7,6 @@ of. It is bounded by time and count; what it does not finish, the stream does.
 from __future__ import annotations
 
 import inspect
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
@@ -16,9 +15,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast
 
-from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.metered import actions_of
-from sync_rules.adapters.plain_client import plain
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Limits
 from sync_rules.model.values import Item
@@ -26,10 +23,10 @@ from sync_rules.model.writes import Check, Result, Status
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Actions, Given, Place, place_of
+from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
 from sync_rules.write.errors import WriteError
 from sync_rules.write.noting import Noting
 from sync_rules.write.rehearsal import Left, Rehearsal
-from sync_rules.write.transaction import DEADLINE_SECONDS
 
 ITEMS_MAX: Final = 1_000
 LIMITS: Final = Limits(parked_max_looks=0)
@@ -265,8 +262,7 @@ class Follow(Noting):
         return place_of(key) in self._blocks.here().noted
 
     def _read(self, keys: tuple[ItemKey, ...]) -> Iterable[Item | None]:
-        until = time.monotonic() + self._deadline_seconds
-        return self._store_until(until).read(Read(keys))
+        return self._store_until(Deadline(self._deadline_seconds)).read(Read(keys))
 
     # ------------------------------------------------------------ following it
     def bring(self) -> Followed:
@@ -278,24 +274,18 @@ class Follow(Noting):
         return self._bring(self._blocks.end())
 
     def _bring(self, noted: Sequence[tuple[ItemKey, Item | None]]) -> Followed:
-        until = time.monotonic() + self._deadline_seconds
-        store = self._store_until(until)
+        deadline = Deadline(self._deadline_seconds)
+        store = self._store_until(deadline)
         found = store.read(Read(tuple(key for key, _ in noted))) if noted else ()
         changes = [Change(key, old, new) for (key, old), new in zip(noted, found, strict=True)]
         live = _Live(store, self._rules, changes)
-        rehearsal = Rehearsal(self._rules, live, lambda: time.monotonic() > until, self._limits)
+        rehearsal = Rehearsal(self._rules, live, deadline.passed, self._limits)
         rehearsal.run()
         self._blocks.result = Followed(live.writes, rehearsal.left)
         return self._blocks.result
 
-    def _store_until(self, until: float) -> Store:
-        """The store, before this moment."""
-        if self._store is not None:
-            return self._store
-        client = plain(self._original.given)
-        return DynamoStore(
-            client, self._rules.tables, remaining_seconds=lambda: until - time.monotonic(), write_mode="update"
-        )
+    def _store_until(self, deadline: Deadline) -> Store:
+        return self._store or deadline.store(self._original.given, self._rules)
 
 
 follow = Follow

@@ -5,14 +5,12 @@ Invariant: the rules judge in memory, and nothing is written. A repair is a look
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.expressions import same_item
-from sync_rules.adapters.plain_client import client_of, converts, plain, table_name
+from sync_rules.adapters.plain_client import client_of, converts, table_name
 from sync_rules.model.durations import seconds_of
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
@@ -25,10 +23,11 @@ from sync_rules.pipeline.requests import Read, Store
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write import judging
 from sync_rules.write.actions import Actions, Given, place_of
+from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
 from sync_rules.write.errors import WriteError
 from sync_rules.write.lag import Behind
 from sync_rules.write.read_through import ReadThrough
-from sync_rules.write.transaction import DEADLINE_SECONDS, Client
+from sync_rules.write.transaction import Client
 
 IN_PART: Final = ("ProjectionExpression", "AttributesToGet", "Select")  # an item that is shown in part is not judged
 LAST: Final = "LastEvaluatedKey"
@@ -140,10 +139,8 @@ class _Site:
 
     def __init__(self, rules: Rules, client: Client, deadline_seconds: float, store: Store | None) -> None:
         self._rules = rules
-        self._until = time.monotonic() + deadline_seconds
-        self.store = store or DynamoStore(
-            plain(client), rules.tables, remaining_seconds=lambda: self._until - time.monotonic(), write_mode="update"
-        )
+        self._deadline = Deadline(deadline_seconds)
+        self.store = store or self._deadline.store(client, rules)
         self.seen = ReadThrough(self.store, rules.tables)
         self.guessed: Mapping[ItemKey, Item] = {}
 
@@ -160,7 +157,7 @@ class _Site:
         likely = (one for key, item in self.guessed.items() for one in judging.sources_of(key, item, self._rules))
         self.seen.load(one for one in (*keys, *likely) if possible_key(one))
         try:
-            found = judging.judge(keys, self._rules, self.seen, self._out_of_time)
+            found = judging.judge(keys, self._rules, self.seen, self._deadline.passed)
         except StoreError as error:
             if error.reason == OUT_OF_TIME:
                 raise WriteError(
@@ -170,16 +167,13 @@ class _Site:
         for key, item in found.items.items() if repair else ():
             before = self.seen.before[place_of(key)]
             if not same_item(before, item):
-                bounds = Bounds(judging.REPAIRING, self._out_of_time)
+                bounds = Bounds(judging.REPAIRING, self._deadline.passed)
                 judging.repair(key, before, self._rules, self.store, left=found.left, bounds=bounds)
         return [found.items[key] for key in keys]
 
     def shown(self, keys: Sequence[ItemKey], *, repair: bool, raw: bool) -> list[dict[str, Any]]:
         """These items for the application."""
         return [_output(item, raw=raw) for item in self.judged(keys, repair=repair) if item is not None]
-
-    def _out_of_time(self) -> bool:
-        return time.monotonic() > self._until
 
 
 def _asked(client: Any, query: Mapping[str, Any]) -> tuple[list[Item], Mapping[str, Any] | None]:

@@ -6,17 +6,15 @@ whose answer was lost is sent again as it is, with the same token. So it is neve
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 from uuid import uuid4
 
 from sync_rules.adapters import aws_errors
-from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.expressions import holds, same_item
 from sync_rules.adapters.plain_client import plain
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
@@ -27,20 +25,15 @@ from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Actions, Given, Own, Place, merged, place_of, refuse_kept
 from sync_rules.write.compose import ACTIONS_MAX, Planned, compose, fits
-from sync_rules.write.errors import Cancelled, TransactionCanceled, WriteError
+from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
+from sync_rules.write.errors import TransactionCanceled, WriteError
 from sync_rules.write.prefetch import keys_of
 from sync_rules.write.read_through import ReadThrough
+from sync_rules.write.refusals import Refusals
 from sync_rules.write.rehearsal import NO_ROOM, Left, Pushed, Rehearsal
 from sync_rules.write.request import actions_of
 
-DEADLINE_SECONDS: Final = 5.0
-FIRST_WAIT_SECONDS: Final = 0.025
-WAIT_MAX_SECONDS: Final = 1.0
 TOKEN_MAX_CHARACTERS: Final = 36  # of ClientRequestToken
-REFUSED: Final = "ConditionalCheckFailed"
-AGAIN: Final = frozenset({
-    "None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded",
-})  # fmt: skip
 OVERRIDDEN: Final = "the application insisted on another value"
 
 
@@ -99,6 +92,7 @@ class Transact:
         deadline_seconds: float = DEADLINE_SECONDS,
         token: str | None = None,
         store: Store | None = None,
+        now: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         if token is not None and not (isinstance(token, str) and 0 < len(token) <= TOKEN_MAX_CHARACTERS - 4):
@@ -108,9 +102,9 @@ class Transact:
         self._raw = raw
         self._require = require
         self._token = token
-        self._sleep = sleep
-        self._deadline_seconds = deadline_seconds
-        self._until = time.monotonic() + deadline_seconds
+        self._begun = partial(Deadline, deadline_seconds, now=now, sleep=sleep)
+        self._deadline = self._begun()
+        self._refusals = Refusals()
         self._store = store
         self._actions = Actions(rules, raw=raw)
         self._owns: dict[Place, Own] = {}
@@ -220,42 +214,29 @@ class Transact:
             return self.result
         if len(self._owns) > ACTIONS_MAX:
             raise WriteError(f"{len(self._owns)} actions", f"a transaction has at most {ACTIONS_MAX}: make several")
-        self._until = time.monotonic() + self._deadline_seconds
-        store = self._store or self._dynamo()
-        attempts, last = 0, None
+        store, attempts = self._begin(), 0
         while True:
             attempt = self._rehearse(store, fresh=attempts > 0)
             attempts += 1
-            if not attempt.outdated and self._sent(attempt, last, attempts):
+            if not attempt.outdated and self._sent(attempt, attempts):
                 self.result, self._made = Result(attempt.left, len(attempt.planned), attempts), True
                 return self.result
-            last = attempt
-            self._pause(attempts)
+            if not self._deadline.wait(attempts):
+                raise WriteError(
+                    f"other writers were quicker {attempts} times in {self._deadline.seconds} s",
+                    "nothing was written: try again later, or leave these copies to the stream",
+                    again=True,
+                )
 
-    def _dynamo(self) -> Store:
-        """The store that is read, before the deadline."""
-        client: Any = self._client
-        return DynamoStore(client, self._rules.tables, remaining_seconds=self._remaining, write_mode="update")
-
-    def _remaining(self) -> float:
-        return self._until - time.monotonic()
-
-    def _pause(self, attempts: int) -> None:
-        """Wait with full jitter before the next attempt."""
-        wait = random.uniform(0, min(WAIT_MAX_SECONDS, FIRST_WAIT_SECONDS * 2**attempts))  # noqa: S311 - jitter
-        if wait >= self._remaining():
-            raise WriteError(
-                f"other writers were quicker {attempts} times in {self._deadline_seconds} s",
-                "nothing was written: try again later, or leave these copies to the stream",
-                again=True,
-            )
-        self._sleep(wait)
+    def _begin(self) -> Store:
+        """Begin the deadline, and give the store that is read until then."""
+        self._deadline, self._refusals = self._begun(), Refusals()
+        return self._store or self._deadline.store(self._client, self._rules)
 
     # ------------------------------------------------------------ one attempt
     def rehearsed(self) -> Attempt:
         """The first attempt, which is read for, and not sent."""
-        self._until = time.monotonic() + self._deadline_seconds
-        return self._rehearse(self._store or self._dynamo(), fresh=False)
+        return self._rehearse(self._begin(), fresh=False)
 
     def _rehearse(self, store: Store, *, fresh: bool) -> Attempt:
         """Read, and let the rules do their work in memory. A given source is believed the first time only."""
@@ -271,12 +252,12 @@ class Transact:
         skipped: frozenset[Pushed] = frozenset()
         rules = self._rules
         while True:
-            rehearsal = Rehearsal(rules, seen, lambda: self._remaining() <= 0, skipped=skipped)
+            rehearsal = Rehearsal(rules, seen, self._deadline.passed, skipped=skipped)
             self._play(seen)
             rehearsal.run()
-            if self._remaining() <= 0:
+            if self._deadline.passed():
                 raise WriteError(
-                    f"{self._deadline_seconds} s were not enough", "nothing was written: give it more time", again=True
+                    f"{self._deadline.seconds} s were not enough", "nothing was written: give it more time", again=True
                 )
             left = (*rehearsal.left, *self._overridden())
             planned = compose(self._owns, seen, rules, {one.rule for one in left})
@@ -348,7 +329,7 @@ class Transact:
         ]
 
     # ------------------------------------------------------------ sending it
-    def _sent(self, attempt: Attempt, last: Attempt | None, number: int) -> bool:
+    def _sent(self, attempt: Attempt, number: int) -> bool:
         """Send it until it is decided. False when it must be made anew."""
         items = actions_of(attempt.planned, self._rules.tables)
         token, times = self._token_of(number), 0
@@ -358,17 +339,15 @@ class Transact:
             except aws_errors.ERRORS as error:
                 reasons = aws_errors.cancellations(error)
                 if reasons:
-                    self._judge(attempt, last, reasons)
+                    self._raise_own(attempt, reasons)
                     return False
                 if not aws_errors.transient(error):
                     raise self._failed(error) from error
                 times += 1
-                wait = random.uniform(0, min(WAIT_MAX_SECONDS, FIRST_WAIT_SECONDS * 2**times))  # noqa: S311 - jitter
-                if wait >= self._remaining():
+                if not self._deadline.wait(times):
                     told = "no answer before the deadline: it may be written"
                     told += ", and can be sent again with its token" if token == self._token else ""
                     raise StoreError(aws_errors.reason(error), told) from error
-                self._sleep(wait)
             else:
                 return True
 
@@ -387,40 +366,16 @@ class Transact:
             return str(uuid4())
         return self._token if number == 1 else f"{self._token}-{number}"
 
-    def _judge(self, attempt: Attempt, last: Attempt | None, reasons: Sequence[Mapping[str, Any]]) -> None:
+    def _raise_own(self, attempt: Attempt, reasons: Sequence[Mapping[str, Any]]) -> None:
         """Raise what the application must know of a transaction that was cancelled; return if it is to be made anew."""
-        refused: list[Cancelled] = []
-        for one, reason in zip(attempt.planned, reasons, strict=True):
-            code = str(reason.get("Code") or "None")
-            if code in AGAIN:
-                continue
-            if code == REFUSED and self._is_ours(one, attempt, last, reason.get("Item")):
-                return
-            if one.own is None:
-                raise StoreError(code, f"an item of table {one.action.key.table} that a rule writes")
-            item = reason.get("Item") if one.own.returns else None
-            refused.append(Cancelled(one.own.number, code, None if item is None else self._output(item)))
+        refused = self._refusals.of_application(attempt.planned, attempt.before, reasons)
         if refused:
-            raise TransactionCanceled(tuple(refused))
+            raise TransactionCanceled(tuple(replace(one, item=self._output(one.item)) for one in refused))
 
-    def _is_ours(self, one: Planned, attempt: Attempt, last: Attempt | None, item: Item | None) -> bool:
-        """True if a guard of the rules was refused, and not the application's condition. Where the item did not come
-        with the refusal, it is the application's if the item was the same in two attempts.
-        """
-        own = one.own
-        if own is None or (own.condition is None and not own.new):
-            return True
-        if own.new:
-            return False
-        if item:
-            return not holds(one.action.guard, item)
-        if not one.action.guard:
-            return False
-        place = place_of(own.key)
-        return last is None or not same_item(last.before.get(place), attempt.before[place])
-
-    def _output(self, item: Item) -> Mapping[str, Any]:
-        return item if self._raw else {name: plain_of(value) for name, value in item.items()}
+    def _output(self, item: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        if item is None or self._raw:
+            return item
+        return {name: plain_of(value) for name, value in item.items()}
 
 
 transact = Transact

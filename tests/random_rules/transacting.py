@@ -146,10 +146,10 @@ def _call(world: World, app: Application, write: Write, pick: Callable[[int], in
 class Told(Transact):
     """A transaction that tells its client what each request is made of."""
 
-    def _sent(self, attempt: Attempt, last: Attempt | None, number: int) -> bool:
+    def _sent(self, attempt: Attempt, number: int) -> bool:
         client: Any = self._client
         client.attempt = attempt
-        return super()._sent(attempt, last, number)
+        return super()._sent(attempt, number)
 
 
 @dataclass

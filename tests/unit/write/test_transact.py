@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -267,7 +266,7 @@ def test_transact_a_token_is_good_for_the_first_attempt(shop, writers, again):
     once(shop, lambda: rename(shop) if writers else None)
     shop.client.after = lose
     with pytest.raises(StoreError) as raised:
-        put_order(shop, token="mine", deadline_seconds=0.2, sleep=time.sleep)
+        put_order(shop, token="mine", deadline_seconds=0.2, now=lambda: sum(shop.slept))
     assert ("again with its token" in str(raised.value)) is again
 
 
@@ -478,8 +477,29 @@ def test_transact_conflicts_are_tried_until_the_deadline(shop):
     )
     shop.slept.clear()
     with pytest.raises(WriteError, match="other writers were quicker"):  # noqa: SIM117
-        with shop.transact(deadline_seconds=0.5, sleep=time.sleep) as tx:
+        with shop.transact(deadline_seconds=0.5, now=lambda: sum(shop.slept)) as tx:
             tx.put("order", order("7", "10", 12))
+    assert 0 < sum(shop.slept) < 0.5
+
+
+def test_transact_an_item_that_goes_after_a_conflict_refuses_no_condition_of_the_application(shop):
+    """A conflict, then an item that is gone: the guard of the rules is refused, and not the application's condition,
+    which then holds. It was told as the application's.
+    """
+    put_order(shop)
+    shop.rest()
+    shop.client.requests.clear()
+
+    def meanwhile(items: Any) -> None:
+        if len(shop.client.requests) == 1:
+            raise cancelled([{"Code": "TransactionConflict"} for _ in items])
+        if len(shop.client.requests) == 2:
+            shop.scene.memory.delete(shop.scene.at("shop", "USER#7", "ORDER#9"))
+
+    shop.client.before = meanwhile
+    with shop.transact() as tx:
+        tx.delete("order", order("7", "9", 12), condition="attribute_not_exists(#own)", names={"#own": "gone"})
+    assert tx.result.attempts == 3
 
 
 def test_transact_an_error_of_the_service_is_raised(shop):

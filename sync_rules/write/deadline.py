@@ -1,0 +1,55 @@
+"""The time that all requests of one call have together, the waits within it, and the store that is asked until then."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.plain_client import plain
+from sync_rules.pipeline.requests import Store
+from sync_rules.rules.ruleset import Rules
+
+DEADLINE_SECONDS: Final = 5.0
+FIRST_WAIT_SECONDS: Final = 0.025
+WAIT_MAX_SECONDS: Final = 1.0
+
+
+class Deadline:
+    """So many seconds from when it is made."""
+
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self.seconds = seconds
+        self._now = now
+        self._sleep = sleep
+        self._until = now() + seconds
+
+    def remaining(self) -> float:
+        """The seconds that are left; negative after it."""
+        return self._until - self._now()
+
+    def passed(self) -> bool:
+        """True if no time is left."""
+        return self.remaining() <= 0
+
+    def wait(self, times: int) -> bool:
+        """Wait with full jitter, the longer the more `times` something was tried. False, at once, if it would last
+        beyond the deadline.
+        """
+        seconds = random.uniform(0, min(WAIT_MAX_SECONDS, FIRST_WAIT_SECONDS * 2**times))  # noqa: S311 - jitter
+        if seconds >= self.remaining():
+            return False
+        self._sleep(seconds)
+        return True
+
+    def store(self, client: Any, rules: Rules) -> Store:
+        """The tables of the rules by this client, which is asked no longer than that."""
+        return DynamoStore(plain(client), rules.tables, remaining_seconds=self.remaining, write_mode="update")
