@@ -113,8 +113,9 @@ class _Composer:
         if own is not None:
             self._need_own(own, before)
         change = Change(key, before, now)
-        for rule in self._rules.into_target(entity) if now is not None else ():
-            self._need_of_copies(rule, change, own)
+        meant = now if now is not None or own is None else own.after(before)  # a rule may have moved it since
+        for rule in self._rules.into_target(entity) if meant is not None else ():
+            self._need_of_copies(rule, Change(key, before, meant), own)
         for of_source in self._rules.from_source(entity):
             if isinstance(of_source, TargetRule):
                 for hint in of_source.hints(change):

@@ -177,7 +177,8 @@ class Follow(Noting):
         super().__init__(rules, client)
         self._actions = Actions(rules, raw=not self._original.python if raw is None else raw)
         self._deadline_seconds = deadline_seconds
-        self._limits = replace(LIMITS, fan_out_inline_max_items=items_max)
+        page = max(1, min(items_max, LIMITS.fan_out_page_max_items))
+        self._limits = replace(LIMITS, fan_out_page_max_items=page, fan_out_inline_max_items=items_max)
         self._store = store
         self._blocks = Blocks()
 
@@ -247,13 +248,16 @@ class Follow(Noting):
     # ------------------------------------------------------------ what was written
     def change(self, entity: str, before: Given | None, after: Given | None) -> None:
         """Note a change: the item before and after, None where there was or is none."""
-        for image in (before, after):
-            if image is not None:
-                _, key = self._actions.key_of(entity, self._actions.values(image))
-                old = None if before is None else {**self._actions.values(before), **key.attributes()}
-                self._note(key, old)
-                return
-        raise WriteError("a change of nothing to nothing", "give the item before, or after, or both")
+        images = [self._actions.values(image) for image in (before, after) if image is not None]
+        keys = {place_of(key): key for image in images for _, key in [self._actions.key_of(entity, image)]}
+        if not keys:
+            raise WriteError("a change of nothing to nothing", "give the item before, or after, or both")
+        if len(keys) > 1:
+            raise WriteError(
+                "before and after have two keys", "note two changes: one of them before and None, one None and after"
+            )
+        (key,) = keys.values()
+        self._note(key, None if before is None else {**images[0], **key.attributes()})
 
     def _note(self, key: ItemKey, before: Item | None) -> None:
         self._blocks.here().noted.setdefault(place_of(key), (key, before))

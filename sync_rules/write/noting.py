@@ -69,15 +69,15 @@ class Noting(ABC):
     # ------------------------------------------------------------ writes
     def put_item(self, **parameters: Any) -> Any:
         """Put an item, and note it."""
-        return self._one(self._original.client.put_item, parameters, parameters.get("Item", {}))
+        return self._one(self._original.client.put_item, parameters, parameters.get("Item"))
 
     def update_item(self, **parameters: Any) -> Any:
         """Update an item, and note it."""
-        return self._one(self._original.client.update_item, parameters, parameters.get("Key", {}))
+        return self._one(self._original.client.update_item, parameters, parameters.get("Key"))
 
     def delete_item(self, **parameters: Any) -> Any:
         """Delete an item, and note it."""
-        return self._one(self._original.client.delete_item, parameters, parameters.get("Key", {}))
+        return self._one(self._original.client.delete_item, parameters, parameters.get("Key"))
 
     def batch_write_item(self, **parameters: Any) -> Any:
         """Write several items, and note them."""
@@ -99,10 +99,10 @@ class Noting(ABC):
         return made(self._original.usual["TableName"], self, **options)
 
     # ------------------------------------------------------------ what they were before
-    def _one(self, call: Callable[..., Any], given: Mapping[str, Any], named: Given) -> Any:
+    def _one(self, call: Callable[..., Any], given: Mapping[str, Any], named: Given | None) -> Any:
         """Make a write of one item. The answer brings the former item, unless the application wants another one."""
         parameters = {**self._original.usual, **given}
-        key = self._key(parameters.get("TableName", ""), named)
+        key = self._key(parameters.get("TableName", ""), named or {})
         if key is None or self._is_noted(key):
             return call(**parameters)
         if parameters.get("ReturnValues", "NONE") not in ("NONE", "ALL_OLD"):
@@ -125,14 +125,13 @@ class Noting(ABC):
 
     def _key(self, physical_name: str, item: Given) -> ItemKey | None:
         """The key of an item of a declared entity; None for any other, and for one that the client will refuse."""
-        table = self._tables.get(physical_name)
+        table = self._tables.get(physical_name.rpartition("/")[2])  # an ARN is good too
         if table is None:
             return None
         try:
-            values = self._raw({one.name: item[one.name] for one in table.key if one.name in item})
-        except UserError:
+            key = table.key_of(self._raw({one.name: item[one.name] for one in table.key if one.name in item}))
+        except (UserError, TypeError):
             return None
-        key = table.key_of(values)
         return None if key is None or self._rules.entity_of(key) is None else key
 
     def _raw(self, item: Given) -> Item:

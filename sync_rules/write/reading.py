@@ -147,7 +147,7 @@ class _Site:
     def table(self, physical_name: str) -> Table:
         """The table of this name in DynamoDB."""
         for table in self._rules.tables.values():
-            if table.physical_name == physical_name:
+            if table.physical_name == physical_name.rpartition("/")[2]:  # an ARN is good too
                 return table
         known = ", ".join(sorted(table.physical_name for table in self._rules.tables.values()))
         raise WriteError(f"no table of the rules is named {physical_name!r}", f"name one of {known}")

@@ -33,7 +33,7 @@ LIMITS: Final = Limits(
 )
 EFFECT: Final = "an effect outside the tables"
 SECOND_LOOK: Final = "a second look through an index"
-MESSAGE: Final = "more than one transaction does"
+MESSAGE: Final = "more items than are done at once"
 BOOKS: Final = "its books are not complete"
 NO_ROOM: Final = "more items than a transaction has room for"
 ENDLESS: Final = "it does not come to an end"

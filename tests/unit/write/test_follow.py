@@ -94,7 +94,6 @@ def test_follow_is_bounded_by_count():
     shop.scene.there("shop", before)
     shop.scene.put("shop", after)
     noted = shop.follow(items_max=10)
-    shop.scene.memory.page_items = lambda limit: min(limit, 10)  # type: ignore[method-assign]
     noted.change("user", before, after)
     result = noted.bring()
     assert result.writes == 10
@@ -109,3 +108,9 @@ def test_follow_nothing_is_no_request():
     assert noted.result.writes == 0
     with pytest.raises(WriteError, match="nothing to nothing"):
         shop.follow().change("order", None, None)
+
+
+def test_follow_a_change_of_two_keys_is_two_changes():
+    """An order that another user has now: one of the two items would not be followed."""
+    with pytest.raises(WriteError, match="note two changes"):
+        Shop(RULES).follow().change("order", order("7", "9", 1), order("8", "9", 1))

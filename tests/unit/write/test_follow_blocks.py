@@ -27,8 +27,10 @@ class Putting:
         self._store = store
 
     def put_item(self, *, TableName: str, Item: Any, ReturnValues: str = "NONE") -> dict[str, Any]:  # noqa: N803
+        TableName = TableName.rpartition("/")[2]  # noqa: N806 - as the client has it
         key = RULES.tables[TableName].key_of(Item)
-        assert key is not None
+        if key is None:
+            raise ValueError
         before = self._store.item(key)
         self._store.put(TableName, Item)
         return {"Attributes": before} if before and ReturnValues == "ALL_OLD" else {}
@@ -169,6 +171,22 @@ def test_follow_async_blocks_and_functions_work_in_a_thread(site):
     assert all(map(site.copied, "1234"))
     assert of_requests
     assert loop_thread not in of_requests
+
+
+def test_follow_knows_a_table_by_its_arn(site):
+    """DynamoDB takes it instead of the name."""
+    with site.noting:
+        arn = "arn:aws:dynamodb:us-east-1:123456789012:table/shop"
+        site.noting.put_item(TableName=arn, Item=order("1", "1", 1))
+    assert site.copied("1")
+
+
+@pytest.mark.parametrize("given", [None, {"PK": "USER#1", "SK": "ORDER#1"}, {"PK": None}, "x"])
+def test_follow_gives_a_wrong_item_to_the_client(site, given):
+    """The error is the client's own."""
+    site.noting._original.client.put_item = lambda **_given: (_ for _ in ()).throw(ValueError("the client's"))
+    with pytest.raises(ValueError, match="the client's"), site.noting:
+        site.noting.put_item(TableName="shop", Item=given)
 
 
 def test_follow_brings_in_the_middle_of_a_block(site):
