@@ -6,10 +6,13 @@ Invariant: each item of a file is in the frame of its entity, or is counted as o
 from __future__ import annotations
 
 import re
+import signal
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,6 +23,7 @@ from sync_rules.imports.found import Found, FoundEntity, FoundTable
 from sync_rules.imports.names import singular, table_slug
 from sync_rules.imports.samples import entities_of
 from sync_rules.imports.settled import Settled, SettledEntity, settle
+from sync_rules.model.errors import UserError
 from sync_rules.model.templates import parse_template
 from sync_rules.propose.database import Database
 from sync_rules.propose.frames import Column, Frame
@@ -30,6 +34,8 @@ from sync_rules.propose.staging import ENTRY_COLUMNS, Layout, Staged, items_of, 
 PART: Final = re.compile(r"(?<=[^A-Za-z])([A-Za-z]{2,20}[_-])\{(\w+)\}")
 SAMPLES: Final = 4_000  # items of a table that entities are read off
 PARALLEL_MIN: Final = 50_000  # items, below which a second process costs more than it saves
+PARTS_MAX: Final = 1_000  # of a table
+SHARES_EACH: Final = 8  # of the files, for each process: what it has done is told after each
 ROUNDS: Final = 3  # times that entities are read off again, for items that fit none
 
 
@@ -144,7 +150,11 @@ def _attempt(
             continue
         entities = [each for each in settled.entities if each.table is table and not each.refused]
         layouts = _layouts(entities, samples[id(one.found)])
-        parts = _staged(one, layouts, directory / "spool", number, threads)
+
+        def on_share(share: float, before: int = done, items: int = one.items) -> None:
+            progress("reading items", 0.5 * (before + share * items) / total)
+
+        parts = _staged(one, layouts, directory / "spool", number, threads=threads, on_share=on_share)
         strangers[id(one.found)] = [item for part in parts for item in part.strangers]
         loaded.unknown[table.name] = sum(part.unknown for part in parts)
         for entity, layout in zip(entities, layouts, strict=True):
@@ -167,17 +177,50 @@ def _layouts(entities: Sequence[SettledEntity], samples: Sequence[dict[str, Any]
 
 
 def _staged(
-    table: GatheredTable, layouts: Sequence[Layout], directory: Path, number: int, threads: int
+    table: GatheredTable,
+    layouts: Sequence[Layout],
+    directory: Path,
+    number: int,
+    *,
+    threads: int,
+    on_share: Callable[[float], None],
 ) -> list[Staged]:
-    """Read the files, several at once where that pays."""
+    """Read the files, several at once where that pays. `on_share` is told which share of them is done."""
     workers = min(threads, len(table.files))
-    base = number * 1_000
+    base = number * PARTS_MAX
     if workers < 2 or table.items < PARALLEL_MIN:  # noqa: PLR2004 - one works alone
         return [stage(table.files, layouts, directory, base)]
-    shares = [table.files[start::workers] for start in range(workers)]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        jobs = [pool.submit(stage, share, layouts, directory, base + part) for part, share in enumerate(shares)]
-        return [job.result() for job in jobs]
+    count = min(len(table.files), workers * SHARES_EACH, PARTS_MAX)
+    shares = [table.files[start::count] for start in range(count)]
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_silently)
+    try:
+        with _interrupt_later():  # its processes begin here
+            jobs = [pool.submit(stage, share, layouts, directory, base + part) for part, share in enumerate(shares)]
+        parts = []
+        for job in jobs:
+            parts.append(job.result())
+            on_share(len(parts) / count)
+    except BrokenProcessPool as error:
+        raise UserError("a process that read items was ended from outside", "give the machine more memory") from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return parts
+
+
+@contextmanager
+def _interrupt_later() -> Iterator[None]:
+    """Hold Ctrl-C back, also for processes that begin meanwhile: they would print where they stood."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _end_silently() -> None:
+    """Let Ctrl-C end this process at once: the one that began it says so."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _frame(database: Database, entity: SettledEntity, layout: Layout, parts: Sequence[Staged], number: int) -> Frame:
