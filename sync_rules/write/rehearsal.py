@@ -17,7 +17,6 @@ from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
 from sync_rules.pipeline.books import read_marks
-from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.fanout import pull, push
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
 from sync_rules.pipeline.parts import PartLook, reconcile_parts
@@ -115,16 +114,6 @@ class Rehearsal:
             self._judge(run_work(self._process(changes), self._world))
         for name in self.rules.rules:
             self._leave(name, ENDLESS)
-
-    def pull(self, key: ItemKey) -> None:
-        """Make one target right, and look at nothing else. Raises StoreError where its sources cannot be read."""
-        for _ in range(ROUNDS_MAX):
-            report = run_work(process_message(PullMessage(key), self.rules, self._bounds), self._world)
-            for unfinished in report.failed.values():
-                raise StoreError(unfinished.reason, f"what {key} is made of")
-            self._judge(report)
-            if not self.store.changes():
-                return
 
     def _process(self, changes: Sequence[Change]) -> Work[Report]:
         """The stages of `consumer.process`, push by push, without effects."""

@@ -13,14 +13,11 @@ from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
-import pytest
-
 from sync_rules.audit import ledger_balance
 from sync_rules.language import links
 from sync_rules.model import where as where_module
 from sync_rules.model.errors import ConditionError
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Check
 from sync_rules.pipeline import reconcile
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules import expiry
@@ -30,16 +27,13 @@ from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.ledger import VERSION
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.compose import Planned
-from sync_rules.write.transaction import Attempt, Transact
 from tests.random_rules.grammar import made
 from tests.random_rules.history import History
 from tests.random_rules.runs import Failed, failures
 from tests.random_rules.world import Batch, Streams, World, place_of
-from tests.simulation import mutants_backfill, mutants_errands, mutants_work, test_two_versions
+from tests.simulation import mutants_backfill, mutants_errands, mutants_work, mutants_writers, test_two_versions
 from tests.simulation.breaking import Mutant, answered
 from tests.simulation.mutants import MUTANTS as OF_SIMULATOR
-from tests.unit.write import test_mutants as of_transactions
 
 # Mutants that histories of this kind cannot show, and why. Each is caught in tests/simulation/test_mutants.py.
 ELSEWHERE: Final[Mapping[str, str]] = {
@@ -48,6 +42,10 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "refused delete not judged again": "what a refused delete leaves may have been attached since: nobody can tell here",
     **dict.fromkeys(
         mutants_backfill.MUTANTS, "a backfill runs alone here, or where no item changes, and is never judged"
+    ),
+    **dict.fromkeys(
+        (name for name in mutants_writers.MUTANTS if not name.startswith("transact")),
+        "nobody looks by fresh here, or is followed",
     ),
     **dict.fromkeys(mutants_errands.MUTANTS, "nobody dies in a verify or a redrive here, or works beside one"),
 }
@@ -194,36 +192,6 @@ def mark_missing_ignored() -> Any:
     return patch.object(Books, "complete", lambda books, mark: mark is None or complete(books, mark))
 
 
-def of_a_transaction(change: Any) -> Mutant:
-    """A mutant of the tests of transactions."""
-
-    @contextmanager
-    def mutant() -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as one:
-            change(one)
-            yield
-
-    return mutant
-
-
-def from_a_read_before() -> Any:
-    """Mutant: an attempt compares with what it read, and writes what the one before it has made."""
-    original = Transact._rehearse
-
-    def rehearse(tx: Any, store: Any, *, fresh: bool) -> Attempt:
-        attempt = original(tx, store, fresh=fresh)
-        before = tx.__dict__.setdefault("before", {}).copy()
-        tx.before = {one.action.key: one for one in attempt.planned}
-        return replace(attempt, planned=[_as_before(before.get(one.action.key, one), one) for one in attempt.planned])
-
-    return patch.object(Transact, "_rehearse", rehearse)
-
-
-def _as_before(old: Planned, new: Planned) -> Planned:
-    changes = type(old.action) is type(new.action) and not isinstance(new.action, Check)
-    return Planned(replace(old.action, guard=new.action.guard), new.own) if changes else new
-
-
 OWN: Final[Mapping[str, Mutant]] = {
     "own records ignored": own_records_ignored,
     "dead letters dropped": dead_letters_dropped,
@@ -243,16 +211,6 @@ OWN: Final[Mapping[str, Mutant]] = {
     "books: begun again meanwhile": test_two_versions.begun_again_meanwhile,
     "index: items outside are not reported": lambda: patch.object(Rules, "unlisted", lambda *_args, **_more: ()),
     "index: may leave out items": unsaid_index,
-    "transact: sources not compared": of_a_transaction(of_transactions.without_checks),
-    "transact: former state not compared": of_a_transaction(of_transactions.without_what_was_read),
-    "transact: written from a read before the check": from_a_read_before,
-    "transact: entry without total": of_a_transaction(of_transactions.entry_without_total),
-    "transact: whole item compared": of_a_transaction(of_transactions.check_of_the_whole_item),
-    "transact: one token for all attempts": of_a_transaction(of_transactions.the_same_token_for_another_request),
-    "transact: another token for the same request": of_a_transaction(
-        of_transactions.another_token_for_the_same_request
-    ),
-    "transact: writes of rules not guarded": of_a_transaction(of_transactions.without_guards_of_writes),
     "expiry: no date is left out in silence": lambda: patch.object(DeriveRule, "left_out", lambda *_args: None),
     "expiry: a text of digits is a date": digits_read,
 }

@@ -72,14 +72,12 @@ QUICK = {
     "books: mark ignored": 2,
     "books: mark set too early": 538,
     "books: not begun before the first entry": 2,
-    "transact: sources not compared": 423,
     "transact: former state not compared": 3839,
     "transact: written from a read before the check": 299,
     "transact: entry without total": 44,
     "transact: whole item compared": 10,
     "transact: one token for all attempts": 29,
     "transact: another token for the same request": 178,
-    "transact: writes of rules not guarded": 816,
 }
 
 

@@ -30,7 +30,7 @@ from tests.random_rules.safety import UnsafeError
 from tests.random_rules.spec import Item, Place, Spec
 from tests.random_rules.workload import Application, Write
 from tests.random_rules.world import World, key_of, place_of
-from tests.support.transacting import cancelled, conditions, failed, update
+from tests.support.transacting import Told, cancelled, conditions, failed, update
 
 if TYPE_CHECKING:
     from tests.random_rules.history import History
@@ -141,15 +141,6 @@ def _call(world: World, app: Application, write: Write, pick: Callable[[int], in
     if pick(3) == 2 and "condition" not in options:
         options["new"] = True
     return Given("put", entity.name, place, new, (), options)
-
-
-class Told(Transact):
-    """A transaction that tells its client what each request is made of."""
-
-    def _sent(self, attempt: Attempt, number: int) -> bool:
-        client: Any = self._client
-        client.attempt = attempt
-        return super()._sent(attempt, number)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from sync_rules.model.writes import Transaction, Write
 from sync_rules.pipeline.requests import Apply, Later, List, Park, Read, Request, Scan
 from tests.simulation.choices import Stream
 from tests.simulation.stops import Save, Wait
+from tests.simulation.writers import Do, Submit
 
 CRASHES = ("crash before", "crash after")
 REQUEST_FAULTS: dict[type[Request], tuple[str, ...]] = {
@@ -28,7 +29,11 @@ ERRAND_FAULTS: dict[type, tuple[str, ...]] = {  # of what only errands ask for
     Save: (*CRASHES, "throttle", "answer lost"),
     Wait: ("crash before",),
 }
-ALL_FAULTS = {**REQUEST_FAULTS, **ERRAND_FAULTS}
+WRITER_FAULTS: dict[type, tuple[str, ...]] = {  # of what only applications ask for
+    Submit: (*CRASHES, "throttle", "answer lost", "in flight", "crash in flight", "conflict"),
+    Do: (*CRASHES, "throttle", "answer lost"),
+}
+ALL_FAULTS = {**REQUEST_FAULTS, **ERRAND_FAULTS, **WRITER_FAULTS}
 OTHER_FAULTS = ("give up", "deliver again", "message twice", "out of time", "contended")
 FAULTS = tuple(dict.fromkeys((*(fault for some in REQUEST_FAULTS.values() for fault in some), *OTHER_FAULTS)))
 
@@ -61,7 +66,7 @@ class Faults:
         if self.budget <= 0 or not self.stream.chance(self.percent):
             return None
         kind = next(kind for kind in ALL_FAULTS if isinstance(request, kind))
-        conflicts = isinstance(write, Transaction)
+        conflicts = isinstance(write, Transaction) or isinstance(request, Submit)
         some = [f for f in ALL_FAULTS[kind] if f in self.possible and (conflicts or f != "conflict")]
         if not some:
             return None

@@ -23,6 +23,7 @@ from tests.simulation import (
     mutants_reads,
     mutants_sieve,
     mutants_work,
+    mutants_writers,
     mutants_writes,
 )
 from tests.simulation.breaking import Mutation, among, replacing, results, wrapping
@@ -126,5 +127,7 @@ LAWS: Mapping[str, Mutation] = {
     # what people do beside the pipeline
     **mutants_backfill.MUTANTS,
     **mutants_errands.MUTANTS,
+    # what applications do by themselves
+    **mutants_writers.MUTANTS,
 }
 MUTANTS = {name: replace(one, pairs=one.pairs or COPIES) for name, one in LAWS.items()}

@@ -1,7 +1,8 @@
 """The sorts of histories, and the oracles that check each sort.
 
 Convergence alone (O1) misses some faults; O2 to O6 exist for those. O7 to O9 concern work of people beside the
-pipeline; in the other histories nobody works beside it, because a backfill would hide what the pipeline forgets.
+pipeline; in the other histories nobody works beside it, because a backfill would hide what the pipeline forgets. In O11
+applications write by transactions, follow their writes and look by `fresh`, beside plain writers, people and pipeline.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Oracle:
     errands: bool = False  # people start backfills, verifies and redrives meanwhile
     late_start: bool = False  # for some days nobody listened: what is there is wrong until a backfill has ended
     apart: bool = False  # not among the oracles that histories are spread over by their numbers
+    writers: bool = False  # applications write by transactions, follow their writes, and read by fresh
     losses: bool = False  # some changes leave no record: what is wrong by then, only a verify mends
 
 
@@ -67,4 +69,5 @@ ORACLES = {
     ),
     # where nothing lists targets, any look at one may fill it with what came late: what is delivered once more, a verify
     "O10": Oracle("O10", LATE, apart=True),
+    "O11": Oracle("O11", errands=True, writers=True, apart=True),
 }

@@ -18,6 +18,7 @@ from tests.simulation.oracles import ORACLES
 from tests.simulation.scheduler import History
 from tests.simulation.shrink import Lists, shrunk
 from tests.simulation.watch import DivergenceError
+from tests.simulation.written import Written
 
 PAIRS = tuple((oracle, name) for oracle in ORACLES.values() if not oracle.apart for name in oracle.configurations)
 Seen = Counter[tuple[str, str]]
@@ -41,7 +42,7 @@ class Failed:
 def play(oracle: str, configuration: str, choices: Choices, seed: int | None = None, *, seen: Seen | None = None,
          story: list[str] | None = None) -> Failed | None:  # fmt: skip
     """Play one history. An exception of an oracle or an assertion of the core is its failure."""
-    kind = Maintained if ORACLES[oracle].errands else History
+    kind = Written if ORACLES[oracle].writers else Maintained if ORACLES[oracle].errands else History
     history = kind(configuration, ORACLES[oracle], choices, story)
     try:
         history.run()

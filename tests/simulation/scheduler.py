@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+
+from botocore.exceptions import ClientError
 
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Bounds, Limits
@@ -31,6 +34,7 @@ from tests.simulation.workers import Workers
 from tests.simulation.workload import Write as AppWrite
 from tests.simulation.workload import mended, operations_of, reported, told, unfit
 from tests.simulation.world import Batch, Note, World, parked_part, place_of, place_of_note
+from tests.simulation.writers import Submit, land
 
 TASKS_MAX = 3
 STORM_MAX_STEPS = 600
@@ -322,6 +326,12 @@ class History:
         if not self.world.flying or (self.late and (self.workers.tasks or self.world.streams.ready())):
             return False
         write = self.world.flying.pop(self.choices.schedule.pick(len(self.world.flying)))
+        if isinstance(write, Submit):
+            self.tell(f"a transaction in flight lands: {write}")
+            write.writing.late = True
+            with suppress(ClientError):
+                land(self.world, write)
+            return True
         self.tell(f"a write in flight lands: {words.write(write)} -> {words.answer(self.world.apply(write))}")
         return True
 

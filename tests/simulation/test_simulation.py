@@ -24,7 +24,7 @@ from sync_rules.pipeline.listings import Listing
 from sync_rules.pipeline.sources import Target
 from tests.simulation.breaking import Mutant, replacing
 from tests.simulation.choices import given
-from tests.simulation.faults import ERRAND_FAULTS, OTHER_FAULTS, REQUEST_FAULTS
+from tests.simulation.faults import ERRAND_FAULTS, OTHER_FAULTS, REQUEST_FAULTS, WRITER_FAULTS
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.oracles import ORACLES
 from tests.simulation.runs import PAIRS, failures, play, play_seed, shorter, story_of
@@ -121,6 +121,17 @@ def test_simulation_covers_what_people_do():
     wanted |= {("lost", what) for what in ("by the pipeline", "of an application", "in the books")}
     wanted |= {(request.__name__, fault) for request, faults in ERRAND_FAULTS.items() for fault in faults}
     assert not rare(wanted, pairs, seen)
+
+
+def test_simulation_covers_what_applications_do():
+    """Histories cover every event of transactions, writes that are followed and fresh looks, and each of their faults."""
+    seen = Counter()
+    wanted = {(kind, what) for kind in ("transact", "follow", "fresh") for what in ("began", "died", "done")}
+    wanted |= {("transact", what) for what in ("left", "left nothing", "refused", "cancelled", "alone")}
+    wanted |= {("follow", what) for what in ("left", "left nothing", "alone")}
+    wanted |= {("fresh", what) for what in ("judged", "an old item")}
+    wanted |= {(request.__name__, fault) for request, faults in WRITER_FAULTS.items() for fault in faults}
+    assert not rare(wanted, [("O11", name) for name in ORACLES["O11"].configurations], seen)
 
 
 def rare(wanted, pairs, seen):

@@ -71,7 +71,16 @@ class Watch:
         for fact in self.of(place):
             if old is None or new is None or _attaches(fact, old, new):
                 self.attached[place, fact.rule] = self.clock
-        for truth in self.truths if by_pipeline else ():
+        if by_pipeline:
+            self._judge_by_truths(place, old, new)
+
+    def judge(self, place: Place, old: Item | None, new: Item | None) -> None:
+        """What rules added to an item in a transaction of an application, which is done. Raises DivergenceError."""
+        self._judge(place, old, new)
+        self._judge_by_truths(place, old, new)
+
+    def _judge_by_truths(self, place: Place, old: Item | None, new: Item | None) -> None:
+        for truth in self.truths:
             if old is None or new is None:
                 said = truth.came_or_went(place, old, new, self.items)
             else:

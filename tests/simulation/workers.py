@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.writes import Result, Status, Write
@@ -23,7 +25,9 @@ from tests.simulation.errands import Errand
 from tests.simulation.faults import Faults
 from tests.simulation.stops import Save, Wait
 from tests.simulation.watch import DivergenceError
-from tests.simulation.world import REPLICAS, Batch, Note, World, note_of
+from tests.simulation.world import REPLICAS, Batch, Note, World, note_of, place_of
+from tests.simulation.writers import Do, Reading, Submit, land
+from tests.support.transacting import cancelled, failed
 
 NOT_YET: Request = Read(())
 BEHIND_MAX = 12  # changes of any item that a scan may not show yet
@@ -103,13 +107,13 @@ class Workers:
         part = task.left[self.choices.schedule.pick(len(task.left))]
         write = request.writes[part] if isinstance(request, Apply) else None
         fault = self.faults.of(request, write)
-        if fault == "crash before":
+        if isinstance(request, Submit):
+            return self._submit(task, request, fault)
+        if fault in ("crash before", "crash in flight"):
+            self.world.flying += [write] if fault == "crash in flight" else []
             return self._die(task, fault)
         if fault == "throttle" and not isinstance(request, Apply):
             return self._throw(task, fault)
-        if fault == "crash in flight" and write is not None:
-            self.world.flying.append(write)
-            return self._die(task, fault)
         try:
             answer = self._failed_write(write, fault) if write is not None and fault else self._answer(task, part)
         except StoreError as error:
@@ -127,6 +131,30 @@ class Workers:
             self._resume(task, lambda: task.work.send(self._whole_answer(task)))
         return True
 
+    def _submit(self, task: Task, request: Submit, fault: str | None) -> bool:
+        """A transaction of an application is sent; it may be lost, or land later."""
+        if fault == "crash before":
+            return self._die(task, fault)
+        error: ClientError | None = None
+        if fault in ("in flight", "crash in flight"):
+            self.world.flying.append(request)
+        elif fault == "conflict" and request.token not in self.world.made:
+            error = cancelled([{"Code": "TransactionConflict"} for _ in request.items])
+        elif fault != "throttle":
+            try:
+                land(self.world, request)
+            except ClientError as refused:
+                error = refused
+        self.tell(f"worker {task.number}: {request} -> {error or 'done'}{f' ({fault})' if fault else ''}")
+        if fault in ("crash after", "crash in flight"):
+            return self._die(task, fault)
+        if fault in ("answer lost", "in flight"):
+            error = failed("InternalServerError", 500)
+        if fault == "throttle":
+            error = failed("ThrottlingException")
+        self._resume(task, lambda: task.work.throw(error) if error is not None else task.work.send(None))
+        return True
+
     def _whole_answer(self, task: Task) -> Any:
         if isinstance(task.request, Read | Apply):
             return tuple(task.answers[part] for part in sorted(task.answers))
@@ -135,18 +163,33 @@ class Workers:
     def _answer(self, task: Task, part: int) -> Any:
         match request := task.request:
             case Read():
-                return self._read(request, request.keys[part])
+                item = self._read(request, request.keys[part])
+                if isinstance(task.origin, Reading):
+                    task.origin.saw.setdefault(place_of(request.keys[part]), item)
+                return item
             case List():
+                if isinstance(task.origin, Reading):
+                    task.origin.lists(by_index=request.index is not None)
                 return self._list(request)
+            case Do():
+                old = self.world.watch.items.get(request.place)
+                self.world.operate(request.place, request.new)
+                return old, self.world.watch.items.get(request.place)
             case Apply():
                 return self.world.apply(request.writes[part])
+            case Scan():
+                return self._scan(request, task.origin)
+        self._take(task, request)
+        return None
+
+    def _take(self, task: Task, request: Request) -> None:
+        """Take what needs no answer."""
+        match request:
             case Later():
                 self._later(request, task.origin)
             case Park():
                 self.seen["parked", request.failure.reason] += 1
                 self.world.keep(request.failure, alone=isinstance(task.origin, Errand))
-            case Scan():
-                return self._scan(request, task.origin)
             case Save():
                 assert isinstance(task.origin, Errand), "the pipeline saves nothing"
                 task.origin.save(request)
@@ -155,7 +198,6 @@ class Workers:
                 if task.origin.settles:
                     self.world.store.catch_up()
                 task.origin.since = self.world.watch.clock
-        return None
 
     def _later(self, request: Later, origin: Batch | Note | Errand) -> None:
         self.seen["later", _kind(request)] += 1

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from sync_rules.adapters.memory import MemoryStore, OnChange, RejectedError, Rows, Values
 from sync_rules.model.entities import Index, Table
@@ -202,11 +203,13 @@ class World:
         self.streams = Streams(configuration.in_order)
         self.store = LaggingStore(dict(rules.tables), None)
         self.notes: list[Note] = []
-        self.flying: list[Write] = []  # writes whose worker is gone, or gave up on them
+        self.flying: list[Any] = []  # writes, and transactions, whose worker is gone, or gave up on them
         self.shelf: dict[str, str] | None = None  # what failed, for whoever puts it through again; None: nobody does
         self.put_aside_so_far = 0
         self.left: dict[Place, str] = {}  # what others than the handler failed to do, and why: nobody looks at it again
         self.hears: Callable[[Change], bool] = lambda _change: True  # whether a change leaves a record
+        self.tokens: dict[str, str] = {}  # of transactions of applications: the request that had it first
+        self.made: set[str] = set()  # tokens of those that were made
         self.writes = 0
         self.by_pipeline = False
         self.calm = False
@@ -240,6 +243,14 @@ class World:
         finally:
             self.by_pipeline = False
         return result
+
+    def holds(self, key: ItemKey, item: Item) -> bool:
+        """True if a table can hold this item."""
+        try:
+            self.store._check(key, item)
+        except RejectedError:
+            return False
+        return True
 
     def keep(self, failure: Failure, *, alone: bool) -> None:
         """Keep a failure record. `alone`: whoever parked the item does not look again."""

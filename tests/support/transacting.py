@@ -19,6 +19,7 @@ from sync_rules.model.values import Item, Path
 from sync_rules.model.writes import Condition, Test, Update
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import changed_by
+from sync_rules.write.transaction import Attempt, Transact
 
 TERM = re.compile(r"(?:(attribute_\w+)\(([^,)]+)(?:, (:\w+))?\))|(?:(\S+) = (:\w+))")
 CLAUSE = re.compile(r"(SET|REMOVE|ADD|DELETE) (.*?)(?= SET | REMOVE | ADD | DELETE |$)")
@@ -34,6 +35,15 @@ def failed(code: str, status: int = 400) -> ClientError:
     """An error of the service."""
     answer = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(answer, "TransactWriteItems")  # type: ignore[arg-type]
+
+
+class Told(Transact):
+    """A transaction that tells its client what each request is made of."""
+
+    def _sent(self, attempt: Attempt, number: int) -> bool:
+        client: Any = self._client
+        client.attempt = attempt
+        return super()._sent(attempt, number)
 
 
 class Transactor:

@@ -67,6 +67,16 @@ def the_same_token_for_another_request(monkeypatch):
     monkeypatch.setattr(transaction.Transact, "_token_of", lambda self, _number: self._token or "one")
 
 
+def without_absence(monkeypatch):
+    """An item that was looked for and is not there is not compared."""
+    monkeypatch.setattr(compose._Composer, "_need_absence", lambda *_: None)
+
+
+def without_what_was_found_right(monkeypatch):
+    """A copy or number that a rule found right is not compared."""
+    monkeypatch.setattr(compose._Composer, "_need_looked_at", lambda *_: None)
+
+
 def another_token_for_the_same_request(monkeypatch):
     """A request whose answer was lost is sent as a new one."""
     numbers = count()
@@ -123,6 +133,8 @@ CAUGHT = {
     check_of_the_whole_item: on_the_shop(test_transact.test_transact_what_no_rule_reads_may_change_meanwhile),
     the_same_token_for_another_request: on_the_shop(test_transact.test_transact_retries_have_tokens_of_their_own),
     another_token_for_the_same_request: on_the_shop(test_transact.test_transact_a_lost_answer_is_asked_for_again),
+    without_absence: lambda: test_transact.test_transact_a_source_that_comes_meanwhile_is_read_anew("tags"),
+    without_what_was_found_right: test_transact.test_transact_copies_that_were_found_right_are_compared,
     without_guards_of_writes: one_writer_in_between,
 }
 
