@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import json
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ Record = dict[str, Any]
 Wanted = Iterable[tuple[Record, Any]]  # each target, and what its attribute must hold; None: nothing
 ABSENT: Final = None
 GONE: Final = 0.15  # of the copies that drift: so many are missing
+DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 LINES: Final = 700  # in a file
 ARN: Final = "arn:aws:dynamodb:us-east-1:111122223333:table/"
 
@@ -262,7 +264,7 @@ def stale(value: Any, others: Sequence[Any], rng: random.Random) -> Any:
             return not value
         case int() | Decimal():
             return value + rng.choice([-3, -1, 1, 2, 5])
-        case str() if len(value) >= 10 and value[4] == value[7] == "-":
+        case str() if DATE.match(value):
             return f"{int(value[:4]) - 1}{value[4:]}" if value[5:10] != "02-29" else f"{value[:8]}28{value[10:]}"
         case str():
             return f"{value} {rng.choice(['old', 'II', 'ltd', 'x'])}{rng.randrange(100)}"

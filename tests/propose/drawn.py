@@ -43,6 +43,7 @@ class Kind:
     dates: list[str] = field(default_factory=list)
     inside: bool = False  # its items lie in the partition of their parent
     listed: bool = False  # its id is an attribute
+    named_in_part: bool = False  # its key holds more than its id, by which its children name it: no rule can link those
 
 
 class Drawing:
@@ -157,7 +158,7 @@ class Drawing:
             self._keyed(kind, record)
             records.append(record)
         if not self.single:
-            both = kind.parent is not None and not optional and w.yes(0.3)
+            both = kind.named_in_part = kind.parent is not None and not optional and w.yes(0.3)
             indexes = (
                 {f"by_{kind.parent_field}": (kind.parent_field,)} if kind.parent and not both and w.yes(0.7) else {}
             )
@@ -173,6 +174,7 @@ class Drawing:
             return
         text = f"{kind.name.upper()}{self.sign}{own}"
         if kind.inside:
+            kind.named_in_part = True
             record |= {"PK": f"{kind.parent.name.upper()}{self.sign}{above}", "SK": text}  # type: ignore[union-attr]
         else:
             record |= {"PK": text, "SK": self.root or text}
@@ -184,7 +186,7 @@ class Drawing:
     # ------------------------------------------------------------ what the team did
     def _copies(self, kind: Kind) -> None:
         w, keep = self.w, self.data.keep
-        if kind.parent is not None:
+        if kind.parent is not None and not kind.parent.named_in_part:
             self._down(kind, kind.parent)
             self._up(kind, kind.parent)
         if len(kind.texts) > 1 and kind.states and w.yes(0.5):
@@ -207,7 +209,7 @@ class Drawing:
     def _taken(self, kind: Kind) -> None:
         """Snapshots, before anything is copied of a source that they change."""
         parent = kind.parent
-        if parent is not None and parent.amounts and kind.dates and self.w.yes(0.5):
+        if parent and not parent.named_in_part and parent.amounts and kind.dates and self.w.yes(0.5):
             link = {f"_{parent.own}": f"_{kind.parent_field}"}
             into = f"{kind.name}.{self.called(parent.name, parent.amounts[0].lower(), 'then')}"
             self.data.keep(taken(self.data, f"{parent.name}.{parent.amounts[0]}", into, link, kind.dates[0]))
