@@ -75,7 +75,7 @@ class Watch:
             self._judge_by_truths(place, old, new)
 
     def judge(self, place: Place, old: Item | None, new: Item | None) -> None:
-        """What rules added to an item in a transaction of an application, which is done. Raises DivergenceError."""
+        """Judge an item to which rules added in a transaction of an application, which is done. Raises DivergenceError."""
         self._judge(place, old, new)
         self._judge_by_truths(place, old, new)
 

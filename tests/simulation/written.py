@@ -48,7 +48,7 @@ class Written(Maintained):
         return True
 
     def _writes(self, count: int) -> list[Write]:
-        """What applications want to write, each item once."""
+        """The items that applications want to write, each once."""
         found: dict[Place, Item | None] = {}
         pick = self.choices.transactions.pick
         self.app.pick, usual = pick, self.app.pick

@@ -100,7 +100,7 @@ def test_cold_start_brings_the_kinds_of_its_rules(tmp_path):
 
 
 def test_cold_start_of_the_write_function_reads_no_rules_file(tmp_path):
-    """It has the packages of the other functions, and neither pydantic nor a reader of YAML."""
+    """The write function has the packages of the other functions, and neither pydantic nor a reader of YAML."""
     ready = READY.replace("from {handler} import consumer", "from {handler} import rules")
     found = imported("handlers.write", tmp_path, text_of(RULES), ready=ready.replace("consumer().rules", "rules()"))
     assert packages(found) == PACKAGES
