@@ -17,7 +17,7 @@ from sync_rules.cli.show.console import grid
 from sync_rules.cli.show.text import counted
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
-from sync_rules.propose.proposal import Candidate, Example, Proposal, Proposed, ProposedTable
+from sync_rules.propose.proposal import Candidate, Example, Proposal, Proposed, ProposedEntity, ProposedTable
 from sync_rules.propose.repair import Repair
 
 EXAMPLES_MAX_ITEMS: Final = 20
@@ -142,6 +142,11 @@ def missing_indexes(rules: Iterable[Proposed]) -> Iterator[str]:
         yield f"index to add: table {table}, {name}: {text} for {', '.join(names)}"
 
 
+def _attributes(entity: ProposedEntity) -> Iterable[str]:
+    """The names of an entity's attributes. What is in them may be named by values, such as the entries of a map."""
+    return dict.fromkeys(name.partition(".")[0] for name in entity.attributes)
+
+
 def _table(table: ProposedTable) -> dict[str, Any]:
     return {
         "name": table.name,
@@ -153,7 +158,7 @@ def _table(table: ProposedTable) -> dict[str, Any]:
                 "name": entity.name,
                 "items": entity.items,
                 "key": dict(entity.key),
-                "attributes": list(entity.attributes),
+                "attributes": list(_attributes(entity)),
                 "checks": list(entity.checks),
             }
             for entity in table.entities
@@ -173,9 +178,10 @@ def candidates_for(proposal: Proposal, attribute: str) -> list[Candidate]:
         entity, _, path = name.partition(".")
         return attribute in (name, path) or (attribute == entity and bool(path))
 
-    known = [f"{entity.name}.{name}" for entity in proposal.entities for name in entity.attributes]
+    names = [f"{entity.name}.{name}" for entity in proposal.entities for name in entity.attributes]
+    known = [f"{entity.name}.{name}" for entity in proposal.entities for name in _attributes(entity)]
     found = [one for one in proposal.candidates if meant(one.target)]
-    if not found and not any(meant(name) for name in known):
+    if not found and not any(map(meant, names)):
         raise UserError(f"--why {attribute}: {unknown('attribute', attribute, known)}")
     return sorted(found, key=lambda one: (not one.taken, one.target, one.source))
 

@@ -163,6 +163,9 @@ COMMANDS = (
     "failures --file failures.jsonl --json",
     "redrive --file failures.jsonl",
     "prune rules.yaml fewer.yaml",
+    "propose --table shop --out proposed.yaml --report proposed.html",
+    "propose --table shop --json",
+    "propose --table shop --why note",
 )
 
 
@@ -184,8 +187,10 @@ def test_no_command_shows_a_value(account, capsys, monkeypatch, caplog):
         assert found_in(f"{without_ledger(out)}{err}{caplog.text}".encode()) == [], command
         shown.append(out)
         caplog.clear()
-    files = [one for one in account.iterdir() if one.name not in ("day.jsonl", "rules.yaml", "fewer.yaml")]
-    assert {one.name for one in files} >= {"writes.jsonl", "page.html", "state.json", "failures.jsonl"}
+    own = ("day.jsonl", "rules.yaml", "fewer.yaml", ".sync-rules-propose")  # the last one is what was read
+    files = [one for one in account.iterdir() if one.name not in own]
+    made = {"writes.jsonl", "page.html", "state.json", "failures.jsonl", "proposed.yaml", "proposed.html"}
+    assert {one.name for one in files} >= made
     for file in files:
         assert found_in(file.read_bytes()) == [], file.name
     assert "drift" in "".join(shown)
