@@ -166,6 +166,11 @@ def _evidence(rule: Proposed) -> list[str]:
     return [line for part in parts for line in wrapped(part)]
 
 
+def rule_text(rule: Proposed) -> str:
+    """A rule as it stands in the file, at the margin."""
+    return "\n".join(line[2:] for line in _rule(rule))
+
+
 def _rule(rule: Proposed) -> list[str]:
     first = rule.rule.get(rule.kind)
     if rule.kind in SENTENCES and set(rule.rule) == {rule.kind, "into"} and isinstance(first, str):

@@ -10,8 +10,10 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from sync_rules.cli.show.drift_page import page
+from sync_rules.cli.show.propose_page import page as proposed
 from tests.support.browsers import browser
 from tests.support.reports import needs_graphviz, verified
+from tests.unit.cli.test_propose_page import searched
 
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}
@@ -37,7 +39,7 @@ def chromium() -> Iterator[Browser]:
 def files(tmp_path_factory) -> dict[str, Path]:
     """Reports on disk."""
     directory = tmp_path_factory.mktemp("reports")
-    texts = {"drifted": page(verified()), "clean": page(verified(clean=True))}
+    texts = {"drifted": page(verified()), "clean": page(verified(clean=True)), "proposed": proposed(searched())}
     for name, text in texts.items():
         (directory / f"{name}.html").write_text(text)
     return {name: directory / f"{name}.html" for name in texts}
@@ -61,13 +63,16 @@ def visit(chromium, files) -> Iterator[Callable[..., Opened]]:
         context.close()
 
 
-@pytest.mark.parametrize("name", ["drifted", "clean"])
+VERBS = {"drifted": "verify", "clean": "verify", "proposed": "propose"}
+
+
+@pytest.mark.parametrize("name", VERBS)
 def test_report_opens_from_disk_and_asks_for_nothing(visit, name):
     """The one request is for the file itself, and the browser has nothing to complain of."""
     opened = visit(name)
     assert opened.asked == [opened.file.as_uri()]
     assert opened.complaints == []
-    assert opened.page.title().endswith("sync-rules verify")
+    assert opened.page.title().endswith(f"sync-rules {VERBS[name]}")
 
 
 def test_report_opens_without_javascript(visit):
@@ -116,7 +121,7 @@ def test_report_has_the_picture(visit, viewport):
     assert not opened.page.locator("figure").evaluate("figure => figure.scrollHeight > figure.clientHeight")
 
 
-@pytest.mark.parametrize("name", ["drifted", "clean"])
+@pytest.mark.parametrize("name", VERBS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_report_fits_a_phone(visit, name, scheme):
     """No part of the page is wider than a phone's screen, even with everything opened."""

@@ -5,7 +5,6 @@ Invariant: the page names rules, attributes and keys. It holds no other value of
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from sync_rules.costs.money import on_demand
 from sync_rules.costs.prices import Prices
 from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.propose.proposal import Link, Proposal, Proposed
+from sync_rules.propose.write import rule_text
 from sync_rules.rules.ruleset import Rules
 
 COLUMNS: Final = ("agreement", "checked", "agree", "differ", "orphans", "write units")
@@ -160,7 +160,7 @@ def _of_rule(number: int, rule: Proposed, shown: Shown) -> str:
     index = f"<p>It needs an index: <code>{html.text(rule.index.text)}</code></p>" if rule.index is not None else ""
     return (
         f'<section id="rule-{number}"><h3>{html.text(rule.name)} <span class="kind">{html.text(rule.kind)}</span></h3>'
-        f"<p><code>{html.text(json.dumps(rule.rule, ensure_ascii=False, default=str))}</code></p>"
+        f"{html.wide(f'{rule.name} in the rules file', f'<pre>{html.text(rule_text(rule), keep=html.NEW_LINE)}</pre>')}"
         f'<p class="{word}">{html.SIGNS[word]} {html.text(verdict)}</p><p>{html.text(said)}</p>{remarks}{cost}{index}'
         f"{_examples(rule, shown)}</section>"
     )
