@@ -106,14 +106,12 @@ def fresh_page(
     site = _Site(rules, client, deadline_seconds, store)
     young = _young(max_age, lag)
     if not isinstance(page, Mapping):
-        items = [dict(item) for item in page]
         of = site.table(table or table_name(client) or "")
-        if young:
-            return FreshPage(items)
         given = Actions(rules, raw=raw)
-        values = [given.values(item) for item in items]
+        values = [given.values(item) for item in page]
         site.guessed = dict(zip(_keys(of, values), values, strict=True))
-        return FreshPage(site.shown(tuple(site.guessed), repair=repair, raw=raw))
+        keys = list(site.guessed)
+        return FreshPage(site.standing(keys, raw=raw) if young else site.shown(keys, repair=repair, raw=raw))
     query = {**({} if (name := table_name(client)) is None else {"TableName": name}), **page}
     of = site.table(str(query.get("TableName", "")))
     for part in IN_PART:
@@ -123,9 +121,11 @@ def fresh_page(
     if at_base and not young:
         query["ConsistentRead"] = True
     found, last = _asked(client, query)
-    if young:
+    if young and at_base:
         return FreshPage([_output(item, raw=raw) for item in found], last)
     keys = _keys(of, found)
+    if young:  # an index may show a part of each
+        return FreshPage(site.standing(keys, raw=raw), last)
     if at_base:
         for key, item in zip(keys, found, strict=True):
             site.seen.know(key, item)
@@ -170,6 +170,10 @@ class _Site:
                 bounds = Bounds(judging.REPAIRING, self._deadline.passed)
                 judging.repair(key, before, self._rules, self.store, left=found.left, bounds=bounds)
         return [found.items[key] for key in keys]
+
+    def standing(self, keys: Sequence[ItemKey], *, raw: bool) -> list[dict[str, Any]]:
+        """These items for the application as they stand: sources are not read."""
+        return [_output(item, raw=raw) for item in self.store.read(Read(tuple(keys))) if item is not None]
 
     def shown(self, keys: Sequence[ItemKey], *, repair: bool, raw: bool) -> list[dict[str, Any]]:
         """These items for the application."""

@@ -11,7 +11,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan
 from sync_rules.write import FreshPage, WriteError, fresh, fresh_page
-from tests.support.builders import s
+from tests.support.builders import n, s
 from tests.support.every_kind import order, user
 from tests.support.transacted import Shop
 from tests.unit.write.test_every_kind import RULES, begun, drawn, plainly
@@ -34,7 +34,11 @@ class Asking:
         self.asked.append(parameters)
         items = self._store.scan(Scan(parameters["TableName"], 1_000, consistent=True)).items
         keys = {one.name for one in RULES.tables[parameters["TableName"]].key}
-        shown = [{n: v for n, v in item.items() if n in keys} for item in items] if "IndexName" in parameters else items
+        shown = (
+            [{name: value for name, value in item.items() if name in keys} for item in items]
+            if "IndexName" in parameters
+            else items
+        )
         return {"Items": list(shown)}
 
 
@@ -59,7 +63,7 @@ def test_fresh_page_shows_each_item_as_fresh_does(seed, form):
             "query": {"TableName": table},
             "index": {"TableName": table, "IndexName": "by_any"},
             "items": items,
-            "stale": [{n: v for n, v in item.items() if n in keys} for item in items],
+            "stale": [{name: value for name, value in item.items() if name in keys} for item in items],
         }[form]
         table_option = {} if isinstance(given, dict) else {"table": table}
         found = page_of(shop, given, **table_option).items
@@ -133,6 +137,17 @@ def test_fresh_page_max_age_asks_for_no_source():
     assert any("user_name" in item for item in page_of(shop, QUERY, max_age="5s", lag=lambda: None).items)
 
 
+@pytest.mark.parametrize("lag", [1.0, None])
+def test_fresh_page_shows_whole_items_however_old_they_may_be(lag):
+    """An index shows their keys, and what the application has may be old: both are read, with sources or without."""
+    shop = full_shop()
+    given = [order("7", "1", 99), order("7", "none", 1)]
+    (one,) = page_of(shop, given, table="shop", max_age="5s", lag=lambda: lag).items
+    assert one["total"] != n(99)
+    page = page_of(shop, {"TableName": "shop", "IndexName": "by_boss"}, max_age="5s", lag=lambda: lag)
+    assert all("total" in item for item in page.items if item["SK"]["S"].startswith("ORDER#"))
+
+
 def test_fresh_page_says_what_it_cannot_judge():
     """Items in part, a table that no rule knows, items without a key."""
     shop = full_shop()
@@ -140,6 +155,8 @@ def test_fresh_page_says_what_it_cannot_judge():
         page_of(shop, {**QUERY, "ProjectionExpression": "SK"})
     with pytest.raises(WriteError, match="name one of ledger, parts, posts, shop"):
         page_of(shop, {**QUERY, "TableName": "shops"})
+    with pytest.raises(WriteError, match="a dict"):
+        page_of(shop, [None], table="shop")
     with pytest.raises(WriteError, match=r"PK \(S\), SK \(S\)"):
         page_of(shop, [{"PK": s("USER#7")}], table="shop")
 
