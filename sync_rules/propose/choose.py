@@ -123,8 +123,8 @@ def _without_circles(findings: Sequence[Finding]) -> list[Finding]:
         last = min(circle, key=_direction)
         kept.remove(last)
         for one in circle:
-            if one is not last and len(circle) == 2 and _direction(one)[:3] == _direction(last)[:3]:  # noqa: PLR2004 - both ways
-                one.remarks.append(f"{last.target.name} may be the copy and {one.target.name} the source")
+            if one is not last and len(circle) == 2 and one.join and _direction(one)[:3] == _direction(last)[:3]:  # noqa: PLR2004 - both ways
+                one.remarks.append(f"{last.writes[0].shown} may be the copy and {one.writes[0].shown} the source")
     return kept
 
 

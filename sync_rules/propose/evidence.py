@@ -37,6 +37,7 @@ class Agreement:
     values: int  # different values that agree
     sources: int  # different sources with a pair that agrees
     repeats: float = 1.0  # the chance that two of these sources have the same value
+    near: float = 0.0  # of groups: the share of their entries that agrees, on average
 
     @property
     def rate(self) -> float:

@@ -76,7 +76,7 @@ def _findings(
     done = 0
     for join in joins:
         for find in along:
-            yield from find(database, join)
+            yield from (_as_far_as_known(one, join) for one in find(database, join))
             done += 1
             progress("comparing", 0.65 + 0.35 * done / steps)
     for frame in frames:
@@ -84,6 +84,17 @@ def _findings(
             yield from look(database, frame)
             done += 1
             progress("comparing", 0.65 + 0.35 * done / steps)
+
+
+def _as_far_as_known(finding: Finding, join: Join) -> Finding:
+    """The finding, with the reason why it is no rule where its target does not name its source whole."""
+    if join.lacking and GRADES[finding.grade] >= 2:  # noqa: PLR2004 - likely
+        lacking = " and ".join(one.path for one in join.lacking)
+        finding.grade = "weak"
+        finding.spoke_against.append(
+            f"{join.target.name} does not hold {lacking}, which is part of what names {join.source.name}: add it first"
+        )
+    return finding
 
 
 # ---------------------------------------------------------------- the proposal

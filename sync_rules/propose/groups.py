@@ -30,6 +30,7 @@ CHILDREN_MAX: Final = 500  # of a parent in the sample, on average
 ORDERS_MAX: Final = 12
 MOST: Final = 0.7  # of the entries: the others may be faults
 HALF: Final = 0.5  # agree at least: each of several children may be wrong
+FEW: Final = 0.2  # agree at least where most of their entries do
 RARE: Final = 0.1
 SEVERAL: Final = 3
 LIMIT_MIN: Final = 20
@@ -457,6 +458,18 @@ def _same(expected: Any, held: Any) -> bool:
     return bool(expected == held)
 
 
+def _near(expected: Any, held: Any) -> float:
+    """The share of the entries that agree, of sets and of maps; of lists all or nothing."""
+    if expected == held:
+        return 1.0
+    if isinstance(expected, frozenset) and isinstance(held, frozenset):
+        return len(expected & held) / len(expected | held)
+    if isinstance(expected, dict) and isinstance(held, dict):
+        alike = [name for name, one in held.items() if expected.get(name) == one]
+        return len(alike) / max(len(expected.keys() | held.keys()), 1)
+    return 0.0
+
+
 # ---------------------------------------------------------------- helpers of the search
 def _left(sample: Sequence[Parent], condition: Condition | None, places: Mapping[int, int]) -> list[Parent]:
     """The parents with the children that a condition leaves."""
@@ -508,23 +521,26 @@ def _agreement(shape: Shape, sample: Sequence[Parent]) -> Agreement | None:
     """The agreement of the parents that hold something, or should; after a probe of a few."""
     there = [one for one in sample if one.entries or one.children]
     probe = [one for one in there if one.entries][:PROBE]
-    if sum(_same(shape.expected(one.children), shape.found(one)) for one in probe) < PROBE_MIN * len(probe):
+    if sum(_near(shape.expected(one.children), shape.found(one)) for one in probe) < PROBE_MIN * len(probe):
         return None
     mine: Counter[str] = Counter()
     theirs: Counter[str] = Counter()
     agree = several = 0
+    near = 0.0
     values = set()
     for parent in there:
         expected, held = shape.expected(parent.children), shape.found(parent)
         shown = _shown(held)
         mine[shown] += 1
         theirs[_shown(expected)] += 1
+        near += _near(expected, held)
         if _same(expected, held):
             agree += 1
             values.add(shown)
             several += len(parent.children) > 1
     chance = chance_of(mine, theirs, len(there))
-    return Agreement(len(there), agree, chance, len(values), several or agree // 2, chance)
+    groups = several or agree // 2
+    return Agreement(len(there), agree, chance, len(values), groups, chance, near / len(there))
 
 
 def _shown(value: Any) -> str:
@@ -539,7 +555,7 @@ def _named(column: Column, join: Join, shape: Shape) -> float:
 
 
 def _judged(join: Join, sample: Agreement, rate: float, named: float) -> tuple[Grade, list[str]]:
-    if sample.rate < HALF or sample.kappa < HALF or rate < HALF:
+    if min(sample.rate, sample.kappa, rate) < (FEW if sample.near >= AGREE_MIN else HALF):
         return "none", ["too few agree"]
     if min(sample.rate, rate) < AGREE_MIN or sample.kappa < KAPPA_MIN:
         thin = sample.chance > RARE or sample.bits < SEVERAL * BITS_ALONE

@@ -46,6 +46,12 @@ class Join:
     confirmed: bool = False  # by a copy along it
 
     @property
+    def lacking(self) -> tuple[Column, ...]:
+        """The fields that name the source and are not on the target: no rule can go along such a link."""
+        held = {id(field) for field, _ in self.pairs}
+        return tuple(one for one in self.source.identity if id(one) not in held)
+
+    @property
     def by_chance(self) -> bool:
         """True if nothing but numbers that lie close together speaks for it."""
         return self.dense and not self.confirmed and self.named < 0.5  # noqa: PLR2004 - half a name
@@ -133,6 +139,11 @@ def joins_of(database: Database, frames: Sequence[Frame], shares: dict[tuple[Col
                 join = _measured(database, source, target, pairs)
                 if join is not None:
                     found.append(join)
+            if not any(one.source is source and one.target is target for one in found):
+                for pair in _in_part(source, target, by_field):
+                    join = _measured(database, source, target, (pair,))
+                    if join is not None and not join.by_chance:
+                        found.append(join)
     _tell_kin(shares)
     return _without_idle(found)
 
@@ -186,6 +197,14 @@ def _pairings(
         found.append(tuple(zip(identity, columns, strict=True)))
     found.sort(key=lambda pairs: -sum(named_after(column, field) for field, column in pairs))
     yield from found[:COMBINED_MAX]
+
+
+def _in_part(source: Frame, target: Frame, by_field: dict[Column, list[Column]]) -> Iterator[tuple[Column, Column]]:
+    """Columns that name an item by one field of several, which alone tells its items apart."""
+    if len(source.identity) > 1 and source is not target:
+        for field in source.identity:
+            if field.profile.distinct == source.rows:
+                yield from ((field, one) for one in by_field.get(field, []) if one.frame is target)
 
 
 def _measured(

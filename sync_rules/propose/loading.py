@@ -105,7 +105,9 @@ def _with_whole_ids(entity: FoundEntity, texts: AbstractSet[str], items: Sequenc
             continue
         cut = {text.removeprefix(start) for text in own}
         whole = len(own & texts)
-        if whole > len(cut & texts) or (start[-1] in "_-" and not cut & texts):
+        field_name = template[len(start) + 1 : -1]
+        is_held = sum(field_name in item for item in items) > len(items) // 2
+        if whole > len(cut & texts) or (start[-1] in "_-" and not is_held):
             del entity.key[attribute.name]
             entity.called = singular(table_slug(entity.table.called))
 

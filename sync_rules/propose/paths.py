@@ -21,6 +21,8 @@ from sync_rules.propose.proposal import Example
 from sync_rules.propose.values import STRING, TEXTS, kept, shown, unescaped
 
 SAMPLE: Final = 2_000
+PROBE: Final = 100
+PROBE_MIN: Final = 0.2
 RATE_MIN: Final = 0.5
 DEEP_MIN: Final = 2  # items below a child of a root, that a path is more than two ids
 DEPTH_MAX: Final = 200
@@ -77,6 +79,9 @@ def _ways(database: Database, join: Join, own: Column) -> list[Way]:
     for place, column in enumerate(texts):
         for number, by in enumerate(columns[len(texts) :], len(texts)):
             if by is column:
+                continue
+            probe = [_between(row[place], row[number], row[len(columns) + place]) for row in rows[:PROBE]]
+            if len(probe) - probe.count(None) < PROBE_MIN * len(probe):
                 continue
             between = Counter(_between(row[place], row[number], row[len(columns) + place]) for row in rows)
             between.pop(None, None)
