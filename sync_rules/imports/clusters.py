@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sync_rules.imports.found import FoundTable
 from sync_rules.imports.names import letters
-from sync_rules.imports.tokens import CAPITALS, PREFIXED, Token, Tokens, prefixed, tokens_of
+from sync_rules.imports.tokens import CAPITALS, PREFIXED, WORD, Token, Tokens, prefixed, tokens_of
 
 TYPE_NAMES: Final = (
     "entitytype", "entity", "et", "edbe", "typename", "itemtype", "recordtype", "objecttype", "modeltype", "type",
@@ -102,8 +102,8 @@ def _with_prefixes(keys: list[tuple[Tokens, ...]], place: int) -> list[tuple[Tok
         return keys
     made = []
     for key in keys:
-        split = prefixed(key[place][0].text) if len(key[place]) == 1 and not key[place][0].word else key[place]
-        tokens = split if split[0].text in shared else key[place]
+        single_value = len(key[place]) == 1 and not key[place][0].word
+        tokens = prefixed(key[place][0].text, shared) if single_value else key[place]
         made.append((*key[:place], tokens, *key[place + 1 :]))
     return made
 
@@ -208,7 +208,8 @@ def _with_constants(cluster: Cluster, spoken: Collection[str], *, live: bool) ->
     for place, tokens in enumerate(keys[0]):
         for number, token in enumerate(tokens):
             same = {key[place][number].text for key in keys} == {token.text}
-            like_one = CAPITALS.fullmatch(token.text) or (token.text.isalpha() and not number) or token.text in spoken
+            like_one = CAPITALS.fullmatch(token.text) or (WORD.fullmatch(token.text) and not number)
+            like_one = like_one or token.text in spoken
             if same and not token.word and like_one:
                 keys = [_worded(key, place, number) for key in keys]
     return replace(cluster, keys=keys)

@@ -7,6 +7,7 @@ value, or is written in capitals; what follows it is a value.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,7 @@ WORD: Final = re.compile(r"[$@_]{0,2}[A-Za-z][A-Za-z_.]*|\$[A-Za-z][A-Za-z_]*_\d
 CAPITALS: Final = re.compile(r"[$@_]?[A-Z][A-Z_]+")
 DATED: Final = re.compile(r"\d{4}-\d\d|\d\d:\d\d")
 ADDRESSED: Final = re.compile(r"[A-Za-z][A-Za-z+.-]*://")
+BEGUN: Final = re.compile(r"([A-Za-z]{2,20}[_-])(.+)")
 PREFIXED: Final = re.compile(r"([A-Za-z]{2,20}[_-])(?=.*\d)(.+)")
 WORD_MAX: Final = 40
 TOKENS_MAX: Final = 12
@@ -76,7 +78,9 @@ def tokens_of(text: str) -> Tokens:
     return tuple(made)
 
 
-def prefixed(text: str) -> Tokens:
-    """The pieces of a text such as user_7, whose beginning is a word if other texts begin alike."""
-    match = PREFIXED.fullmatch(text)
-    return (Token(text, word=False),) if match is None else (Token(match[1], word=True), Token(match[2], word=False))
+def prefixed(text: str, starts: Collection[str]) -> Tokens:
+    """The pieces of a text such as user_7, or user_x, that begins with one of these words: whole where none fits."""
+    match = BEGUN.fullmatch(text)
+    if match is None or match[1] not in starts:
+        return (Token(text, word=False),)
+    return (Token(match[1], word=True), Token(match[2], word=False))
