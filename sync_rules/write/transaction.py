@@ -35,6 +35,7 @@ from sync_rules.write.request import actions_of
 
 TOKEN_MAX_CHARACTERS: Final = 36  # of ClientRequestToken
 OVERRIDDEN: Final = "the application insisted on another value"
+INVALID: Final = ("ValidationException", "ParamValidationError")
 
 
 class Client(Protocol):
@@ -352,10 +353,16 @@ class Transact:
                 return True
 
     def _failed(self, error: BaseException) -> Exception:
-        if aws_errors.code(error) == "IdempotentParameterMismatchException":
+        code = aws_errors.code(error)
+        if code == "IdempotentParameterMismatchException":
             return WriteError(
                 "the token was used for another transaction within ten minutes",
                 "read the items: most likely it is done",
+            )
+        if code in INVALID:
+            return WriteError(
+                f"the request is not valid ({code})",
+                "correct the conditions, their names and values: the error that caused this one says more",
             )
         where = "tables " + ", ".join(sorted({one.physical_name for one in self._rules.tables.values()}))
         return aws_errors.store_error(error, where)

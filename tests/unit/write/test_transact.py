@@ -526,6 +526,14 @@ def test_transact_an_error_of_the_service_is_raised(shop):
         put_order(shop)
 
 
+def test_transact_a_request_that_is_not_valid_is_a_mistake(shop):
+    """A condition that DynamoDB cannot read is told as one, with the service's own error as the cause."""
+    shop.client.before = lambda _items: (_ for _ in ()).throw(failed("ValidationException"))
+    with pytest.raises(WriteError, match="conditions") as raised:
+        put_order(shop)
+    assert raised.value.__cause__ is not None
+
+
 # ---------------------------------------------------------------- the application's own conditions
 def test_transact_a_condition_of_the_application_is_its_own_error(shop):
     """The action is named by its number, with the item if that was asked for; nothing is written."""
