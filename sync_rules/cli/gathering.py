@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 CENT: Final = Decimal("0.01")
 MEGABYTE: Final = 1_000_000
 SECOND_MS: Final = 1_000
+NOT_COUNTED: Final = "DynamoDB has not counted it yet, so what a scan costs is not known"
 GOES_ON: Final = "what was read is kept, and the same command goes on; --restart reads all again"
 
 
@@ -122,8 +123,11 @@ class Source:
         units = 0.0
         for table, share in left.items():
             units += share * table.read_units
+            before = f", {1 - share:.0%} of it read before" if 0 < share < 1 else ""
             about = f"about {counted(table.items, 'item')} and {table.bytes / MEGABYTE:,.1f} MB"
-            yield f"table {table.name}: {about}{f', {1 - share:.0%} of it read before' if 0 < share < 1 else ''}"
+            yield f"table {table.name}: {about if table.bytes else NOT_COUNTED}{before}"
+        if not any(table.bytes for table in left):
+            return
         parts = [f"about {units:,.0f} read units"]
         if aws.is_aws(client):
             parts.append(_money(client.meta.region_name, units))

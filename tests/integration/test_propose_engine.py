@@ -49,7 +49,7 @@ def test_propose_from_an_engine_s_table(endpoint, endpoints, tmp_path, monkeypat
         assert main.main([*command, "--out", "rules.yaml", "--report", "page.html"]) == 0
         said = capsys.readouterr()
         assert f"1 rule proposed; {len(STALE)} targets differ" in said.out, Path("rules.yaml").read_text()
-        assert "a scan takes about" in said.err
+        assert f"table {table.physical_name}: " in said.err
         assert "USD" not in said.err
         assert main.main(["plan", "rules.yaml", "--endpoint-url", url, "--json"]) == 0
     finally:

@@ -110,11 +110,12 @@ LIVE = ["propose", "--table", "shop", "--region", "eu-central-1"]
 def test_propose_reads_a_live_table_and_writes_a_rules_file(client, folder, capsys, monkeypatch):
     """Cost first; then the file, which passes check, and its figures. A second run reads nothing, --restart all."""
     asked = scans(client, monkeypatch)
+    weigh(client, monkeypatch, 400_000_000)
     assert main.main([*LIVE, "--yes", "--out", "rules.yaml"]) == 0
     out, err = capsys.readouterr()
-    assert "table shop: about 440 items and" in err
-    assert "read units, less than 0.01 USD on demand in eu-central-1 (prices of 2" in err
-    assert "at 1,500 read units a second" in err
+    assert "table shop: about 440 items and 400.0 MB" in err
+    assert "about 48,828 read units, less than 0.01 USD on demand in eu-central-1 (prices of 2" in err
+    assert "at least 33 s at 1,500 read units a second" in err
     text = (folder / "rules.yaml").read_text()
     assert report("rules.yaml", *check_rules(text, {})).endswith("OK")
     assert "copy user.name into order.user_name" in text
@@ -131,9 +132,25 @@ def test_propose_reads_a_live_table_and_writes_a_rules_file(client, folder, caps
     assert len(asked) == 2 * read
 
 
+def weigh(client, monkeypatch, size_bytes: int) -> None:
+    """Let DynamoDB say how large the tables are."""
+    inner = client.describe_table
+
+    def describe(**request: object) -> dict:
+        answer = inner(**request)
+        answer["Table"]["TableSizeBytes"] = size_bytes
+        return answer
+
+    monkeypatch.setattr(client, "describe_table", describe)
+
+
 def test_propose_asks_before_it_pays(client, capsys, monkeypatch):
-    """Nothing is read if nobody can answer, and the cure is named; a no is no mistake."""
+    """Nothing is read if nobody can answer, and the cure is named; a no is no mistake. No cost is made up."""
     asked = scans(client, monkeypatch)
+    assert main.main(LIVE) == 2
+    refused = capsys.readouterr().err
+    assert "table shop: DynamoDB has not counted it yet, so what a scan costs is not known" in refused
+    assert "USD" not in refused
     assert main.main(LIVE) == 2
     assert "nobody can be asked here: give --yes" in capsys.readouterr().err
     monkeypatch.setattr("sync_rules.cli.gathering.agreed", lambda question, yes: False)
