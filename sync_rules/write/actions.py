@@ -19,7 +19,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import number_of, spelt, total_of
 from sync_rules.model.python_values import raw_of
 from sync_rules.model.suggest import unknown
-from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
+from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
 from sync_rules.model.writes import Update
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.errors import WriteError
@@ -155,10 +155,11 @@ class Actions:
             raise WriteError(
                 f"no key of entity {entity!r} can be made of these fields", f"give the fields of its key: {wanted}"
             )
-        for name, value in key.attributes().items():
-            if name in item and not same(item[name], value):
+        for name, kind, content in key.values:
+            if name in item and not same(item[name], {kind: content}):
                 raise WriteError(
-                    f"{name} is not what the fields of the key of {entity} make", "leave it out, or give the whole key"
+                    f"{name} is not the {TYPES[kind]} that the fields of the key of {entity} make",
+                    f"give it as a {TYPES[kind]}, or leave it out if other fields make it",
                 )
         if self._rules.entity_of(key) is not found:
             raise WriteError(f"the key that was given is none of entity {entity!r}", "name the entity whose key it has")

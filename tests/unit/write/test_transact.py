@@ -608,7 +608,7 @@ def test_transact_a_check_is_part_of_it(shop):
         (lambda tx: tx.put("user", user("7", counted=n(5))), "kept by rule counted"),
         (lambda tx: tx.put("order", None), "a dict"),
         (lambda tx: tx.put("order", {**order("7", "9", 1), "": s("x")}), "a dict with a name"),
-        (lambda tx: tx.put("order", {"PK": n(7), "user_id": s("7"), "order_id": s("9")}), "PK is not what the fields"),
+        (lambda tx: tx.put("order", {"PK": n(7), "user_id": s("7"), "order_id": s("9")}), "PK is not the string"),
         (lambda tx: tx.update("user", user("7"), delete={"rank": n(1)}), "takes elements out of a set"),
         (lambda tx: tx.update("user", user("7"), set={"rank": n(1)}, values={":n": n(1)}), "no condition"),
     ],
