@@ -13,11 +13,12 @@ from sync_rules.propose.write import written
 from tests.propose.dataset import DataSet
 from tests.propose.drawn import drawn
 from tests.propose.generated import GENERATED
+from tests.propose.held_out import HELD_OUT
 from tests.propose.measure import Score, measure
 from tests.propose.shared_sets import SHARED
 
 SHARES: Final = (0.0, 0.01, 0.1)
-ALL: Final[Mapping[str, Callable[[], DataSet]]] = {**GENERATED, **SHARED}
+ALL: Final[Mapping[str, Callable[[], DataSet]]] = {**GENERATED, **SHARED, **HELD_OUT}
 AT_LEAST: Final = 0.95  # precision, and recall
 
 

@@ -11,6 +11,7 @@ from sync_rules.propose.proposal import Proposal, Proposed
 from tests.propose.dataset import DataSet
 from tests.propose.drawn import drawn
 from tests.propose.generated import GENERATED, shop
+from tests.propose.held_out import HELD_OUT
 from tests.propose.measure import Score, measure
 from tests.propose.shared_sets import SHARED
 
@@ -88,7 +89,7 @@ def test_measure_a_wrong_rule_is_wrong(name, text, told):
 
 
 DRAWN = {f"drawn-{seed}": partial(drawn, seed) for seed in range(5)}
-EACH = {**GENERATED, **SHARED, **DRAWN}
+EACH = {**GENERATED, **SHARED, **HELD_OUT, **DRAWN}
 
 
 @pytest.mark.parametrize("made", EACH.values(), ids=EACH)

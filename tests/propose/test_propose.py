@@ -1,0 +1,60 @@
+"""The search for rules on data sets as a careless team has them: what it must find, and what it must leave alone."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+import pytest
+
+from tests.propose.drawn import drawn
+from tests.propose.generated import unrelated
+from tests.propose.held_out import lookalikes
+from tests.propose.measure import Score
+from tests.propose.scoring import ALL, AT_LEAST, SHARES, score
+from tests.support.depth import deep
+
+# each data set at one share of drift, in turns; at all of them with DEEP_TESTS=1
+EACH = [
+    pytest.param(made, share, id=f"{name}-{share:.0%}")
+    for at, (name, made) in enumerate(ALL.items())
+    if name != "company"
+    for number, share in enumerate(SHARES)
+    if os.environ.get("DEEP_TESTS") or number == at % len(SHARES)
+]
+DRAWN = [
+    pytest.param(partial(drawn, seed), SHARES[seed % len(SHARES)], id=f"drawn-{seed}")
+    for seed in range(30, 30 + deep(9))
+]
+BARE = [pytest.param(partial(drawn, seed, bare=True), id=f"bare-{seed}") for seed in range(30, 30 + deep(9))]
+
+
+def well(found: Score) -> None:
+    """Check a score: one rule of a small data set may be missed, and none may be wrong."""
+    assert not found.refused, "the file passes check"
+    assert not found.entities, f"each entity is recognised by its key: {found}"
+    assert not found.spoiled, f"a backfill changes what drifted, and nothing else: {found}"
+    assert found.precision >= AT_LEAST, str(found)
+    assert found.expected - found.found <= max(1, (1 - AT_LEAST) * found.expected), str(found)
+    assert found.exact == found.counted, f"drift is counted exactly: {found}"
+
+
+@pytest.mark.parametrize(("made", "share"), EACH)
+def test_propose_finds_what_a_script_copied(made, share):
+    """Rules of every kind, with the number of items that differ; a backfill of them brings back what was right."""
+    well(score(made, share))
+
+
+@pytest.mark.parametrize(("made", "share"), DRAWN)
+def test_propose_finds_what_was_drawn(made, share):
+    """The same of data sets that no threshold was fitted to."""
+    well(score(made, share))
+
+
+@pytest.mark.parametrize("made", [*BARE, unrelated, lookalikes])
+def test_propose_leaves_alone_what_only_looks_alike(made):
+    """Links, dates, booleans, small enumerations, equal names and ranges, and no copy: no rule at all."""
+    found = score(made, 0.0)
+    assert found.rules == 0, str(found)
+    assert not found.entities
+    assert not found.refused
