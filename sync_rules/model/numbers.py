@@ -54,6 +54,20 @@ def respelt(text: str) -> str | None:
     return None if number is None else spelt(number)
 
 
+def respelt_in(value: AttributeValue) -> AttributeValue:
+    """The value as DynamoDB stores it: each number in its canonical text."""
+    match value:
+        case {"N": str() as text}:
+            return {"N": respelt(text) or text}
+        case {"NS": list() | tuple() as texts}:
+            return {"NS": [respelt(text) or text for text in texts]}
+        case {"M": inner}:
+            return {"M": {name: respelt_in(one) for name, one in inner.items()}}
+        case {"L": inner}:
+            return {"L": [respelt_in(one) for one in inner]}
+    return value
+
+
 def total_of(numbers: Iterable[Decimal]) -> Decimal:
     """The exact sum."""
     total = Decimal(0)

@@ -16,7 +16,7 @@ from sync_rules.adapters.expressions import SETS, identity, storable
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import number_of, spelt, total_of
+from sync_rules.model.numbers import number_of, respelt_in, spelt, total_of
 from sync_rules.model.python_values import raw_of
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
@@ -172,7 +172,7 @@ class Actions:
         if self._raw:
             if not all(map(_is_attribute_value, given.values())):
                 raise WriteError("not all are attribute values", 'with raw=True give values such as {"S": "x"}')
-            values: Item = dict(given)
+            values: Item = {name: respelt_in(value) for name, value in given.items()}
         else:
             try:
                 values = {name: raw_of(value) for name, value in given.items()}

@@ -587,6 +587,39 @@ def test_transact_a_check_is_part_of_it(shop):
         tx.put("order", order("7", "10", 12))
 
 
+NUMBERED = """
+tables:
+  heads: {key: {head: N}}
+  lines: {key: {head: N, at: N}}
+entities:
+  head: {table: heads}
+  line: {table: lines}
+rules:
+  most: {max: line.qty, into: head.most, mode: recount}
+  ids: {collect: line, into: head.lines, as: "{at}"}
+"""
+
+
+@pytest.mark.parametrize("way", ["transact", "follow"])
+def test_transact_numbers_are_what_they_are_however_they_are_spelt(way):
+    """A line under another spelling of its head's key: the listing has both, as DynamoDB would store them."""
+    shop = Shop(parse_rules(NUMBERED))
+    shop.scene.put("heads", {"head": n(8)})
+    shop.scene.put("lines", {"head": n(8), "at": n(1), "qty": n(5)})
+    shop.rest()
+    line = {"head": {"N": "8.00"}, "at": {"N": "2E0"}, "qty": {"N": "1.0"}}
+    if way == "transact":
+        with shop.transact() as tx:
+            tx.put("line", line)
+    else:
+        shop.scene.memory.put("lines", {"head": n(8), "at": n(2), "qty": n(1)})
+        with shop.follow() as noted:
+            noted.change("line", None, line)
+    (head,) = shop.scene.memory.items("heads")
+    assert (head["most"], sorted(head["lines"]["SS"])) == (n(5), ["1", "2"])
+    assert shop.written_by_the_stream() == 0
+
+
 # ---------------------------------------------------------------- what it refuses
 @pytest.mark.parametrize(
     ("ask", "says"),
