@@ -17,9 +17,11 @@ from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.records import read_image
 from sync_rules.propose.gathered import Gathered, GatheredTable
+from sync_rules.rules.families import PartRule
 from sync_rules.rules.ruleset import Rules
 
-PLANNED_MAX_ITEMS: Final = 20_000  # half a minute
+PLANNED_MAX_ITEMS: Final = 100_000  # half a minute
+BOOKED_MAX_ITEMS: Final = 20_000  # as long, where each is booked
 PLANNED_MAX_BYTES: Final = 64 << 20  # compressed, in the files
 
 
@@ -34,7 +36,9 @@ class Repair:
 def repair_of(rules: Rules, gathered: Gathered) -> Repair | None:
     """The repair of the gathered items by these rules; None for more than can be planned here, or without a rule."""
     items, size = (sum(getattr(table, name) for table in gathered.tables) for name in ("items", "bytes"))
-    if not rules.kept or items > PLANNED_MAX_ITEMS or size > PLANNED_MAX_BYTES:
+    books = any(isinstance(rule, PartRule) and rule.books is not None for rule in rules.rules.values())
+    most = BOOKED_MAX_ITEMS if books else PLANNED_MAX_ITEMS
+    if not rules.kept or items > most or size > PLANNED_MAX_BYTES:
         return None
     store = MemoryStore(rules.tables)
     try:

@@ -126,7 +126,8 @@ def propose(
     candidates = candidates_for(found, why) if why is not None else []
     text = written(found, source.said)
     rules = parse_rules(text, "the proposed rules", {})
-    repair = repair_of(rules, gathered) if report is not None or (as_json and why is None) else None
+    with make_console(stderr=True).status("planning the repair", spinner="dots"):
+        repair = repair_of(rules, gathered) if report is not None or (as_json and why is None) else None
     shown = Shown(found, text, repair, show_values)
     if report is not None:
         place, prices = source.place, own_prices()
