@@ -26,7 +26,7 @@ from sync_rules.propose.evidence import (
     names_fit,
 )
 from sync_rules.propose.findings import Finding, Grade
-from sync_rules.propose.frames import Column
+from sync_rules.propose.frames import MOST, Column
 from sync_rules.propose.links import Join
 from sync_rules.propose.moments import snapshot_along
 from sync_rules.propose.proposal import Example
@@ -36,6 +36,7 @@ SAMPLE: Final = 6_000  # pairs of a target and its source
 RATE_MIN: Final = 0.3  # in the sample, of what is counted; snapshots agree in part
 EXAMPLES: Final = 5
 TELLING: Final = 6  # letters of a text that is not in two columns by chance
+NAMED: Final = 0.5  # a name that says half of it
 RATE_SURE: Final = 0.85
 BITS_FEW: Final = 8.0
 
@@ -112,7 +113,7 @@ def _counted(database: Database, join: Join, alike: dict[tuple[Column, Column], 
     for target, source in alike:
         t, s = f"t.{target.sql}", f"s.{source.sql}"
         parts += [f"count(*) FILTER ({t} IS NOT DISTINCT FROM {s})", f"count(*) FILTER ({t} = {s})"]
-        parts += [f"count(*) FILTER ({t} IS NOT NULL OR {s} IS NOT NULL)"]
+        parts += [f"count(*) FILTER ({t} IS NOT NULL OR {s} IS NOT NULL)", f"count({t})"]
     there = " AND ".join(f"t.{one.sql} IS NOT NULL" for one in join.columns)
     total, joined, sources, *counts = database.row(
         f"SELECT (SELECT count(*) FROM {join.target.sql} t WHERE {there}), count(*), count(DISTINCT s.rid), "
@@ -120,9 +121,14 @@ def _counted(database: Database, join: Join, alike: dict[tuple[Column, Column], 
     )
     found = []
     for number, ((target, source), sample) in enumerate(alike.items()):
-        agree, equal, either = counts[3 * number : 3 * number + 3]
+        agree, equal, either, filled = counts[4 * number : 4 * number + 4]
         agreement = replace(sample, pairs=either, agree=equal)
         finding = _finding(join, target, source, agreement)
+        if finding.grade == "none" and filled < either and equal >= MOST * filled and finding.named >= NAMED:
+            finding.grade = "weak"
+            finding.spoke_against.append(
+                f"{joined - filled:,} lack it, and of the others {equal:,} of {filled:,} agree"
+            )
         finding.checked, finding.agree = joined, agree
         finding.orphans, finding.sources = total - joined, sources
         if finding.grade != "none":

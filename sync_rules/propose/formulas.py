@@ -113,7 +113,7 @@ def guesses(text: str, values: Mapping[Column, AttributeValue]) -> list[Guess]:
         if steps > STEPS_MAX or len(found) >= FORMULAS_MAX or len(pieces) > PIECES_MAX:
             return
         if position == len(text):
-            if any(isinstance(piece, Slot) for piece in pieces):
+            if any(isinstance(piece, Slot) for piece in pieces) and not any(_has_braces(piece) for piece in pieces):
                 found.append(Guess(pieces))
             return
         for end, slot in _slots_at(text, position, ends, rendered, values):
@@ -126,6 +126,11 @@ def guesses(text: str, values: Mapping[Column, AttributeValue]) -> list[Guess]:
     if starts:
         walk(0, ())
     return sorted(found, key=lambda one: (one.letters, len(one.pieces)))
+
+
+def _has_braces(piece: str | Slot) -> bool:
+    """True for a text that a rules file would take for a field or a variable."""
+    return isinstance(piece, str) and bool({"{", "}"} & {*piece})
 
 
 def _slots_at(

@@ -20,7 +20,7 @@ from sync_rules.propose.frames import Column
 from sync_rules.propose.links import Join
 from sync_rules.propose.numbers import Condition, conditions, may_decide
 from sync_rules.propose.proposal import Example
-from sync_rules.propose.values import LIST, MAP, NUMBER, STRING, TEXTS
+from sync_rules.propose.values import LIST, MAP, NUMBER, STRING, TEXTS, unescaped
 
 PARENTS: Final = 1_500  # in the sample, each with all of its children
 PART: Final = 20_000  # parents that are counted together
@@ -33,6 +33,7 @@ HALF: Final = 0.5  # agree at least: each of several children may be wrong
 FEW: Final = 0.2  # agree at least where most of their entries do
 RARE: Final = 0.1
 SEVERAL: Final = 3
+LONG_MIN: Final = 6  # letters of a text that several values may be joined in
 LIMIT_MIN: Final = 20
 Row = tuple[Any, ...]  # of a child: a typed text for each column
 Expected = Callable[[Sequence[Row]], Any]
@@ -74,6 +75,7 @@ def groups(database: Database, join: Join) -> list[Finding]:
     source = join.source
     columns = {column.road: column for column in source.columns if column.writable}
     roads = [columns[road] for road in source.roads if road in columns]
+    roads += [one for one in columns.values() if one.profile.is_text and one.profile.longest > LONG_MIN]
     if not roads or (join.by_chance and join.source is join.target) or join.each > CHILDREN_MAX:
         return []
     search = _Search(database, join)
@@ -174,6 +176,9 @@ class _Search:
 
     def _shapes(self, column: Column, sample: Sequence[Parent]) -> Iterator[Shape]:
         types = column.profile.types - {"z"}
+        if types == {STRING}:
+            yield from self._joined(column, sample)
+            return
         entries = [entry for parent in sample for entry in parent.entries]
         if not entries:
             return
@@ -215,6 +220,30 @@ class _Search:
                         }
                         made = _list_of(place, key, reverse=reverse, distinct=distinct, limit=limit)
                         yield self._shape("collect", told, (one,), made, _held_list)
+
+    def _joined(self, column: Column, sample: Sequence[Parent]) -> Iterator[Shape]:
+        """One text of the values of all children."""
+        several = [one for one in sample if one.held and len(one.children) > 1][:PROBE]
+        if len(several) < 3:  # noqa: PLR2004 - too few to tell
+            return
+        for one in self.columns:
+            place = self.places[id(one)]
+            if not one.profile.types <= {*TEXTS, "z"} or one.profile.is_constant:
+                continue
+            between = Counter(
+                _between(parent.held or "", [row[place] for row in parent.children]) for parent in several
+            )
+            between.pop(None, None)
+            (separator, count), *_ = between.most_common(1) or [(None, 0)]
+            if separator is None or count < PROBE_MIN * len(several):
+                continue
+            for order, key, reverse in self._orders(one):
+                for distinct in (False, True):
+                    rule = {"collect": one.shown, "into": column.shown, "join": unescaped(separator)}
+                    rule |= {"order": order} if order else {}
+                    told = {**rule, **({"distinct": True} if distinct else {})}
+                    listed = _list_of(place, key, reverse=reverse, distinct=distinct, limit=0)
+                    yield self._shape("collect", told, (one,), _text_of(listed, separator), _held_text)
 
     def _by_value(self, column: Column) -> Iterator[Shape]:
         """A map with a number for each value of a column: a count, or a sum."""
@@ -395,6 +424,24 @@ def _list_of(place: int, key: Callable[[Row], Any], *, reverse: bool, distinct: 
     return made
 
 
+def _text_of(listed: Expected, separator: str) -> Expected:
+    def made(rows: Sequence[Row]) -> Any:
+        return separator.join(value[1:] for value in listed(rows)) or None
+
+    return made
+
+
+def _between(text: str, values: Sequence[str | None]) -> str | None:
+    """The text between two values of a text that is made of all of them; None for any other text."""
+    told = sorted({value[1:] for value in values if value and len(value) > 1}, key=len, reverse=True)
+    places = sorted((at, len(one)) for one in told if (at := text.find(one, 1)) > 0)
+    if len(told) < 2 or len(places) < len(told) or places[0][0] != 1:  # noqa: PLR2004 - two values have a text between
+        return None
+    (first, length), (second, _), *_ = places
+    between = text[first + length : second]
+    return between if 0 < len(between) <= LONG_MIN else None
+
+
 def _counts_of(place: int) -> Expected:
     def made(rows: Sequence[Row]) -> Any:
         counts = Counter(row[place][1:] for row in rows if row[place] and len(row[place]) > 1)
@@ -436,6 +483,10 @@ def _maps_of(cells: Sequence[tuple[str, int]], key: Callable[[Row], Any], *, rev
 
 def _held_set(parent: Parent) -> Any:
     return frozenset(entry.value for entry in parent.entries) or None
+
+
+def _held_text(parent: Parent) -> Any:
+    return parent.held[1:] if parent.held else None
 
 
 def _held_list(parent: Parent) -> Any:
@@ -519,8 +570,8 @@ def _names_overlap(sample: Sequence[Parent], name: Callable[[Row], str]) -> bool
 
 def _agreement(shape: Shape, sample: Sequence[Parent]) -> Agreement | None:
     """The agreement of the parents that hold something, or should; after a probe of a few."""
-    there = [one for one in sample if one.entries or one.children]
-    probe = [one for one in there if one.entries][:PROBE]
+    there = [one for one in sample if one.held or one.children]
+    probe = [one for one in there if one.held][:PROBE]
     if sum(_near(shape.expected(one.children), shape.found(one)) for one in probe) < PROBE_MIN * len(probe):
         return None
     mine: Counter[str] = Counter()

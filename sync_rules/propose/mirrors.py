@@ -6,6 +6,7 @@ Invariant: a mirror exists for each source that has what its key is made of, and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any, Final
 
@@ -13,9 +14,10 @@ from sync_rules.propose.copies import EXAMPLES
 from sync_rules.propose.database import Database
 from sync_rules.propose.evidence import AGREE_MIN
 from sync_rules.propose.findings import Finding
-from sync_rules.propose.frames import Column, Frame
+from sync_rules.propose.frames import Column, Frame, Profile
 from sync_rules.propose.links import Overlap, equal
 from sync_rules.propose.proposal import Example
+from sync_rules.propose.values import TEXTS
 
 HELD_MIN: Final = 0.75  # of the mirrors have a source, and of the sources a mirror
 WAYS_MAX: Final = 12
@@ -33,8 +35,27 @@ def mirrors(database: Database, frames: Sequence[Frame], overlaps: Overlaps) -> 
                     yield best
 
 
+@dataclass(frozen=True)
+class Told:
+    """The sources of mirrors: an entity's items, or with `each` a row for each element of one of their lists."""
+
+    frame: Frame
+    each: Column | None = None
+
+    @property
+    def sql(self) -> str:
+        """The table in a statement, by the name s."""
+        if self.each is None:
+            return f"{self.frame.sql} s"
+        return (
+            f"(SELECT DISTINCT s.*, x.v AS {self.each.sql} FROM {self.frame.sql} s JOIN {self.frame.entries} x "
+            f"ON x.rid = s.rid WHERE x.road = {self.frame.code(self.each.road)} AND x.field IS NULL "
+            f"AND x.v[1] IN ('s', 'n')) s"
+        )
+
+
 def _best(database: Database, source: Frame, mirror: Frame, overlaps: Overlaps) -> Finding | None:
-    """The best way to fill the mirror's key from columns of the source."""
+    """The best way to fill the mirror's key from columns of the source, one of them perhaps the elements of a list."""
     choices = []
     for field in mirror.identity:
         there = [
@@ -45,33 +66,62 @@ def _best(database: Database, source: Frame, mirror: Frame, overlaps: Overlaps) 
             and overlap.values >= HELD_MIN
         ]
         choices.append(there)
+    told: list[tuple[Told, list[list[Column]]]] = [(Told(source), choices)]
+    for number, field in enumerate(mirror.identity):
+        if all(choices[:number] + choices[number + 1 :]):
+            others = choices[:number], choices[number + 1 :]
+            lists = _elements(database, source, field)
+            told += [(Told(source, each), [*others[0], [each], *others[1]]) for each in lists]
     found = []
-    for columns in islice(product(*choices), WAYS_MAX):
-        if len(set(columns)) == len(columns):
-            finding = _measured(database, source, mirror, columns)
-            if finding is not None:
-                found.append(finding)
+    for one, ways in told:
+        for columns in islice(product(*ways), WAYS_MAX):
+            if len(set(columns)) == len(columns):
+                finding = _measured(database, one, mirror, columns)
+                if finding is not None:
+                    found.append(finding)
     return max(found, key=lambda one: (one.rate, one.named), default=None)
 
 
-def _measured(database: Database, source: Frame, mirror: Frame, columns: Sequence[Column]) -> Finding | None:
+def _elements(database: Database, source: Frame, field: Column) -> Iterator[Column]:
+    """The lists and sets of an entity whose elements are values of a field."""
+    for road in source.roads:
+        values, met = database.row(
+            f"SELECT count(*), count(*) FILTER (EXISTS (SELECT 1 FROM {field.frame.sql} m "
+            f"WHERE {field.bare('m')} = substr(x.v, 2))) FROM (SELECT DISTINCT v FROM {source.entries} "
+            f"WHERE road = {source.code(road)} AND field IS NULL AND v[1] IN ('s', 'n') AND name = 's') x"
+        )
+        if values and met >= HELD_MIN * values:
+            yield Column(source, road, "each_v", profile=Profile(types=frozenset(TEXTS)))
+
+
+def _measured(database: Database, source: Told, mirror: Frame, columns: Sequence[Column]) -> Finding | None:
     pairs = list(zip(mirror.identity, columns, strict=True))
     on = " AND ".join(equal(column, "s", field, "m") for field, column in pairs)
     there = " AND ".join(f"s.{column.sql} IS NOT NULL" for column in columns)
     wanted, distinct, both = database.row(
-        f"SELECT (SELECT count(*) FROM {source.sql} s WHERE {there}), "
-        f"(SELECT count(DISTINCT m.rid) FROM {source.sql} s JOIN {mirror.sql} m ON {on}), "
-        f"(SELECT count(*) FROM {source.sql} s JOIN {mirror.sql} m ON {on})"
+        f"SELECT (SELECT count(*) FROM {source.sql} WHERE {there}), "
+        f"(SELECT count(DISTINCT m.rid) FROM {source.sql} JOIN {mirror.sql} m ON {on}), "
+        f"(SELECT count(*) FROM {source.sql} JOIN {mirror.sql} m ON {on})"
     )
     if not both or distinct < both or both < HELD_MIN * wanted or distinct < HELD_MIN * mirror.rows:
         return None
     attributes = _attributes(database, source, mirror, on)
-    if attributes is None:
+    if (
+        attributes is None
+        or not _names_source(source.frame, columns, attributes)
+        or (not attributes and len(columns) == 1 and columns[0].in_identity)
+    ):
         return None
     return _finding(database, source, mirror, pairs, attributes=attributes, wanted=wanted)
 
 
-def _attributes(database: Database, source: Frame, mirror: Frame, on: str) -> list[tuple[Column, Column]] | None:
+def _names_source(source: Frame, columns: Sequence[Column], attributes: Sequence[tuple[Column, Column]]) -> bool:
+    """True if the mirror holds each field that names its source: in its key, or under the name of the field."""
+    held = {id(one) for one in columns} | {id(other) for one, other in attributes if one.path == other.path}
+    return all(id(one) in held for one in source.identity)
+
+
+def _attributes(database: Database, source: Told, mirror: Frame, on: str) -> list[tuple[Column, Column]] | None:
     """The attributes of the mirror with those of the source that they equal; None if it has some of its own."""
     own = [
         one
@@ -79,14 +129,14 @@ def _attributes(database: Database, source: Frame, mirror: Frame, on: str) -> li
         if not one.is_field and not one.is_shadowed and len(one.road) == 1 and one.profile.count
     ]
     own = [one for one in own if not one.in_index]
-    theirs = [one for one in source.columns if not one.is_shadowed and one.profile.count]
+    theirs = [one for one in source.frame.columns if not one.is_shadowed and one.profile.count]
     found = []
     for column in own:
         parts = [f"count(*) FILTER (m.{column.sql} IS NOT DISTINCT FROM s.{one.sql})" for one in theirs]
         if not parts:
             return None
         total, *counts = database.row(
-            f"SELECT count(*), {', '.join(parts)} FROM {source.sql} s JOIN {mirror.sql} m ON {on}"
+            f"SELECT count(*), {', '.join(parts)} FROM {source.sql} JOIN {mirror.sql} m ON {on}"
         )
         ranked = sorted(zip(counts, theirs, strict=True), key=lambda one: (-one[0], one[1].path != column.path))
         count, best = ranked[0]
@@ -98,31 +148,35 @@ def _attributes(database: Database, source: Frame, mirror: Frame, on: str) -> li
 
 
 def _finding(
-    database: Database, source: Frame, mirror: Frame, pairs: list[tuple[Column, Column]],
+    database: Database, source: Told, mirror: Frame, pairs: list[tuple[Column, Column]],
     *, attributes: list[tuple[Column, Column]], wanted: int,
 ) -> Finding:  # fmt: skip
     kept = [(one, other) for one, other in attributes if not other.in_identity or one.path != other.path]
     alike = " AND ".join(f"m.{one.sql} IS NOT DISTINCT FROM s.{other.sql}" for one, other in kept) or "true"
     on = " AND ".join(equal(column, "s", field, "m") for field, column in pairs)
     there = " AND ".join(f"s.{column.sql} IS NOT NULL" for _, column in pairs)
-    (agree,) = database.row(f"SELECT count(*) FROM {source.sql} s JOIN {mirror.sql} m ON {on} WHERE {alike}")
+    (agree,) = database.row(f"SELECT count(*) FROM {source.sql} JOIN {mirror.sql} m ON {on} WHERE {alike}")
     (strangers,) = database.row(
-        f"SELECT count(*) FROM {mirror.sql} m WHERE NOT EXISTS (SELECT 1 FROM {source.sql} s WHERE {on})"
+        f"SELECT count(*) FROM {mirror.sql} m WHERE NOT EXISTS (SELECT 1 FROM {source.sql} WHERE {on})"
     )
     rows = database.rows(
-        f"SELECT {source.key_shown('s')} k FROM {source.sql} s LEFT JOIN {mirror.sql} m ON {on} "
+        f"SELECT {source.frame.key_shown('s')} k FROM {source.sql} LEFT JOIN {mirror.sql} m ON {on} "
         f"WHERE {there} AND (m.rid IS NULL OR NOT ({alike})) ORDER BY k LIMIT {EXAMPLES}"
     )
-    rule: dict[str, Any] = {"mirror": source.name, "into": mirror.name}
-    link = {field.path: column.path for field, column in pairs if field.path != column.path}
+    rule: dict[str, Any] = {"mirror": source.frame.name, "into": mirror.name}
+    link = {
+        field.path: column.path for field, column in pairs if field.path != column.path and column is not source.each
+    }
     if link:
         rule["link"] = link
+    if source.each is not None:
+        rule["each"] = {field.path: column.path for field, column in pairs if column is source.each}
     if kept:
         plain = all(one.path == other.path for one, other in kept)
         rule["attributes"] = [one.path for one, _ in kept] if plain else {o.path: one.path for one, o in kept}
     reads = (*(column for _, column in pairs), *(other for _, other in kept))
     finding = Finding(
-        "mirror", source, mirror, tuple(one for one, _ in attributes), reads, rule,
+        "mirror", source.frame, mirror, tuple(one for one, _ in attributes), reads, rule,
         "sure" if agree >= AGREE_MIN * wanted else "none", wanted, agree, strangers,
     )  # fmt: skip
     finding.examples = tuple(Example(key, "a mirror like it", "another, or none") for (key,) in rows)

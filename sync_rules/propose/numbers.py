@@ -34,6 +34,7 @@ PROBE_MIN: Final = 0.35
 EACH_MIN: Final = 1.5
 REACHED_MIN: Final = 0.3
 BETTER: Final = 0.02  # so much more must agree with a condition than without
+DIFFER_MIN: Final = 0.3  # of the parents with several children have different amounts, that one of them is the least
 MATTER_MIN: Final = 3  # parents of two children or more, at least
 DECIMAL: Final = "DECIMAL(38, 10)"
 JMESPATH_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -109,7 +110,7 @@ class _Search:
         for place, (made, agreement) in self._tried(Made("count"), lambda shares: shares.get(None)):
             _keep(best, place, made, agreement)
         for number, amount in enumerate(self.amounts):
-            for kind in ("sum", "min", "max"):
+            for kind in ("sum", "min", "max") if self._differs(number) else ("sum",):
                 for place, (made, agreement) in self._tried(
                     Made(kind, amount), lambda shares: shares.get(None), number
                 ):
@@ -153,7 +154,15 @@ class _Search:
         yield Made("count", None, condition), -1
         for number, amount in enumerate(self.amounts):
             if amount is not condition.column:
-                yield from ((Made(kind, amount, condition), number) for kind in ("sum", "min", "max"))
+                kinds = ("sum", "min", "max") if self._differs(number) else ("sum",)
+                yield from ((Made(kind, amount, condition), number) for kind in kinds)
+
+    def _differs(self, number: int) -> bool:
+        """True if children of one parent have several amounts: else the least says nothing that a copy does not."""
+        several = [shares[None].amounts[number] for shares in self.plain.values() if number in shares[None].amounts]
+        differ = sum(least < most for _, least, most in several)
+        groups = sum(shares[None].count > 1 for shares in self.plain.values())
+        return differ >= max(MATTER_MIN, DIFFER_MIN * groups)
 
     def _tried(
         self,

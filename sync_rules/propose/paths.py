@@ -15,8 +15,8 @@ from sync_rules.propose.copies import EXAMPLES
 from sync_rules.propose.database import Database
 from sync_rules.propose.evidence import AGREE_MIN
 from sync_rules.propose.findings import Finding
-from sync_rules.propose.frames import Column
-from sync_rules.propose.links import Join
+from sync_rules.propose.frames import Column, Frame
+from sync_rules.propose.links import Join, equal
 from sync_rules.propose.proposal import Example
 from sync_rules.propose.values import STRING, TEXTS, kept, shown, unescaped
 
@@ -69,6 +69,7 @@ def _ways(database: Database, join: Join, own: Column) -> list[Way]:
         one for one in frame.columns if not one.is_shadowed and one.profile.types <= {*TEXTS, "z"} and one is not own
     ]
     every = max(1, frame.rows // SAMPLE)
+    named = [one for one in named if not _repeats(database, frame, one, own)]
     columns = [*texts, own, *named]
     names = ", ".join([*(f"t.{one.sql}" for one in columns), *(f"s.{one.sql}" for one in texts)])
     rows = database.rows(
@@ -89,6 +90,12 @@ def _ways(database: Database, join: Join, own: Column) -> list[Way]:
             if separator is not None and count >= RATE_MIN * len(rows) and count >= 3:  # noqa: PLR2004 - a few items
                 found.append(Way(column, None if by is own else by, separator))
     return found
+
+
+def _repeats(database: Database, frame: Frame, column: Column, own: Column) -> bool:
+    """True for an attribute that holds the id once more."""
+    alike, total = database.row(f"SELECT count(*) FILTER ({equal(column, 't', own, 't')}), count(*) FROM {frame.sql} t")
+    return bool(alike > total / 2)
 
 
 def _between(path: str | None, own: str | None, above: str | None) -> str | None:

@@ -93,3 +93,45 @@ def test_kinds_path_and_mirror(tmp_path):
     assert path.differ == 1
     (mirror,) = [one for one in rules.values() if one.kind == "mirror"]
     assert (mirror.checked, mirror.differ) == (50, 1)
+
+
+def test_kinds_mirrors_of_elements_and_joined_texts(tmp_path):
+    """A post under each of its tags, an edge both ways round, and a text of the names of all that commented."""
+    rand = random.Random(9)
+    tags = ["red", "blue", "green", "news", "sport", "art"]
+    posts = [
+        {
+            "PK": f"POST#{n}",
+            "SK": "POST",
+            "title": f"T{rand.random()}",
+            "tags": set(rand.sample(tags, rand.randint(1, 3))),
+        }
+        for n in range(80)
+    ]
+    tagged = [{"PK": f"TAG#{tag}", "SK": post["PK"], "title": post["title"]} for post in posts for tag in post["tags"]]
+    said = [
+        {"PK": rand.choice(posts)["PK"], "SK": f"COMMENT#{n:04}", "who": f"W{rand.randint(0, 50)}"} for n in range(250)
+    ]
+    for post in posts:
+        own = [one["who"] for one in said if one["PK"] == post["PK"]]
+        if own:
+            post["voices"] = ", ".join(own)
+    tagged[5]["title"] = "old"
+    pairs = [(a, b) for a in range(30) for b in rand.sample(range(30), 4) if a != b]
+    edges = [{"PK": f"USER#{a}", "SK": f"FOLLOWS#{b}", "since": f"2024-0{1 + (a * b) % 9}-01"} for a, b in pairs]
+    back = [
+        {"PK": f"USER#{b}", "SK": f"FOLLOWER#{a}", "since": one["since"]}
+        for (a, b), one in zip(pairs, edges, strict=True)
+    ]
+    table = PlainTable("blog", {"PK": "S", "SK": "S"}, [*posts, *tagged, *said, *edges, *back])
+    rules = active(propose(gathered(tmp_path / "in", table), tmp_path / "work"))
+    assert {(one.kind, one.target, one.differ) for one in rules.values()} >= {
+        ("mirror", "tag_post", 1),
+        ("collect", "post", 0),
+    }
+    assert sum(one.kind == "mirror" for one in rules.values()) == 2
+    (each,) = [one.rule["each"] for one in rules.values() if "each" in one.rule]
+    assert each == {"tag_id": "tags"}
+    (voices,) = [one.rule for one in rules.values() if one.kind == "collect"]
+    assert (voices["join"], voices["order"]) == (", ", "comment_id")
+    assert len(rules) == 3
