@@ -22,7 +22,8 @@ def chosen(findings: Sequence[Finding]) -> list[Finding]:
     by_column: dict[int, list[Finding]] = defaultdict(list)
     doubles = _mirrors(findings)
     mirrored = {id(one.target) for one in doubles}
-    findings = [one for one in findings if one.kind != "mirror" and not _is_of_mirror(one, doubles)]
+    others = (one for one in findings if one.kind != "mirror" or one.grade == "weak")
+    findings = [one for one in others if not _is_of_mirror(one, doubles)]
     for finding in findings:
         if finding.grade != "none":
             for column in finding.writes:
@@ -39,7 +40,7 @@ def chosen(findings: Sequence[Finding]) -> list[Finding]:
 
 def _mirrors(findings: Sequence[Finding]) -> list[Finding]:
     """The mirrors: of two entities that mirror each other the one whose source tells more, and none of a mirror."""
-    sure = [one for one in findings if one.kind == "mirror" and one.grade != "none"]
+    sure = [one for one in findings if one.kind == "mirror" and one.grade == "sure"]
     taken: list[Finding] = []
     for one in sorted(sure, key=lambda each: (-_told(each.source), -each.rate)):
         if not any(other.target in (one.target, one.source) or other.source is one.target for other in taken):

@@ -106,19 +106,25 @@ def _measured(database: Database, source: Told, mirror: Frame, columns: Sequence
     if not both or distinct < both or both < HELD_MIN * wanted or distinct < HELD_MIN * mirror.rows:
         return None
     attributes = _attributes(database, source, mirror, on)
-    if (
-        attributes is None
-        or not _names_source(source.frame, columns, attributes)
-        or (not attributes and len(columns) == 1 and columns[0].in_identity)
-    ):
+    if attributes is None or (not attributes and len(columns) == 1 and columns[0].in_identity):
         return None
-    return _finding(database, source, mirror, pairs, attributes=attributes, wanted=wanted)
+    lacking = _lacking(source.frame, columns, attributes)
+    if lacking and any(other.in_identity for _, other in attributes):
+        return None  # an attribute of another name says whose it is: copies go along it
+    finding = _finding(database, source, mirror, pairs, attributes=attributes, wanted=wanted)
+    if lacking and finding.grade == "sure":
+        finding.grade = "weak"
+        names = " and ".join(one.path for one in lacking)
+        finding.spoke_against.append(
+            f"{mirror.name} does not hold {names}, by which a mirror says whose it is: add it first"
+        )
+    return finding
 
 
-def _names_source(source: Frame, columns: Sequence[Column], attributes: Sequence[tuple[Column, Column]]) -> bool:
-    """True if the mirror holds each field that names its source: in its key, or under the name of the field."""
+def _lacking(source: Frame, columns: Sequence[Column], attributes: Sequence[tuple[Column, Column]]) -> list[Column]:
+    """The fields that name a source and that its mirror has neither in its key nor under the name of the field."""
     held = {id(one) for one in columns} | {id(other) for one, other in attributes if one.path == other.path}
-    return all(id(one) in held for one in source.identity)
+    return [one for one in source.identity if id(one) not in held]
 
 
 def _attributes(database: Database, source: Told, mirror: Frame, on: str) -> list[tuple[Column, Column]] | None:

@@ -82,7 +82,9 @@ def test_kinds_path_and_mirror(tmp_path):
         {"PK": f"USER#u{n}", "SK": "PROFILE", "email": f"{n}@x.com", "name": f"N{rand.random()}", "age": n}
         for n in range(50)
     ]
-    emails = [{"PK": f"EMAIL#{one['email']}", "SK": "USER", "name": one["name"]} for one in users]
+    emails = [
+        {"PK": f"EMAIL#{one['email']}", "SK": "USER", "name": one["name"], "user_id": one["PK"][5:]} for one in users
+    ]
     emails[7]["name"] = "old"
     tables = PlainTable("parts", {"id": "N"}, parts), PlainTable("people", {"PK": "S", "SK": "S"}, [*users, *emails])
     rules = active(propose(gathered(tmp_path / "in", *tables), tmp_path / "work"))
