@@ -6,7 +6,7 @@ Invariant: memory is bounded, and everything lies in the workspace.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,7 @@ class Database:
     """A database in a directory, made anew each time."""
 
     def __init__(self, directory: Path, *, threads: int, memory: str) -> None:
-        """Raises UserError without the extra that installs DuckDB."""
+        """Raises UserError without the extra that installs DuckDB, or when the disk is full."""
         try:
             import duckdb  # noqa: PLC0415 - an extra: only this verb needs it
         except ImportError as error:
@@ -43,8 +43,14 @@ class Database:
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
-        self._full: tuple[type[Exception], ...] = (duckdb.OutOfMemoryException, duckdb.IOException)
-        self._connection = duckdb.connect(str(file), config=config)
+        self._full: tuple[type[Exception], ...] = (
+            duckdb.OutOfMemoryException,
+            duckdb.IOException,
+            duckdb.TransactionException,  # a commit that does not fit on the disk: nobody else is here
+            duckdb.FatalException,  # what follows that
+        )
+        with self._answering():
+            self._connection = duckdb.connect(str(file), config=config)
 
     def run(self, sql: str, *values: object) -> None:
         """Run a statement. Raises UserError when memory or disk are full, KeyboardInterrupt."""
@@ -90,8 +96,20 @@ class Database:
         )
 
     def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+        """Close the file. What it holds is not needed any more, so a full disk does not matter."""
+        with suppress(*self._full):
+            self._connection.close()
+
+
+@contextmanager
+def full_disk_as_mistake(directory: Path) -> Iterator[None]:
+    """Turn what says that a disk is full into the UserError with the cure."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{directory}: the items cannot be written: {error.strerror or 'no room'}", FULL_CURE
+        ) from error
 
 
 def require_duckdb() -> None:

@@ -10,7 +10,7 @@ from sync_rules.imports.names import Unique
 from sync_rules.imports.settled import SettledEntity
 from sync_rules.propose import copies, derives, groups, mirrors, numbers, paths
 from sync_rules.propose.choose import GRADES, chosen
-from sync_rules.propose.database import Database
+from sync_rules.propose.database import Database, full_disk_as_mistake
 from sync_rules.propose.findings import Finding
 from sync_rules.propose.frames import Frame, profile_all
 from sync_rules.propose.gathered import Gathered
@@ -47,7 +47,8 @@ def propose(
     """
     database = Database(workspace, threads=threads, memory=memory)
     try:
-        loaded = load(database, gathered, workspace, progress, threads)
+        with full_disk_as_mistake(workspace):
+            loaded = load(database, gathered, workspace, progress, threads)
         progress("looking at values", 0.5)
         profile_all(database, loaded.frames)
         progress("finding links", 0.6)
