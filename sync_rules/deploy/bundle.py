@@ -96,11 +96,14 @@ def ours(*, write: bool = True) -> dict[Path, list[Path]]:
     """The modules of this project that the functions need, each under the folder from which it is imported. `write`:
     the write function is one of them.
     """
-    left_out = [files.PACKAGE / name for name in LEFT_OUT]
-    if not write:
-        left_out += [root / name for name in OF_THE_WRITE_FUNCTION for root in (files.ROOT, files.PACKAGE.parent)]
+    of_write = [root / name for name in OF_THE_WRITE_FUNCTION for root in (files.ROOT, files.PACKAGE.parent)]
+    out = [] if write else of_write
     found: dict[Path, list[Path]] = {}
-    for folder in (files.HANDLERS, files.PACKAGE):
+    # the handlers of an installed package lie in a folder of it that is left out
+    for folder, left_out in (
+        (files.HANDLERS, out),
+        (files.PACKAGE, [*(files.PACKAGE / name for name in LEFT_OUT), *out]),
+    ):
         modules = [path for path in sorted(folder.rglob("*.py")) if not any(map(path.is_relative_to, left_out))]
         found.setdefault(folder.parent, []).extend(modules)
     return found

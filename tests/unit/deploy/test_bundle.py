@@ -274,3 +274,16 @@ def test_bundle_says_for_which_python_the_rules_are(template, tmp_path, monkeypa
     with pytest.raises(UserError, match=r"for Python 3\.12, and here is") as raised:
         compiled_file.read((tmp_path / "out" / "rules.compiled").read_bytes(), "rules.compiled")
     assert "Build again" in str(raised.value)
+
+
+def test_bundle_of_an_installed_package_has_its_handlers(monkeypatch, tmp_path):
+    """They lie in a folder of the package that is left out of bundles."""
+    package = tmp_path / "sync_rules"
+    carried = package / "deploy" / "carried"
+    for file in (carried / "handlers" / "stream.py", carried / "handlers" / "write.py", package / "deploy" / "x.py"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    for name, value in {"PACKAGE": package, "ROOT": carried, "HANDLERS": carried / "handlers"}.items():
+        monkeypatch.setattr(files, name, value)
+    assert {path.name for paths in ours(write=False).values() for path in paths} == {"stream.py"}
+    assert {path.name for paths in ours().values() for path in paths} == {"stream.py", "write.py"}
