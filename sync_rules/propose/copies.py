@@ -38,6 +38,7 @@ EXAMPLES: Final = 5
 TELLING: Final = 6  # letters of a text that is not in two columns by chance
 NAMED: Final = 0.5  # a name that says half of it
 RATE_SURE: Final = 0.85
+MANY: Final = 10  # targets of each source
 BITS_FEW: Final = 8.0
 
 
@@ -202,7 +203,10 @@ def _beats_chance(join: Join, agreement: Agreement, source: Column) -> bool:
     if agreement.values >= VALUES_ALONE and agreement.bits >= 2 * BITS_ALONE:
         return True
     telling = source.profile.is_text and source.profile.longest > TELLING and agreement.rate >= RATE_SURE
-    return telling and agreement.values >= 3 and agreement.sources * math.log2(join.source.rows) >= BITS_FEW  # noqa: PLR2004
+    if not telling or agreement.values < 3:  # noqa: PLR2004 - two may agree by chance
+        return False
+    one_each = agreement.values == agreement.sources and agreement.pairs >= MANY * agreement.sources
+    return one_each or agreement.sources * math.log2(join.source.rows) >= BITS_FEW
 
 
 def _weighed(agreement: Agreement, named: float, alike: str, source: Column) -> Grade:

@@ -17,6 +17,7 @@ from sync_rules.propose.frames import Column
 from sync_rules.rules.formula import Formula, joined_formula, moment_of, parse_formula
 
 RUN: Final = re.compile(r"[^\W\d_]+|\d+|.", re.DOTALL)
+PADDED: Final = re.compile(r"(0\d*)(\.\d+)?")
 DATES: Final = (
     "%Y-%m-%d", "%Y-%m", "%Y", "%Y%m%d", "%Y%m", "%m", "%d", "%G-W%V", "%Y/%m/%d", "%Y/%m", "%d.%m.%Y", "%m/%d/%Y",
     "%d/%m/%Y", "%H", "%H:%M", "%Y-%m-%dT%H", "%Y-%j", "%u",
@@ -145,19 +146,15 @@ def _slots_at(
         if text.startswith(shown, position) and position + len(shown) in ends:
             for slot in rendered[shown]:
                 yield position + len(shown), slot
-    digits = re.compile(r"0\d*").match(text, position)
-    if digits is None:
+    padded = PADDED.match(text, position)
+    if padded is None:
         return
     for column, value in values.items():
-        number = value.get("N", value.get("S", ""))
-        whole = digits[0]
-        if (
-            number.isascii()
-            and number.isdecimal()
-            and len(number) < len(whole)
-            and whole.lstrip("0") == number.lstrip("0")
-        ):
-            yield digits.end(), Slot(column, f":pad({len(whole)})")
+        before, *rest = value.get("N", value.get("S", "")).split(".", 1)
+        for digits, after in {(padded[1], padded[2] or ""), (padded[1], "")}:
+            same = before.isascii() and before.isdecimal() and digits.lstrip("0") == before.lstrip("0")
+            if same and len(before) < len(digits) and rest == ([after[1:]] if after else []):
+                yield position + len(digits) + len(after), Slot(column, f":pad({len(digits)})")
 
 
 def _renderings(value: AttributeValue) -> Iterator[tuple[str, str]]:
