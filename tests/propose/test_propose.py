@@ -18,7 +18,6 @@ from tests.support.depth import deep
 EACH = [
     pytest.param(made, share, id=f"{name}-{share:.0%}")
     for at, (name, made) in enumerate(ALL.items())
-    if name != "company"
     for number, share in enumerate(SHARES)
     if os.environ.get("DEEP_TESTS") or number == at % len(SHARES)
 ]
