@@ -78,6 +78,7 @@ def _best(findings: Sequence[Finding], derived: Collection[int], mirrored: Colle
         original = id(finding.source) not in mirrored and not any(id(column) in derived for column in finding.reads)
         return (
             -finding.plainness // 10,
+            _is_listable(finding),
             original,
             finding.named,
             GRADES[finding.grade],
@@ -87,6 +88,11 @@ def _best(findings: Sequence[Finding], derived: Collection[int], mirrored: Colle
         )
 
     return max(good, key=rank)
+
+
+def _is_listable(finding: Finding) -> bool:
+    """False for one whose link lies in a map, where no index reaches it."""
+    return finding.join is None or all(len(column.road) == 1 for column in finding.join.columns)
 
 
 def _one_writer(findings: Sequence[Finding]) -> list[Finding]:

@@ -31,6 +31,7 @@ from sync_rules.propose.write import settled
 
 CANDIDATES_MAX: Final = 5_000
 RATE_HIGH: Final = 0.85
+NO_FORM: Final = "their keys have no form that others share"
 
 
 def silent(stage: str, share: float) -> None:
@@ -139,15 +140,14 @@ def _tables(gathered: Gathered, loaded: Loaded) -> Iterator[ProposedTable]:
     by_called = {one.found.called: one for one in gathered.tables}
     frames = {frame.name: frame for frame in loaded.frames}
     for table in loaded.settled.tables:
-        entities = tuple(
-            _entity(entity, frames.get(entity.name))
-            for entity in loaded.settled.entities
-            if entity.table is table and not entity.refused
-        )
-        checks = list(table.checks)
+        own = [entity for entity in loaded.settled.entities if entity.table is table]
+        entities = tuple(_entity(entity, frames.get(entity.name)) for entity in own if not entity.refused)
+        refused = [f"{entity.name} is left out: {entity.refused}" for entity in own if entity.refused]
+        checks = [*table.checks, *refused]
         unknown = loaded.unknown.get(table.name, 0)
         if unknown:
-            checks.append(f"{unknown:,} items are of no entity: their keys have no form that others share")
+            because = f"see {' and '.join(one.name for one in own if one.refused)}" if refused else NO_FORM
+            checks.append(f"{unknown:,} items are of no entity: {because}")
         yield ProposedTable(table.name, table.found, by_called[table.found.called].items, entities, tuple(checks))
 
 

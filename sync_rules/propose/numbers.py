@@ -94,7 +94,8 @@ class _Search:
     def __init__(self, database: Database, join: Join, totals: Sequence[Column]) -> None:
         self.database, self.join, self.totals = database, join, totals
         children = [one for one in join.target.columns if not one.is_shadowed and one not in join.columns]
-        self.amounts = [one for one in children if one.profile.is_number and not one.in_identity][:AMOUNTS_MAX]
+        amounts = [one for one in children if one.profile.is_number]
+        self.amounts = sorted(amounts, key=lambda one: one.in_identity)[:AMOUNTS_MAX]
         self.conditions = [one for one in children if may_decide(one)][:CONDITIONS_MAX]
         every = max(1, join.source.rows // PARENTS)
         self.sample = f"SELECT * FROM {join.source.sql} s" + (f" WHERE hash(s.rid) % {every} = 0" if every > 1 else "")
@@ -110,7 +111,7 @@ class _Search:
         for place, (made, agreement) in self._tried(Made("count"), lambda shares: shares.get(None)):
             _keep(best, place, made, agreement)
         for number, amount in enumerate(self.amounts):
-            for kind in ("sum", "min", "max") if self._differs(number) else ("sum",):
+            for kind in self._kinds(number):
                 for place, (made, agreement) in self._tried(
                     Made(kind, amount), lambda shares: shares.get(None), number
                 ):
@@ -154,8 +155,14 @@ class _Search:
         yield Made("count", None, condition), -1
         for number, amount in enumerate(self.amounts):
             if amount is not condition.column:
-                kinds = ("sum", "min", "max") if self._differs(number) else ("sum",)
-                yield from ((Made(kind, amount, condition), number) for kind in kinds)
+                yield from ((Made(kind, amount, condition), number) for kind in self._kinds(number))
+
+    def _kinds(self, number: int) -> Iterator[str]:
+        """The kinds of numbers that an amount makes. One that names the children, as a time does, is never added up."""
+        if not self.amounts[number].in_identity:
+            yield "sum"
+        if self._differs(number):
+            yield from ("min", "max")
 
     def _differs(self, number: int) -> bool:
         """True if children of one parent have several amounts: else the least says nothing that a copy does not."""

@@ -128,7 +128,9 @@ def entities_line(table: ProposedTable) -> str:
     most = sorted(table.entities, key=lambda one: (-one.items, one.name))
     named = [f"{entity.name} {entity.items:,}" for entity in most[:ENTITIES_SHOWN_MAX]]
     more = len(most) - ENTITIES_SHOWN_MAX
-    listed = ", ".join([*named, *([f"and {more} more"] if more > 0 else [])])
+    unknown = table.items - sum(entity.items for entity in most)
+    rest = [*([f"and {more} more"] if more > 0 else []), *([f"{unknown:,} of no entity"] if unknown else [])]
+    listed = ", ".join([*named, *rest])
     return f"table {table.name}: {counted(table.items, 'item')}{f': {listed}' if listed else ''}"
 
 
