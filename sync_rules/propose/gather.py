@@ -20,8 +20,8 @@ from sync_rules.jobs.backfill.export import Shelf
 from sync_rules.model.entities import address_of
 from sync_rules.model.errors import UserError
 from sync_rules.propose.exports import Exported, Reading, exports_in
-from sync_rules.propose.gathered import Gathered
-from sync_rules.propose.keys import given_keys
+from sync_rules.propose.gathered import Gathered, GatheredTable
+from sync_rules.propose.keys import KeyNotToldError, given_keys, none_told
 from sync_rules.propose.scans import LiveTable
 
 OWNER_ONLY: Final = 0o700
@@ -109,7 +109,15 @@ def gather_exports(exports: Sequence[Exported], given: Given, reading: Reading) 
         if table in described:
             option = "--key" if table in keys.keys else "--index"
             raise UserError(f"table {table}: the account says its key and indexes: leave out {option} or --table")
-    tables = [reading.gathered(one, described.get(one.table), keys) for one in exports]
+    tables: list[GatheredTable | None] = []
+    not_told: list[KeyNotToldError] = []
+    for one in exports:
+        try:
+            tables.append(reading.gathered(one, described.get(one.table), keys))
+        except KeyNotToldError as error:
+            not_told.append(error)
+    if not_told:
+        raise none_told(not_told)
     if not any(tables):
         names = ", ".join(one.table for one in exports)
         raise UserError(f"nothing found, because the export of {names} has no items: name another with --from-export")

@@ -26,6 +26,8 @@ IDS: Final = frozenset({"id", "uuid", "guid", "key"})
 PAIRED_MAX: Final = 8  # attributes of which each pair is tried
 TRIED_MAX: Final = 64  # attributes that are tried alone
 SHOWN_MAX: Final = 4
+GIVE: Final = "give what is right with"
+OR_NAME: Final = ", or name the table in the account with --table"
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,24 @@ def _key_type(value: object) -> KeyType | None:
 
 
 # ---------------------------------------------------------------- the key
+class KeyNotToldError(UserError):
+    """The key of a table cannot be told by its items. `option` is what gives it."""
+
+    def __init__(self, table: str, found: str, option: str) -> None:
+        super().__init__(f"table {table}: the key cannot be told from the export: {found}", f"{GIVE} {option}{OR_NAME}")
+        self.table, self.could, self.option = table, found, option
+
+
+def none_told(errors: Sequence[KeyNotToldError]) -> UserError:
+    """The error about all tables whose keys cannot be told, so that one more command is enough."""
+    if len(errors) == 1:
+        return errors[0]
+    each = "; ".join(f"{one.table}: {one.could}" for one in errors)
+    options = " ".join(one.option for one in errors)
+    said = f"the keys of {len(errors)} tables cannot be told from their exports: {each}"
+    return UserError(said, f"{GIVE} {options}{OR_NAME}")
+
+
 Unique = Callable[[Sequence[Names]], Sequence[Names]]  # those of some keys whose values no two items share
 
 
@@ -143,10 +163,7 @@ def _told(table: str, shape: Shape, unique: Unique) -> Names:
         return pairs[0]
     could = [",".join(names) for names in (ids or alone or pairs)][:SHOWN_MAX]
     found = f"it could be {' or '.join(could)}" if could else "no attribute or pair of them names each item once"
-    raise UserError(
-        f"table {table}: the key cannot be told from the export: {found}. Give it with --key "
-        f"{table}={could[0] if could else 'PARTITION,SORT'}, or name the table in the account with --table"
-    )
+    raise KeyNotToldError(table, found, f"--key {table}={could[0] if could else 'PARTITION,SORT'}")
 
 
 def _by_name(types: Iterable[str]) -> Names:

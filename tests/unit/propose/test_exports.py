@@ -134,6 +134,15 @@ def test_exports_key_that_cannot_be_told_is_asked_for(tmp_path, items, found):
     assert "@x" not in str(refused.value)
 
 
+def test_exports_keys_that_cannot_be_told_are_asked_for_at_once(tmp_path):
+    """One refusal has the options of all tables: one more command is enough."""
+    for table in ("one", "two"):
+        written(tmp_path, table, [{"email": s(f"{i}@x"), "phone": n(i)} for i in range(3)])
+    with pytest.raises(UserError) as error:
+        gathered(tmp_path)
+    assert "--key one=email --key two=email" in str(error.value)
+
+
 def broken(tmp_path: Path, change) -> str:
     root = written(tmp_path, "shop", ORDERS)
     change(root)
