@@ -27,6 +27,7 @@ from sync_rules.propose.proposal import (
     ProposedEntity,
     ProposedTable,
 )
+from sync_rules.propose.staging import COLUMNS_MAX
 from sync_rules.propose.write import settled
 
 CANDIDATES_MAX: Final = 5_000
@@ -141,7 +142,11 @@ def _tables(gathered: Gathered, loaded: Loaded) -> Iterator[ProposedTable]:
     frames = {frame.name: frame for frame in loaded.frames}
     for table in loaded.settled.tables:
         own = [entity for entity in loaded.settled.entities if entity.table is table]
-        entities = tuple(_entity(entity, frames.get(entity.name)) for entity in own if not entity.refused)
+        entities = tuple(
+            _entity(entity, frames.get(entity.name), loaded.left_out.get(entity.name, 0))
+            for entity in own
+            if not entity.refused
+        )
         refused = [f"{entity.name} is left out: {entity.refused}" for entity in own if entity.refused]
         checks = [*table.checks, *refused]
         unknown = loaded.unknown.get(table.name, 0)
@@ -151,14 +156,15 @@ def _tables(gathered: Gathered, loaded: Loaded) -> Iterator[ProposedTable]:
         yield ProposedTable(table.name, table.found, by_called[table.found.called].items, entities, tuple(checks))
 
 
-def _entity(entity: SettledEntity, frame: Frame | None) -> ProposedEntity:
+def _entity(entity: SettledEntity, frame: Frame | None, left_out: int) -> ProposedEntity:
     attributes = tuple(one.path for one in frame.columns if not one.is_field) if frame is not None else ()
     rows = frame.rows if frame is not None else 0
     columns = frame.columns if frame is not None else ()
     always = tuple(one.path for one in columns if len(one.road) == 1 and one.profile.count - one.profile.empty == rows)
-    return ProposedEntity(
-        entity.name, entity.table.name, rows, dict(entity.key), attributes, always, tuple(entity.checks)
-    )
+    checks = list(entity.checks)
+    if left_out:
+        checks.append(f"{left_out:,} values were not looked at: attributes beyond {COLUMNS_MAX}, or of odd names")
+    return ProposedEntity(entity.name, entity.table.name, rows, dict(entity.key), attributes, always, tuple(checks))
 
 
 def _proposed(finding: Finding, name: str) -> Proposed:

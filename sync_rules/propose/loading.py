@@ -46,6 +46,7 @@ class Loaded:
     settled: Settled
     frames: list[Frame] = field(default_factory=list)
     unknown: dict[str, int] = field(default_factory=dict)  # by table: items that fit no entity
+    left_out: dict[str, int] = field(default_factory=dict)  # by entity: values of attributes that are not looked at
 
 
 def load(database: Database, gathered: Gathered, directory: Path, progress: Progress, threads: int) -> Loaded:
@@ -161,6 +162,7 @@ def _attempt(
         loaded.unknown[table.name] = sum(part.unknown for part in parts)
         for entity, layout in zip(entities, layouts, strict=True):
             loaded.frames.append(_frame(database, entity, layout, parts, len(loaded.frames)))
+            loaded.left_out[entity.name] = sum(part.left_out[layout.name] for part in parts)
         done += one.items
         progress("reading items", 0.5 * done / total)
     return loaded, strangers

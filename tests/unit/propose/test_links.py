@@ -53,6 +53,13 @@ def test_links_by_small_numbers_are_shown_by_a_copy(tmp_path):
     assert rules["visit.call"].rule == {"copy": "staff.phone", "into": "visit.call", "link": {"id": "who"}}
 
 
+def test_links_among_more_attributes_than_are_looked_at(tmp_path):
+    """An entity of 320 attributes: what is beyond 300 is not looked at, and said."""
+    wide = [{"id": f"w{n}", **{f"a{place}": f"{place}-{n}" for place in range(320)}} for n in range(50)]
+    found, _ = rules_of(tmp_path, PlainTable("wides", {"id": "S"}, wide))
+    assert "1,050 values were not looked at" in written(found)
+
+
 def test_links_of_two_fields(tmp_path):
     """A tenant's project is named by both fields; a task that lacks one gets no rule, and is told which it lacks."""
     rand = random.Random(3)
