@@ -189,10 +189,29 @@ class _Search:
             wanted[rid] = _value(made.kind, share, number), self.plain[rid][None].count if rid in self.plain else 0
         if len({value for value, _ in wanted.values()}) < 2:  # noqa: PLR2004 - one value is no evidence
             return
+        telling = self._telling(made, pick, number, held)
         for place in places:
-            agreement = _compared({rid: row[place] for rid, row in self.parents.items()}, wanted)
-            if agreement is not None:
+            there = {rid: row[place] for rid, row in self.parents.items()}
+            agreement = _compared(there, wanted)
+            right = sum(there[rid] == wanted[rid][0] for rid in telling)
+            if agreement is not None and right >= AGREE_MIN * len(telling):
                 yield place, (made, agreement)
+
+    def _telling(
+        self,
+        made: Made,
+        pick: Callable[[Mapping[str | None, Share]], Share | None],
+        number: int,
+        held: Mapping[int, Mapping[str | None, Share]],
+    ) -> list[int]:
+        """The parents that tell a least or a most from an amount that their children took from them."""
+        if made.kind not in ("min", "max"):
+            return []
+        shares = ((rid, pick(held[rid])) for rid in self.parents if rid in held)
+        amounts = (
+            (rid, share.amounts[number]) for rid, share in shares if share is not None and number in share.amounts
+        )
+        return [rid for rid, (_, least, most) in amounts if least < most]
 
     def _probed(
         self,

@@ -137,3 +137,21 @@ def test_kinds_mirrors_of_elements_and_joined_texts(tmp_path):
     (voices,) = [one.rule for one in rules.values() if one.kind == "collect"]
     assert (voices["join"], voices["order"]) == (", ", "comment_id")
     assert len(rules) == 3
+
+
+def test_kinds_a_price_is_no_least_of_what_it_was(tmp_path):
+    """Lines hold the price of their time. Where it never fell since, the price is their least: that says nothing."""
+    rand = random.Random(7)
+    goods = [{"gid": f"g{number:03}", "price": 1000 + 37 * number} for number in range(60)]
+    lines = []
+    for number in range(1500):
+        good = goods[number % 60]
+        place = number % 60
+        changed = rand.random() < 0.5 and place < 36
+        before = good["price"] + (50 if place < 25 else -50)
+        lines.append(
+            {"lid": f"l{rand.getrandbits(60):x}", "gid": good["gid"], "unit": before if changed else good["price"]}
+        )
+    tables = [PlainTable("goods", {"gid": "S"}, goods), PlainTable("lines", {"lid": "S"}, lines)]
+    found = propose(gathered(tmp_path / "in", *tables), tmp_path / "work")
+    assert not [one for one in found.rules if one.kind in ("min", "max") and one.held_back is None]
