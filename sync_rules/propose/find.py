@@ -119,7 +119,7 @@ def _proposal(
         for one in found
     )  # fmt: skip
     because = "" if any(one.held_back is None for one in rules) else _nothing(tables, found, rules)
-    return Proposal(tables, rules, candidates, links, because)
+    return Proposal(tables, rules, candidates, links, because, gathered.without_items)
 
 
 def _nothing(tables: Sequence[ProposedTable], joins: Sequence[Join], rules: Sequence[Proposed]) -> str:

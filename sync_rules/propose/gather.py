@@ -121,7 +121,8 @@ def gather_exports(exports: Sequence[Exported], given: Given, reading: Reading) 
     if not any(tables):
         names = ", ".join(one.table for one in exports)
         raise UserError(f"nothing found, because the export of {names} has no items: name another with --from-export")
-    return Gathered(tuple(table for table in tables if table is not None))
+    empty = tuple(one.table for one, table in zip(exports, tables, strict=True) if table is None)
+    return Gathered(tuple(table for table in tables if table is not None), empty)
 
 
 def _bare(table: LiveTable) -> str:

@@ -23,6 +23,7 @@ class GatheredTable:
 
 @dataclass(frozen=True)
 class Gathered:
-    """All tables among which rules are looked for."""
+    """All tables among which rules are looked for, and the names of those whose exports have no items and no key."""
 
     tables: tuple[GatheredTable, ...]
+    without_items: tuple[str, ...] = ()

@@ -124,13 +124,16 @@ class Link:
 
 @dataclass(frozen=True)
 class Proposal:
-    """All that was found. `nothing_because` says why there is no rule, in one sentence; "" where there are some."""
+    """All that was found. `nothing_because` says why there is no rule, in one sentence; "" where there are some.
+    `without_items` are tables that are left out: their exports have no items, which would tell the key.
+    """
 
     tables: tuple[ProposedTable, ...]
     rules: tuple[Proposed, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     links: tuple[Link, ...] = ()
     nothing_because: str = ""
+    without_items: tuple[str, ...] = ()
 
     @property
     def entities(self) -> tuple[ProposedEntity, ...]:

@@ -34,7 +34,8 @@ def written(proposal: Proposal, head: str = "data") -> str:
     """The rules file of a proposal that was `settled`. `head` says what it was made from."""
     settled = _settled(proposal)
     top = f"# Proposed from {one_line(head)}. Nothing is applied yet: look at each rule, then run sync-rules plan."
-    body = [EDITOR_LINE, top, *lines(settled)]
+    left_out = [f"# table {one_line(name)} is left out: its export has no items" for name in proposal.without_items]
+    body = [EDITOR_LINE, top, *left_out, *lines(settled)]
     kept = [one for one in proposal.rules if one.held_back is None]
     body.append("rules:" if kept else NOTHING)
     if not proposal.rules:

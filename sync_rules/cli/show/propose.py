@@ -59,6 +59,8 @@ class Shown:
     def print(self, console: Console) -> None:
         for table in self.proposal.tables:
             print(entities_line(table))
+        for name in self.proposal.without_items:
+            print(f"table {name}: left out, for its export has no items")
         if self.proposal.rules:
             print()
             console.print(self._grid())
@@ -84,6 +86,7 @@ class Shown:
         proposal = self.proposal
         return {
             "tables": [_table(table) for table in proposal.tables],
+            "without_items": list(self.proposal.without_items),
             "rules": [self._rule(rule) for rule in proposal.rules],
             "links": [
                 {

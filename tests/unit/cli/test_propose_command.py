@@ -298,3 +298,8 @@ def test_propose_on_an_empty_table(client, folder, capsys):
     exported(folder, "none", [])
     assert main.main(["propose", "--from-export", "none"]) == 2
     assert "nothing found, because the export of none has no items" in capsys.readouterr().err
+    exported(folder, "some", [{"PK": {"S": "a"}}])
+    asked = ["propose", "--from-export", "none", "--from-export", "some", "--key", "some=PK", "--out", "s.yaml"]
+    assert main.main(asked) == 0
+    assert "table none: left out" in capsys.readouterr().out
+    assert "table none is left out" in (folder / "s.yaml").read_text()
