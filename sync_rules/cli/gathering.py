@@ -101,7 +101,7 @@ class Source:
             try:
                 return gather_exports(exports, given, Reading(at.exports, self.workers, on_items, stopping))
             except KeyboardInterrupt:
-                raise KeyboardInterrupt(f"interrupted: {GOES_ON}") from None
+                raise KeyboardInterrupt("interrupted: the same command begins again, with what was fetched") from None
 
     # ------------------------------------------------------------ live tables
     def _of_tables(self, at: Workspace, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered | None:

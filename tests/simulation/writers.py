@@ -378,7 +378,8 @@ def _wrong_copies(watch: Watch) -> set[tuple[str, Place]]:
 def _joined(watch: Watch, submit: Submit, key: ItemKey, old: Item | None) -> bool:
     """True if somebody gave an item another source after it was read: no listing of that source has shown it."""
     read = submit.attempt.before.get(identity_of(key))
-    return any(fact.link(read or {}) != fact.link(old or {}) for fact in watch.of(place_of(key)))
+    named = [[item and fact.link(item) for item in (read, old)] for fact in watch.of(place_of(key))]
+    return any(before != now for before, now in named)
 
 
 def _was_read(world: World, submit: Submit, place: Place) -> bool:
