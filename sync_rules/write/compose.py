@@ -130,7 +130,7 @@ class _Composer:
         if source in self._store.before and self._changed(part.target):
             item = self._store.before[source]
             self._need(self._store.keys[source], () if item is None else part.rule.read_of(item))
-        if self._stands(part.target):  # it is as it should be after this: that must be so when it is written
+        if self._stands(part.target) or self._stands_in(part):  # as it should be: that must be so when it is written
             self._need(part.target, part.rule.copies)
         elif not part.rule.owned:
             self._need_absence(part.target)
@@ -220,6 +220,15 @@ class _Composer:
     def _stands(self, key: ItemKey) -> bool:
         """True if an item was there, and stays as it was."""
         return self._store.before.get(place_of(key)) is not None and not self._changed(key)
+
+    def _stands_in(self, part: Part) -> bool:
+        """True if an element is in its set, or is not, as before, while others of that set come or go."""
+        before, now = self._store.before.get(place_of(part.target)), self._store.image(part.target)
+        if not part.element or before is None or now is None:
+            return False
+        return all(
+            _in_set(part.element, get(before, to)) == _in_set(part.element, get(now, to)) for to in part.rule.copies
+        )
 
     def _changed(self, key: ItemKey) -> bool:
         place = place_of(key)
@@ -362,6 +371,11 @@ def _without(kind: str, elements: Iterable[str], others: Iterable[str]) -> Attri
     known = {Decimal(one) for one in others} if kind == "NS" else set(others)
     left = [one for one in elements if (Decimal(one) if kind == "NS" else one) not in known]
     return {kind: left} if left else None
+
+
+def _in_set(element: str, value: AttributeValue | None) -> bool:
+    kind = next(iter(SETS & (value or {}).keys()), None)
+    return kind is not None and _without(kind, [element], (value or {})[kind]) is None
 
 
 def _says(own: Own, paths: Iterable[Path]) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.simulation.breaking import Pairs
 from tests.simulation.mutants import MUTANTS
+from tests.simulation.oracles import ORACLES
 from tests.simulation.runs import Failed, as_json, failures, play_seed, shorter, story_of, trace_hash
 from tests.support.shares import in_shares
 
@@ -24,7 +25,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--histories", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**9), help="a new one unless given")
-    parser.add_argument("--only", help="one oracle and configuration, such as O1/index")
+    parser.add_argument("--only", help="one oracle, such as O11, or one of its worlds: O1/index")
     parser.add_argument("--hash", action="store_true", help="print a digest of everything that happens instead")
     parser.add_argument("--mutants", action="store_true", help="say at which history each mutant is caught instead")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes; one for each core")
@@ -37,7 +38,7 @@ def main() -> int:
     if options.hash:
         print(trace_hash(options.histories, options.seed))
         return 0
-    pairs = (tuple(options.only.split("/", 1)),) if options.only else None
+    pairs = worlds_of(options.only) if options.only else None
     print(f"{options.histories} histories from seed {options.seed}", flush=True)
     began, steps, found = time.monotonic(), 0, []
     share = partial(play_share, options.seed, pairs)
@@ -52,6 +53,12 @@ def main() -> int:
     rate = options.histories / seconds * 60
     say(f"{len(found)} of {options.histories} histories failed; {steps} steps, {rate:,.0f} histories a minute")
     return 1 if found else 0
+
+
+def worlds_of(only: str) -> Pairs:
+    """The worlds of one oracle, or one of them."""
+    oracle, _, name = only.partition("/")
+    return tuple((oracle, one) for one in ORACLES[oracle].configurations if name in ("", one))
 
 
 def play_share(seed: int, pairs: Pairs | None, first: int, count: int) -> tuple[list[Failed], int]:

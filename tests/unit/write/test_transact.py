@@ -324,6 +324,37 @@ def test_transact_what_stands_as_it_should_be_is_compared():
     assert shop.written_by_the_stream() == 0
 
 
+def set_of_states() -> Shop:
+    tags = "{collect: order, into: user.states, as: '{order_id}-{status}'}"
+    return Shop(every_kind.rules_of(*every_kind.RULES, effects=False, named=tags))
+
+
+@pytest.mark.parametrize("stream", ["is behind", "is told of two"])
+def test_transact_an_element_that_stands_while_another_moves_is_compared(stream):
+    """An order gets another status. Its old element is not in the set yet, or its new one is there already: where the
+    stream moves that one meanwhile, it is right too.
+    """
+    shop = set_of_states()
+    shop.scene.there("shop", user("7", states={"SS": ["8-NEW"]}))
+    shop.scene.there("shop", order("7", "8", 1, status=s("NEW")), order("7", "9", 1, status=s("NEW")))
+    key = shop.scene.at("shop", "USER#7", "PROFILE")
+    if stream == "is told of two":
+        shop.scene.memory.update(key, adds=[(("states",), {"SS": ["9-NEW", "9-PAID"]})])
+
+        def moves() -> None:
+            shop.scene.memory.update(key, discards=[(("states",), {"SS": ["9-PAID"]})])
+    else:
+
+        def moves() -> None:
+            shop.scene.memory.update(key, adds=[(("states",), {"SS": ["9-NEW"]})])
+
+    once(shop, moves)
+    with shop.transact() as tx:
+        tx.update("order", {"PK": s("USER#7"), "SK": s("ORDER#9")}, set={"status": s("PAID")})
+    assert (tx.result.left, tx.result.attempts) == ((), 2)
+    assert item(shop, "USER#7", "PROFILE")["states"] == {"SS": ["8-NEW", "9-PAID"]}
+
+
 def test_transact_a_put_erases_no_copy_that_comes_meanwhile():
     """An order is put again that had no copy, since there was no user. The user comes meanwhile, and the copy: it stays."""
     shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "names"), effects=False))
