@@ -21,7 +21,6 @@ from sync_rules.model.values import show_path
 from sync_rules.model.writes import Condition, Test
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write import TransactionCanceled, WriteError
-from sync_rules.write.actions import changed_by
 from sync_rules.write.actions import place_of as identity_of
 from sync_rules.write.transaction import Attempt, Result, Transact
 from tests.random_rules.oracle import Oracle, shown
@@ -30,7 +29,7 @@ from tests.random_rules.safety import UnsafeError
 from tests.random_rules.spec import Item, Place, Spec
 from tests.random_rules.workload import Application, Write
 from tests.random_rules.world import World, key_of, place_of
-from tests.support.transacting import Told, cancelled, conditions, failed, update
+from tests.support.transacting import Passing, Told, after, cancelled, conditions, failed, not_own, reason
 
 if TYPE_CHECKING:
     from tests.random_rules.history import History
@@ -143,24 +142,9 @@ def _call(world: World, app: Application, write: Write, pick: Callable[[int], in
     return Given("put", entity.name, place, new, (), options)
 
 
-@dataclass
-class Client:
-    """A client of DynamoDB whose requests go another way."""
-
-    send: Callable[[Submit], None]
-    writing: Writing
-    attempt: Attempt | None = None
-    get_item = batch_get_item = query = None
-
-    def transact_write_items(self, *, TransactItems: list[dict[str, Any]], ClientRequestToken: str) -> Any:  # noqa: N803
-        assert self.attempt is not None, "told before"
-        self.send(Submit(TransactItems, ClientRequestToken, self.attempt, self.writing))
-        return {}
-
-
 def make(writing: Writing, rules: Rules, spec: Spec, store: Any, send: Callable[[Submit], None]) -> Result | str:
     """Make a transaction. Returns its result, or why it was not made."""
-    client: Any = Client(send, writing)
+    client: Any = Passing(lambda items, token, attempt: send(Submit(items, token, attempt, writing)))
     tx = Told(rules, client, raw=True, deadline_seconds=FOREVER_SECONDS, token=f"t{writing.number}", store=store,
               sleep=lambda _seconds: None)  # fmt: skip
     try:
@@ -170,8 +154,7 @@ def make(writing: Writing, rules: Rules, spec: Spec, store: Any, send: Callable[
             _do(tx, one, spec.entities[one.entity].table.attributes(one.place))
         return tx.commit()
     except TransactionCanceled as error:
-        told = {one.action for one in error.reasons if one.code == "ConditionalCheckFailed"}
-        if told - writing.broken:
+        if not_own(error, writing.broken):
             raise UnsafeError(f"an application is told of a condition that is not its own: {error}") from error
         return f"cancelled: {error}"
     except (WriteError, StoreError) as error:
@@ -207,7 +190,7 @@ def land(world: World, submit: Submit) -> None:
     reasons = []
     for one, new in zip(planned, news, strict=True):
         reasons.append({"Code": "ValidationError" if _impossible(world, one.action.key, new) else "None"})
-    if any(reason["Code"] != "None" for reason in reasons):
+    if any(one["Code"] != "None" for one in reasons):
         world.seen["transact", "invalid"] += 1
         raise cancelled(reasons)
     world.done.add(submit.token)
@@ -254,14 +237,11 @@ def _check_conditions(
     for (_, action), one, old in zip(actions, submit.attempt.planned, olds, strict=True):
         if idle and ("idle",) in [condition.path for condition in one.action.guard]:
             raise UnsafeError(f"a transaction compares what no rule reads: {one.action}")
-        found = conditions(action)
-        if holds(found, old):
-            reasons.append({"Code": "None"})
+        reasons.append(reason(action, old))
+        if reasons[-1]["Code"] == "None":
             continue
-        wants = action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and old is not None
-        reasons.append({"Code": "ConditionalCheckFailed", **({"Item": old} if wants else {})})
         if one.own is not None:
-            own = [condition for condition in found if condition not in one.action.guard]
+            own = [condition for condition in conditions(action) if condition not in one.action.guard]
             taken = one.own.new and old is not None
             if (
                 taken
@@ -272,7 +252,7 @@ def _check_conditions(
         for condition in one.action.guard:
             if not holds((condition,), old):
                 world.seen["transact refused", _word(condition, old)] += 1
-    if any(reason["Code"] != "None" for reason in reasons):
+    if any(one["Code"] != "None" for one in reasons):
         submit.writing.broken = frozenset(broken)
         submit.writing.cancellations += 1
         raise cancelled(reasons)
@@ -315,17 +295,10 @@ def _reads_all(rule: Mapping[str, Any]) -> bool:
 
 def _after(verb: str, action: dict[str, Any], key: ItemKey, old: Item | None) -> Item | str | None:
     """The item after an action; a text where DynamoDB refuses it."""
-    match verb:
-        case "Put":
-            return action["Item"]  # type: ignore[no-any-return]
-        case "Delete":
-            return None
-        case "Update":
-            try:
-                return changed_by(update(action, key), old or key.attributes())
-            except WriteError as error:
-                return str(error)
-    return old
+    try:
+        return after(verb, action, key, old)
+    except WriteError as error:
+        return str(error)
 
 
 def _watch(world: World, submit: Submit, olds: Sequence[Item | None]) -> None:
@@ -404,4 +377,4 @@ class Alone:
 
 LOST: Final = failed("InternalServerError", 500)
 THROTTLED: Final = failed("ThrottlingException")
-__all__ = ["LOST", "THROTTLED", "Client", "ClientError", "Submit", "Writing", "check_alone", "drawn", "land", "make"]
+__all__ = ["LOST", "THROTTLED", "ClientError", "Submit", "Writing", "check_alone", "drawn", "land", "make"]

@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sync_rules.adapters.expressions import holds, same_item
+from sync_rules.adapters.expressions import same_item
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item, get, same
 from sync_rules.model.writes import Check
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write import Follow, TransactionCanceled, WriteError, fresh
-from sync_rules.write.actions import changed_by
 from sync_rules.write.actions import place_of as identity_of
 from sync_rules.write.transaction import Attempt
 from tests.simulation.errands import Errand
@@ -29,7 +28,7 @@ from tests.simulation.watch import DivergenceError, Watch, misplaced
 from tests.simulation.workload import Write
 from tests.simulation.world import World, place_of
 from tests.simulation.worlds_collected import Collected
-from tests.support.transacting import Told, cancelled, conditions, update
+from tests.support.transacting import Passing, Told, after, cancelled, not_own, reason
 
 FOREVER_SECONDS = 1e9
 REFUSED_MAX = 50  # attempts of one transaction
@@ -90,7 +89,8 @@ class Writing(Errand):
     kind = "transact"
 
     def run(self) -> bool:
-        tx = _Timed(self.rules, _Client(self), raw=True, deadline_seconds=FOREVER_SECONDS, token=f"t{self.number}",
+        client: Any = Passing(lambda items, token, attempt: ask(Submit(items, token, attempt, self, self.began)))
+        tx = _Timed(self, self.rules, client, raw=True, deadline_seconds=FOREVER_SECONDS, token=f"t{self.number}",
                     store=Asking(), sleep=lambda _seconds: None)  # fmt: skip
         try:
             for entity, item in self.sources:
@@ -99,8 +99,7 @@ class Writing(Errand):
                 _call(tx, one)
             self.left = bool(tx.commit().left)
         except TransactionCanceled as error:
-            told = {one.action for one in error.reasons if one.code == "ConditionalCheckFailed"}
-            if told - self.broken:
+            if not_own(error, self.broken):
                 raise DivergenceError(f"an application is told of a condition that is not its own: {error}") from error
             self.seen["transact", "cancelled"] += 1
             return False
@@ -117,24 +116,14 @@ class Writing(Errand):
 class _Timed(Told):
     """A transaction that notes when each attempt begins to read."""
 
+    def __init__(self, writing: Writing, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._writing = writing
+
     def _rehearse(self, *args: Any, **options: Any) -> Attempt:
-        client: Any = self._client
-        client.writing.began = client.writing.watch.clock
+        assert self._writing.watch is not None, "watched"
+        self._writing.began = self._writing.watch.clock
         return super()._rehearse(*args, **options)
-
-
-class _Client:
-    """A client of DynamoDB whose requests go through the world."""
-
-    get_item = batch_get_item = query = None
-
-    def __init__(self, writing: Writing) -> None:
-        self.writing, self.attempt = writing, None
-
-    def transact_write_items(self, *, TransactItems: list[dict[str, Any]], ClientRequestToken: str) -> Any:  # noqa: N803
-        assert self.attempt is not None, "told before"
-        ask(Submit(TransactItems, ClientRequestToken, self.attempt, self.writing, self.writing.began))
-        return {}
 
 
 def _call(tx: Told, one: Given) -> None:
@@ -284,7 +273,8 @@ def land(world: World, submit: Submit) -> None:
     actions = [next(iter(one.items())) for one in submit.items]
     _check_conditions(world, submit, [action for _, action in actions], olds)
     try:
-        news = [_after(action, one.action.key, old) for action, one, old in zip(actions, planned, olds, strict=True)]
+        news = [after(verb, action, one.action.key, old)
+                for (verb, action), one, old in zip(actions, planned, olds, strict=True)]  # fmt: skip
     except WriteError as error:  # something that is no set, or no number, came where one is added to
         raise cancelled([{"Code": "ValidationError"} for _ in planned]) from error
     if not all(new is None or world.holds(one.action.key, new) for one, new in zip(planned, news, strict=True)):
@@ -320,26 +310,10 @@ def _check_conditions(
     world: World, submit: Submit, actions: Sequence[dict[str, Any]], olds: Sequence[Item | None]
 ) -> None:
     """Raise ClientError where a condition does not hold."""
-    reasons = []
-    for action, old in zip(actions, olds, strict=True):
-        wants = action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and old is not None
-        refused = {"Code": "ConditionalCheckFailed", **({"Item": old} if wants else {})}
-        reasons.append({"Code": "None"} if holds(conditions(action), old) else refused)
-    if any(reason["Code"] != "None" for reason in reasons):
+    reasons = [reason(action, old) for action, old in zip(actions, olds, strict=True)]
+    if any(one["Code"] != "None" for one in reasons):
         _judge_refusal(world, submit, olds)
         raise cancelled(reasons)
-
-
-def _after(action: tuple[str, dict[str, Any]], key: ItemKey, old: Item | None) -> Item | None:
-    verb, parameters = action
-    match verb:
-        case "Put":
-            return parameters["Item"]  # type: ignore[no-any-return]
-        case "Delete":
-            return None
-        case "Update":
-            return changed_by(update(parameters, key), old or key.attributes())
-    return old
 
 
 def _judge_refusal(world: World, submit: Submit, olds: Sequence[Item | None]) -> None:

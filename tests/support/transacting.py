@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -18,6 +19,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item, Path
 from sync_rules.model.writes import Condition, Test, Update
 from sync_rules.rules.ruleset import Rules
+from sync_rules.write import TransactionCanceled
 from sync_rules.write.actions import changed_by
 from sync_rules.write.transaction import Attempt, Transact
 
@@ -37,6 +39,28 @@ def failed(code: str, status: int = 400) -> ClientError:
     return ClientError(answer, "TransactWriteItems")  # type: ignore[arg-type]
 
 
+def reason(action: dict[str, Any], old: Item | None) -> dict[str, Any]:
+    """The reason that a cancelled transaction gives for one of its actions, by the item that is there."""
+    if holds(conditions(action), old):
+        return {"Code": "None"}
+    wants = action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and old is not None
+    return {"Code": "ConditionalCheckFailed", **({"Item": old} if wants else {})}
+
+
+def after(verb: str, action: dict[str, Any], key: ItemKey, old: Item | None) -> Item | None:
+    """The item after an action. Raises WriteError where it adds to what is no set and no number."""
+    match verb:
+        case "Put":
+            item: Item = action["Item"]
+            return item
+        case "Delete":
+            return None
+        case "Update":
+            return changed_by(update(action, key), old or key.attributes())
+    assert verb == "ConditionCheck"
+    return old
+
+
 class Told(Transact):
     """A transaction that tells its client what each request is made of."""
 
@@ -44,6 +68,26 @@ class Told(Transact):
         client: Any = self._client
         client.attempt = attempt
         return super()._sent(attempt, number)
+
+
+class Passing:
+    """The client of such a transaction: `send` gets each request, its token, and what it is made of."""
+
+    get_item = batch_get_item = query = None
+
+    def __init__(self, send: Callable[[list[dict[str, Any]], str, Attempt], None]) -> None:
+        self._send = send
+        self.attempt: Attempt | None = None
+
+    def transact_write_items(self, *, TransactItems: list[dict[str, Any]], ClientRequestToken: str) -> dict[str, Any]:  # noqa: N803
+        assert self.attempt is not None, "told before"
+        self._send(TransactItems, ClientRequestToken, self.attempt)
+        return {}
+
+
+def not_own(error: TransactionCanceled, broken: AbstractSet[int]) -> bool:
+    """True if an application is told of a condition of an action whose own conditions held: `broken` are the others."""
+    return bool({one.action for one in error.reasons if one.code == "ConditionalCheckFailed"} - broken)
 
 
 class Transactor:
@@ -76,15 +120,8 @@ class Transactor:
         actions = [next(iter(item.items())) for item in items]
         keys = [self._key(action) for _, action in actions]
         assert len(set(keys)) == len(keys), "an item is named twice"
-        reasons = []
-        for (_, action), key in zip(actions, keys, strict=True):
-            stands = self._store.item(key)
-            if holds(conditions(action), stands):
-                reasons.append({"Code": "None"})
-            else:
-                wants = action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and stands is not None
-                reasons.append({"Code": "ConditionalCheckFailed", **({"Item": stands} if wants else {})})
-        if any(reason["Code"] != "None" for reason in reasons):
+        reasons = [reason(action, self._store.item(key)) for (_, action), key in zip(actions, keys, strict=True)]
+        if any(one["Code"] != "None" for one in reasons):
             raise cancelled(reasons)
         for (verb, action), key in zip(actions, keys, strict=True):
             self._do(verb, action, key)
@@ -95,16 +132,12 @@ class Transactor:
         return key
 
     def _do(self, verb: str, action: dict[str, Any], key: ItemKey) -> None:
-        match verb:
-            case "Put":
-                self._store.put(key.table, action["Item"])
-            case "Delete":
-                self._store.delete(key)
-            case "Update":
-                before: Item = self._store.item(key) or key.attributes()
-                self._store.put(key.table, changed_by(update(action, key), before))
-            case _:
-                assert verb == "ConditionCheck"
+        new = after(verb, action, key, self._store.item(key))
+        if verb == "Delete":
+            self._store.delete(key)
+        elif verb != "ConditionCheck":
+            assert new is not None
+            self._store.put(key.table, new)
 
 
 def conditions(action: dict[str, Any]) -> tuple[Condition, ...]:
