@@ -1,8 +1,9 @@
 """Fills the bundle of the functions: `python -m sync_rules.deploy.bundle DIRECTORY`, which `sam build` calls by make.
 
 A bundle holds `handlers`, `sync_rules` without the folders of LEFT_OUT, the rules as compiled here, the modules that
-`call` rules name with what these import beside the rules file, and the locked packages for the machine that Lambda has.
-Lambda has boto3 already. It is filled alike from a clone and from the installed package.
+`call` rules name with what these import beside the rules file, and the locked packages for the machine that Lambda has:
+compiled, where there is a Python of its version. Lambda has boto3 already. It is filled alike from a clone and from the
+installed package.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ LEFT_OUT: Final = {  # modules and folders of sync_rules that no function uses, 
 OF_THE_WRITE_FUNCTION: Final = ("handlers/write.py", "sync_rules/write")  # left out where it is not deployed
 OF_LAMBDA: Final = frozenset({"boto3", "botocore", "s3transfer"})  # in its Python runtimes
 PYTHON: Final = "BUNDLE_PYTHON", "3.14"  # as `Runtime` in the template
+HERE: Final = "{}.{}".format(*sys.version_info)
+IN_LAMBDA: Final = "/var/task"  # where Lambda unpacks a bundle: tracebacks name it
 PLATFORM: Final = "BUNDLE_PLATFORM", "aarch64-manylinux_2_28"  # as `Architectures`; Amazon Linux 2023 has glibc 2.34
 
 
@@ -71,6 +74,7 @@ def bundle(directory: Path, template: Path) -> None:
     python, _ = wanted()
     compiled_file.beside(directory / RULES_NAME).write_bytes(compiled_file.written(deployment.rules, marks, python))
     install(locked, directory)
+    precompile(directory)
 
 
 def read(template: Path) -> str:
@@ -164,6 +168,20 @@ def install(locked: Path, directory: Path) -> None:
     if done.returncode:
         raise UserError(f"packages for Python {python} on {platform} cannot be installed: {done.stderr.strip()}")
     without_leftovers(directory)
+
+
+def precompile(directory: Path) -> None:
+    """Compile the modules, where there is a Python of the functions' version: what a function compiles it cannot keep,
+    and would compile at each start. Lambda's Python looks neither at times nor at the sources then.
+    """
+    python, _ = wanted()
+    interpreter = sys.executable if python == HERE else shutil.which(f"python{python}")
+    command = [interpreter or "", "-m", "compileall", "-q", "-s", str(directory), "-p", IN_LAMBDA]
+    command += ["--invalidation-mode", "unchecked-hash", str(directory)]
+    if interpreter is None or subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603 -- a Python
+        print(
+            f"modules are not compiled: no python{python} here. Each start of a function does it anew", file=sys.stderr
+        )
 
 
 def _copy(root: Path, paths: Iterable[Path], directory: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import re
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 from sync_rules.deploy import bundle as bundling
 from sync_rules.deploy import files, installer
-from sync_rules.deploy.bundle import LEFT_OUT, bundle, called, ours, requirements
+from sync_rules.deploy.bundle import LEFT_OUT, bundle, called, ours, precompile, requirements
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.imports import Sources, imports, reached
 from sync_rules.deploy.template import written
@@ -274,6 +275,26 @@ def test_bundle_says_for_which_python_the_rules_are(template, tmp_path, monkeypa
     with pytest.raises(UserError, match=r"for Python 3\.12, and here is") as raised:
         compiled_file.read((tmp_path / "out" / "rules.compiled").read_bytes(), "rules.compiled")
     assert "Build again" in str(raised.value)
+
+
+def test_bundle_is_compiled_for_where_it_runs(tmp_path, monkeypatch):
+    """Python takes each compiled module as it is, whatever the times of files, and tracebacks name Lambda's folder."""
+    monkeypatch.setenv("BUNDLE_PYTHON", bundling.HERE)
+    (tmp_path / "one.py").write_text("def where():\n    return 1\n")
+    precompile(tmp_path)
+    (kept,) = tmp_path.rglob("*.pyc")
+    assert kept.read_bytes()[4:8] == b"\1\0\0\0", "by a hash that nobody checks"
+    compiled = marshal.loads(kept.read_bytes()[16:])
+    assert compiled.co_filename == f"{bundling.IN_LAMBDA}/one.py"
+
+
+def test_bundle_for_a_python_that_is_not_here_says_that_it_is_not_compiled(tmp_path, monkeypatch, capsys):
+    """The bundle works all the same, and starts more slowly."""
+    monkeypatch.setenv("BUNDLE_PYTHON", "3.99")
+    (tmp_path / "one.py").touch()
+    precompile(tmp_path)
+    assert not list(tmp_path.rglob("*.pyc"))
+    assert "no python3.99 here" in capsys.readouterr().err
 
 
 def test_bundle_of_an_installed_package_has_its_handlers(monkeypatch, tmp_path):

@@ -14,10 +14,10 @@ from tests.deploy.tools import environment
 from tests.support.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 
-# boto3 with what it needs (certifi where it is there); Powertools; retries. Nothing that reads a rules file
-# (pydantic, ruamel), and nothing of the command line (typer, click, rich).
+# botocore with what it needs (certifi where it is there), and neither boto3's resources nor its transfers of S3;
+# Powertools; retries. Nothing that reads a rules file (pydantic, ruamel), and nothing of the command line (typer, rich).
 PACKAGES = {
-    *("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3"),
+    *("botocore", "dateutil", "jmespath", "six", "urllib3"),
     *("aws_lambda_powertools", "typing_extensions"),
     "tenacity",
 }
