@@ -120,8 +120,9 @@ class Table:
         """The address in DynamoDB."""
         return address_of(self.physical_name)
 
-    @property
+    @cached_property
     def key(self) -> tuple[KeyAttribute, ...]:
+        """Its key: one attribute or two."""
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
     @property
@@ -145,10 +146,11 @@ class Table:
         """The primary key inside an item or a record's Keys; None when an attribute is missing or of another type."""
         values = []
         for attribute in self.key:
-            value = item.get(attribute.name)
-            if value is None or attribute.type not in value:
+            name, kind = attribute.name, attribute.type
+            value = item.get(name)
+            if value is None or kind not in value:
                 return None
-            values.append((attribute.name, attribute.type, value[attribute.type]))
+            values.append((name, kind, value[kind]))
         return ItemKey(self.name, tuple(values))
 
 
@@ -194,7 +196,7 @@ class Entity:
         """True if an item with this key is of this entity."""
         if self._simple is None or len(key.values) != len(self._simple):
             return self.fields(key) is not None
-        for (expected, begins, open_end), (name, kind, text) in zip(self._simple, key.values, strict=True):
+        for (expected, begins, open_end), (name, kind, text) in zip(self._simple, key.values):  # noqa: B905 -- as long as each other
             if name != expected or kind != "S" or not isinstance(text, str):
                 return self.fields(key) is not None
             if not (text.startswith(begins) and len(text) > len(begins) if open_end else text == begins):

@@ -89,16 +89,15 @@ class Pointer:
         self._known: dict[tuple[KeyValue, ...], ItemKey | None] = {}
 
     def __call__(self, item: Item) -> ItemKey | None:
-        values: list[KeyValue] = []
+        asked: tuple[KeyValue, ...] = ()
         for path in self._paths:
             value = item.get(path[0]) if len(path) == 1 else get(item, path)
             if value is None:
                 return None
-            ((kind, content),) = value.items()
-            if kind not in KEY_TYPES:
+            (one,) = value.items()
+            if one[0] not in KEY_TYPES:
                 return None
-            values.append((kind, content))
-        asked = tuple(values)
+            asked += (one,)
         try:
             return self._known[asked]
         except KeyError:

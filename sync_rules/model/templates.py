@@ -190,12 +190,10 @@ def may_overlap(left: Template, right: Template) -> bool:
 
 
 class Beginnings(Generic[T]):
-    """Values by the beginning of a key, "" for any key, found by one dictionary lookup per length, longest first."""
+    """Values by the beginning of a key, "" for any key, found by a dictionary lookup per length, longest first. Callers
+    do so in loops of their own: every record comes by them.
+    """
 
     def __init__(self, values: Mapping[str, T]) -> None:
         self.values = values
         self.lengths = tuple(sorted({len(begins) for begins in values}, reverse=True))
-
-    def of(self, text: str) -> list[T]:
-        """The values of all beginnings of a text; a beginning may repeat for a text that is shorter than a length."""
-        return [self.values[begins] for length in self.lengths if (begins := text[:length]) in self.values]

@@ -75,7 +75,7 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
 
 def _with_whole_images(targets: Sequence[Target], bounds: Bounds) -> Work[Sequence[Target]]:
     """The targets, with whole images of those that had no room lately: of others a listing reads only a part."""
-    full = [target.key for target in targets if target.key in bounds.full and not target.attempt]
+    full = [one.key for one in targets if one.key in bounds.full and not one.attempt] if bounds.full else []
     if not full:
         return targets
     images: dict[ItemKey, Item] = {}

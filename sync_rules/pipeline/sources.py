@@ -31,7 +31,7 @@ NO_NAMES: Final[Names] = frozenset()
 TOO_MANY: Final = Blocked("TooManyMembers")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as a Change: made for every record, and never changed
 class Target:
     """A target as it was read, and the rules to check. `removed`: the rules whose source was removed, by a record.
     `members`: the items that hinted at it, of which it may be made.
@@ -73,7 +73,7 @@ class Sources:
 
     def of(self, rule: TargetRule, target: Target) -> tuple[Item | None, ...] | StoreError | Blocked | Waiting:
         """The sources of a target by a rule: the items that it names, then the members that belong to it."""
-        if (unusable := self.unusable(rule)) is not None:
+        if rule.books is not None and (unusable := self.unusable(rule)) is not None:
             return unusable
         found: list[Item | None] = []
         for key in rule.source_keys(target.image):
@@ -81,6 +81,8 @@ class Sources:
             if isinstance(item, StoreError):
                 return item
             found.append(item)
+        if not self.members:
+            return tuple(found)
         members = self.members.get((target.key, rule.name), ())
         if isinstance(members, StoreError | Blocked):
             return members
@@ -106,11 +108,14 @@ def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Ta
     """Split targets into rounds that fit into memory: a target made of several members is held with all of them."""
     some: list[Target] = []
     gathering = 0
+    gathered: dict[tuple[TargetRule, ...], bool] = {}
     for target in targets:
-        gathering += any(rule.gathers for rule in target.rules)
+        if target.rules not in gathered:
+            gathered[target.rules] = any(rule.gathers for rule in target.rules)
+        gathering += gathered[target.rules]
         if len(some) >= limits.fan_out_round_max_items or gathering > limits.gathered_round_max_items:
             yield some
-            some, gathering = [], int(any(rule.gathers for rule in target.rules))
+            some, gathering = [], int(gathered[target.rules])
         some.append(target)
     if some:
         yield some
@@ -118,15 +123,17 @@ def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Ta
 
 def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
     """Read the sources of these targets, each once."""
-    sources = Sources(attributes_read((rule, rule.source) for target in targets for rule in target.rules))
-    books = dict.fromkeys(rule.books for target in targets for rule in target.rules if rule.books is not None)
+    rules = dict.fromkeys(rule for some in dict.fromkeys(target.rules for target in targets) for rule in some)
+    sources = Sources(attributes_read((rule, rule.source) for rule in rules))
+    books = dict.fromkeys(rule.books for rule in rules if rule.books is not None)
     sources.marks |= yield from read_marks(books)
     wanted: dict[ItemKey, None] = {}
     for target in targets:
         for rule in target.rules:
-            if sources.unusable(rule) is not None:
+            if rule.books is not None and sources.unusable(rule) is not None:
                 continue
-            wanted |= dict.fromkeys(rule.source_keys(target.image))
+            for key in rule.source_keys(target.image):
+                wanted[key] = None
             members = rule.members(target.key, target.image)
             if members is not None:
                 keys = yield from _list_members(rule, target, members, sources, bounds)

@@ -20,7 +20,7 @@ from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as a Change: made for every record, and never changed
 class Pull:
     """Reconcile one target. Without an image, one is read first. `attempt` counts how often it was parked.
 
@@ -102,17 +102,19 @@ class Tasks:
 
     def concerns(self, rules: Iterable[Rule], change: Change) -> None:
         """Note the oldest change that concerns each rule."""
-        if change.created_ms is not None:
+        made_ms = change.created_ms
+        if made_ms is not None:
             for rule in rules:
-                self.since_ms[rule.name] = min(change.created_ms, self.since_ms.get(rule.name, change.created_ms))
+                if self.since_ms.get(rule.name, made_ms) >= made_ms:
+                    self.since_ms[rule.name] = made_ms
 
 
-@dataclass
+@dataclass(slots=True)
 class TargetWork:
     """Work collected for one target: rules to check, members that hinted at it, its newest relevant record."""
 
-    rules: dict[TargetRule, None] = field(default_factory=dict)
-    members: dict[ItemKey, None] = field(default_factory=dict)
+    rules: dict[TargetRule, None]
+    members: dict[ItemKey, None]
     newest: Change | None = None
     appeared: bool = False
 
@@ -190,10 +192,11 @@ def _ask_pull(
         return
     one = asked.get(change.key)
     if one is None:
-        one = asked[change.key] = TargetWork()
-    one.rules |= dict.fromkeys(into)
-    one.newest = change
-    one.appeared |= change.old is None
+        asked[change.key] = TargetWork(dict.fromkeys(into), {}, change, change.old is None)
+    else:
+        one.rules.update(dict.fromkeys(into))
+        one.newest = change
+        one.appeared |= change.old is None
     tasks.trace(change.key, change)
     tasks.concerns(into, change)
 
@@ -228,7 +231,7 @@ def _ask_hinted(
 ) -> None:
     """Ask for pulls of the targets that a record of a source names by itself."""
     for hint in (hint for seen in _as_seen(change, rule, entering) for hint in rule.hints(seen)):
-        one = asked.setdefault(hint.target, TargetWork())
+        one = asked.setdefault(hint.target, TargetWork({}, {}))
         one.rules[rule] = None
         if hint.member is not None:
             one.members[hint.member] = None

@@ -141,9 +141,13 @@ class Rules:
         if table is None or not key.values:
             return None
         partition, sort = key.values[0][2], key.values[-1][2]
-        for by_sort in self._by_beginning[key.table].of(partition if isinstance(partition, str) else ""):
-            for entities in by_sort.of(sort if isinstance(sort, str) else ""):
-                for entity in entities:
+        by_partition = self._by_beginning[key.table]
+        for length in by_partition.lengths:  # loops, as in the filter of records: every record comes by here
+            by_sort = by_partition.values.get(partition[:length] if isinstance(partition, str) else "")
+            if by_sort is None:
+                continue
+            for sort_length in by_sort.lengths:
+                for entity in by_sort.values.get(sort[:sort_length] if isinstance(sort, str) else "", ()):
                     if entity.has(key):
                         return entity
         return None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.templates import Beginnings, Template, as_key, may_overlap, parse_template
+from sync_rules.model.templates import Template, as_key, may_overlap, parse_template
 
 LITERALS = st.text("#ab", min_size=1, max_size=3)
 VALUES = st.text("#ab1", min_size=1, max_size=4)
@@ -126,11 +126,3 @@ def test_template_of_one_field_takes_every_key_type():
 def test_as_key_turns_text_and_numbers_into_each_other_only_one_to_one(value, kind, key):
     """Text that is not how DynamoDB writes a number never becomes one: two texts would be one key."""
     assert as_key(value, kind) == key
-
-
-@given(st.dictionaries(st.text("ab", max_size=4), st.integers()), st.text("ab", max_size=5))
-def test_beginnings_gives_all_that_a_text_begins_with(values, text):
-    """None is left out, none other is given, and the longest comes first."""
-    found = list(dict.fromkeys(Beginnings({begins: (begins, one) for begins, one in values.items()}).of(text)))
-    expected = [(begins, one) for begins, one in values.items() if text.startswith(begins)]
-    assert found == sorted(expected, key=lambda one: -len(one[0]))
