@@ -105,7 +105,8 @@ KINDS: Final[Mapping[type[Message], str]] = {
 
 def encode(message: Message) -> str:
     """The message as JSON text, the same for the same message."""
-    body = {"kind": KINDS[type(message)], **asdict(message)}
+    bare = replace(message, targets=()) if isinstance(message, ChunkMessage) else message  # `asdict` would copy each
+    body = {"kind": KINDS[type(message)], **asdict(bare)}
     if isinstance(message, ChunkMessage):
         body["targets"] = _folded(message.targets)
     elif isinstance(message, PushMessage) and not message.spread:
