@@ -78,8 +78,10 @@ class Bucket:
         self._rate, self._tokens, self._clock = rate, rate, clock
         self._at = clock()
 
-    def take(self) -> bool:
-        """Take a token. True if the write is accepted, False if it is throttled."""
+    def take(self, tokens: float = 1) -> bool:
+        """Take tokens. True if the request is accepted, False if it is throttled; one that costs more than there is
+        left is accepted while a whole token is, and those after it wait.
+        """
         if not self._rate:
             return True
         now = self._clock()
@@ -87,7 +89,7 @@ class Bucket:
         self._at = now
         if self._tokens < 1:
             return False
-        self._tokens -= 1
+        self._tokens -= tokens
         return True
 
 

@@ -46,6 +46,7 @@ TABLE_WRITES: Final = 40_000
 TABLE_READS: Final = 40_000
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
 DOUBLES_SECONDS: Final = 30 * 60  # after which an on-demand table takes twice its peak
+PARTITION_BYTES: Final = 10 * 10**9  # a larger partition is split, so that a large table takes more from the start
 
 # ---------------------------------------------------------------- Lambda and SQS
 WORKERS_MAX: Final = 1_000  # MaximumConcurrency of an SQS event source mapping, and Lambda's default for an account
@@ -58,6 +59,7 @@ LAMBDA_MAX_SECONDS: Final = 900
 # ---------------------------------------------------------------- assumptions
 TARGET_BYTES: Final = 1_024
 INDEX_ROW_BYTES: Final = 128  # keys only
+LISTED_COPIES_SECOND: Final = 18_000  # by the one process that lists them and sends them on: benchmarks.simulation
 LOOP_COPIES_SECOND: Final = 130  # the hand-written loop, measured beside
 
 
@@ -67,6 +69,9 @@ class Limit:
 
     name: str
     copies_second: float
+
+
+ONE_PROCESS: Final = Limit("one process", WORKER_COPIES_SECOND)
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,8 @@ LAYOUTS: Final = (
     Layout(
         "Spread, in a new on-demand table",
         "Each target has a partition key of its own and is found through an index that projects keys only. The table"
-        " takes twice as much after each half hour, up to the quota.",
+        " takes twice as much after each half hour, up to the quota; one of more than 40 GB takes more from the start,"
+        " because it has a partition for each 10 GB.",
         "new table",
         (*(NEW_TABLE_WRITES << half_hours for half_hours in range(4)), TABLE_WRITES),
         NEW_TABLE_READS,
@@ -147,32 +153,45 @@ def estimate(copies: int, layout: Layout) -> Estimate:
 
 
 def _duration(copies: int, layout: Layout) -> tuple[float, str, float]:
-    """The duration in seconds, the limit that most of it is due to, and the fastest rate."""
-    left, seconds, fastest = float(copies), 0.0, 0.0
-    due: dict[str, float] = {}
-    for stage, units in enumerate(layout.write_units):
-        limit = min(_limits(copies, layout, stage, units), key=lambda one: one.copies_second)
+    """The duration in seconds, the limit that most of it is due to, and the fastest rate. One process makes the first
+    copies, and workers make the others.
+    """
+    inline = min(copies, INLINE_COPIES)
+    alone = min((*_table_limits(copies, layout, 0), ONE_PROCESS), key=lambda one: one.copies_second)
+    left, seconds, fastest = float(copies - inline), inline / alone.copies_second, alone.copies_second
+    due = {alone.name: seconds}
+    for stage in range(len(layout.write_units)):
+        if left <= 0:
+            break
+        limit = min(_limits(copies, layout, stage), key=lambda one: one.copies_second)
         last = stage == len(layout.write_units) - 1
         spent = left / limit.copies_second if last else min(left / limit.copies_second, DOUBLES_SECONDS)
         left -= spent * limit.copies_second
         seconds += spent
         due[limit.name] = due.get(limit.name, 0) + spent
         fastest = limit.copies_second
-        if left <= 0:
-            break
     return seconds, max(due, key=lambda name: due[name]), fastest
 
 
-def _limits(copies: int, layout: Layout, stage: int, units: int) -> Iterable[Limit]:
-    name = "table quota" if units == TABLE_WRITES else layout.name
-    reads = min(layout.read_units * 2**stage, TABLE_READS)  # warms up as writes do
-    writing, reading = units / write_units(1), reads * copies / read_units(copies, layout)
-    yield Limit(f"{name}, writes", writing)
-    yield Limit(f"{name}, reads", reading)
-    if copies <= INLINE_COPIES:
-        yield Limit("one process", WORKER_COPIES_SECOND)
-        return
-    meanwhile = WORKERS_FIRST + WORKERS_MORE_SECOND / 2 * copies / min(writing, reading)
+def _table_limits(copies: int, layout: Layout, stage: int) -> tuple[Limit, Limit]:
+    """The table's limits: it warms up, from what its size alone gives it where that is more."""
+    partitions = 0 if layout.consistent else math.ceil(copies * TARGET_BYTES / PARTITION_BYTES) << stage
+    writes = max(layout.write_units[stage], min(partitions * PARTITION_MAX_WRITE_UNITS, TABLE_WRITES))
+    reads = min(max(layout.read_units * 2**stage, partitions * PARTITION_MAX_READ_UNITS), TABLE_READS)
+    name = "table quota" if writes == TABLE_WRITES else layout.name
+    return (
+        Limit(f"{name}, writes", writes / write_units(1)),
+        Limit(f"{name}, reads", reads * copies / read_units(copies, layout)),
+    )
+
+
+def _limits(copies: int, layout: Layout, stage: int) -> Iterable[Limit]:
+    """The limits of the copies that workers make."""
+    table = _table_limits(copies, layout, stage)
+    yield from table
+    yield Limit("listing", LISTED_COPIES_SECOND)
+    least = min(LISTED_COPIES_SECOND, *(one.copies_second for one in table))
+    meanwhile = WORKERS_FIRST + WORKERS_MORE_SECOND / 2 * copies / least
     workers = min(WORKERS_MAX, meanwhile)
     yield Limit("workers, few at first" if workers < WORKERS_MAX else "workers", workers * WORKER_COPIES_SECOND)
 
@@ -227,6 +246,7 @@ def assumed() -> Iterable[tuple[str, str]]:
     yield "a target; no index contains a copied attribute", f"{TARGET_BYTES:,} bytes"
     yield "a target's row in an index that projects keys only", f"{INDEX_ROW_BYTES} bytes"
     yield "copies per second of one process, each answer after 5 ms, on a busy machine", f"{WORKER_COPIES_SECOND:,}"
+    yield "copies per second that one process lists, and sends on to workers", f"{LISTED_COPIES_SECOND:,}"
     yield "copies per second of the hand-written loop", f"{LOOP_COPIES_SECOND}"
     yield "copies made by the invocation that got the record; workers make the others", f"{INLINE_COPIES:,}"
     yield "copies per message to a worker", f"{CHUNK_COPIES}"
@@ -237,6 +257,7 @@ def assumed() -> Iterable[tuple[str, str]]:
         "write units and read units per second of one partition",
         f"{PARTITION_MAX_WRITE_UNITS:,}, {PARTITION_MAX_READ_UNITS:,}",
     )
+    yield "bytes of a partition, at most", f"{PARTITION_BYTES:,}"
     yield "write units and read units per second of a new on-demand table", f"{NEW_TABLE_WRITES:,}, {NEW_TABLE_READS:,}"
     yield "write units and read units per second of a table, by default quota", f"{TABLE_WRITES:,}, {TABLE_READS:,}"
     yield "workers at first, workers added per minute, most workers", f"{WORKERS_FIRST}, {more}, {WORKERS_MAX:,}"
@@ -252,7 +273,7 @@ def generated() -> str:
     prices = own_prices()
     parts = [
         "## Assumptions\n",
-        _table("assumption | value", "|---|---:|", (f"| {words} | {value} |" for words, value in assumed())),
+        table("assumption | value", "|---|---:|", (f"| {words} | {value} |" for words, value in assumed())),
         f"Prices are of {REGION}, on demand, {prices.date}: {prices.source}.\n",
         "## Results\n",
     ]  # fmt: skip
@@ -260,7 +281,7 @@ def generated() -> str:
         rows = [_row(estimate(copies, layout)) for copies in COPIES]
         head = "copies | time | binding limit | workers | writes | reads | Lambda, SQS | in all"
         parts += [f"### {layout.title}\n", f"{fill(layout.words, LINE_MAX)}\n"]
-        parts.append(_table(head, "|---:|---:|---|---:|---:|---:|---:|---:|", rows))
+        parts.append(table(head, "|---:|---:|---|---:|---:|---:|---:|---:|", rows))
     rows = [
         f"| {copies:,} | {duration(copies / LOOP_COPIES_SECOND)} | {loop_invocations(copies):,} |" for copies in COPIES
     ]
@@ -268,11 +289,12 @@ def generated() -> str:
         "### The loop by hand, in one Lambda\n",
         f"At {LOOP_COPIES_SECOND} copies a second, if the table takes them.\n",
     ]
-    parts.append(_table("copies | time | invocations of 15 minutes", "|---:|---:|---:|", rows))
+    parts.append(table("copies | time | invocations of 15 minutes", "|---:|---:|---:|", rows))
     return "\n".join(parts)
 
 
-def _table(head: str, line: str, rows: Iterable[str]) -> str:
+def table(head: str, line: str, rows: Iterable[str]) -> str:
+    """A table of the page."""
     return "\n".join([f"| {head} |", line, *rows, ""])
 
 

@@ -402,10 +402,10 @@ def test_scale_no_limit_is_passed(layout):
 
 
 def test_scale_a_million_copies_by_hand():
-    """Computed on paper: 16.7 minutes in a partition, 4.2 in a new table; 62.5 cents of writes wherever."""
+    """Computed on paper: 16.7 minutes in a partition, 4.2 in a new table, a minute where listing binds; 62.5 cents of writes wherever."""
     million = scale.COPIES.index(10**6)
     partition, new, warm = (ESTIMATES[layout.title][million] for layout in scale.LAYOUTS)
-    assert (round(partition.seconds), round(new.seconds), round(warm.seconds)) == (1_000, 250, 26)
+    assert (round(partition.seconds), round(new.seconds), round(warm.seconds)) == (1_000, 250, 56)
     assert {one.writes for one in (partition, new, warm)} == {Decimal("0.625")}
     assert (partition.binds, new.binds) == ("partition, writes", "new table, writes")
 
@@ -414,7 +414,10 @@ def test_scale_page_says_what_the_numbers_say():
     """The sentences above the tables."""
     billion = ESTIMATES["Spread, in a warm table"][-1]
     new = ESTIMATES["Spread, in a new on-demand table"][scale.COPIES.index(10**6)]
-    assert (new.workers, billion.workers) == (2, 16)
+    assert (new.workers, billion.workers, billion.binds) == (2, 8, "listing")
+    assert math.ceil(scale.TABLE_WRITES / scale.WORKER_COPIES_SECOND) == 16
+    assert f"at {scale.LISTED_COPIES_SECOND:,} a second" in PAGE
+    assert "eight workers keep up" in PAGE
     assert "Two processes saturate a new table, sixteen saturate a table at its default" in PAGE
     assert math.floor(scale.TABLE_WRITES / scale.LOOP_COPIES_SECOND / 100) == 3
     assert 0.75 < billion.writes / billion.money < 0.85
