@@ -54,6 +54,8 @@ PYTHON: Final = "BUNDLE_PYTHON", "3.14"  # as `Runtime` in the template
 HERE: Final = "{}.{}".format(*sys.version_info)
 IN_LAMBDA: Final = "/var/task"  # where Lambda unpacks a bundle: tracebacks name it
 PLATFORM: Final = "BUNDLE_PLATFORM", "aarch64-manylinux_2_28"  # as `Architectures`; Amazon Linux 2023 has glibc 2.34
+CERTIFICATE: Final = "certificate"  # in what uv and pip say of a registry whose authority they do not know
+SYSTEM_CERTIFICATES: Final = {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}  # as newer and older uv call it
 
 
 def bundle(directory: Path, template: Path) -> None:
@@ -164,7 +166,9 @@ def install(locked: Path, directory: Path) -> None:
         UserError: with the installer's message, when it fails.
     """
     python, platform = wanted()
-    done = subprocess.run(command(locked, directory, python, platform), capture_output=True, text=True, check=False)  # noqa: S603 -- pip or uv
+    done = _run(command(locked, directory, python, platform), {})
+    if done.returncode and CERTIFICATE in done.stderr:  # uv knows public authorities, and others when it is told to
+        done = _run(command(locked, directory, python, platform), SYSTEM_CERTIFICATES)
     if done.returncode:
         raise UserError(f"packages for Python {python} on {platform} cannot be installed: {done.stderr.strip()}")
     without_leftovers(directory)
@@ -182,6 +186,11 @@ def precompile(directory: Path) -> None:
         print(
             f"modules are not compiled: no python{python} here. Each start of a function does it anew", file=sys.stderr
         )
+
+
+def _run(installer: list[str], more: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run pip or uv, with more in its environment."""
+    return subprocess.run(installer, env=os.environ | more, capture_output=True, text=True, check=False)  # noqa: S603
 
 
 def _copy(root: Path, paths: Iterable[Path], directory: Path) -> None:

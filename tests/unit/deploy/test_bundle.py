@@ -228,6 +228,20 @@ def test_bundle_without_the_module_that_a_rule_calls_is_refused(rules_file):
         called(deployment_of(rules_file).rules, rules_file)
 
 
+def test_bundle_is_takes_the_certificates_of_the_machine_where_uv_knows_no_better(tmp_path, monkeypatch):
+    """A registry behind an authority of a company: uv has its own list, and takes the machine's when it is told to."""
+    asked = tmp_path / "asked"
+    refusing_once = (
+        "import os, sys; open(sys.argv[1], 'a').write('x'); "
+        "sys.exit(0 if os.environ.get('UV_SYSTEM_CERTS') else 'cause: invalid peer certificate: UnknownIssuer')"
+    )
+    monkeypatch.delenv("UV_SYSTEM_CERTS", raising=False)
+    monkeypatch.setattr(bundling, "command", lambda *_: [sys.executable, "-c", refusing_once, str(asked)])
+    (tmp_path / "out").mkdir()
+    bundling.install(tmp_path / "requirements.txt", tmp_path / "out")
+    assert asked.read_text() == "xx"
+
+
 def test_bundle_that_cannot_be_installed_says_why(template, tmp_path, monkeypatch, capsys):
     """A bundle whose requirements cannot be installed exits with 2 and one line."""
     (tmp_path / "requirements.txt").write_text("no-such-package-anywhere==1.0\n")

@@ -10,12 +10,12 @@ import pytest
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan
-from sync_rules.write import FreshPage, WriteError, fresh, fresh_page
+from sync_rules.write import FreshPage, WriteError, fresh_page
 from tests.support.builders import n, s
 from tests.support.every_kind import order, user
 from tests.support.transacted import Shop
 from tests.unit.write.test_every_kind import RULES, begun, drawn, plainly
-from tests.unit.write.test_fresh import counted
+from tests.unit.write.test_fresh import counted, shown
 
 QUERY = {"TableName": "shop", "KeyConditionExpression": "PK = :pk", "ExpressionAttributeValues": {":pk": s("USER#7")}}
 
@@ -44,7 +44,7 @@ class Asking:
 
 def page_of(shop: Shop, page: Any, **options: Any) -> FreshPage:
     client: Any = Asking(shop.scene.memory)
-    return fresh_page(RULES, client, page, raw=True, store=shop.scene.memory, **options)
+    return fresh_page(RULES, client, page, raw=True, store=shop.scene.memory, deadline_seconds=60.0, **options)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -72,7 +72,7 @@ def test_fresh_page_shows_each_item_as_fresh_does(seed, form):
             key = RULES.tables[table].key_of(item)
             entity = None if key is None else RULES.entity_of(key)
             assert entity is not None
-            wanted.append(fresh(RULES, None, entity.name, item, raw=True, store=shop.scene.memory))  # type: ignore[arg-type]
+            wanted.append(shown(shop, entity.name, item))
         assert in_order(found) == in_order([one for one in wanted if one is not None])
     assert shop.state() == state
 
@@ -112,8 +112,8 @@ def test_fresh_page_reads_the_table_consistently_and_an_index_as_it_can():
     """The parameters of the application's Query go out as they are, but for the consistency of a base table."""
     shop = full_shop()
     client: Any = Asking(shop.scene.memory)
-    page = fresh_page(RULES, client, QUERY, store=shop.scene.memory)
-    fresh_page(RULES, client, {**QUERY, "IndexName": "by_boss"}, store=shop.scene.memory)
+    page = fresh_page(RULES, client, QUERY, store=shop.scene.memory, deadline_seconds=60.0)
+    fresh_page(RULES, client, {**QUERY, "IndexName": "by_boss"}, store=shop.scene.memory, deadline_seconds=60.0)
     assert client.asked == [{**QUERY, "ConsistentRead": True}, {**QUERY, "IndexName": "by_boss"}]
     assert page.last_evaluated_key == {"PK": s("x"), "SK": s("y")}
     assert page.items[0]["user_name"] == "Ada"
