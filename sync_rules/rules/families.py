@@ -167,6 +167,10 @@ class TargetRule(Rule):
         """The copy that a path is, or lies in."""
         return next((copy for copy in self.copies if path[: len(copy)] == copy), path[:1])
 
+    def copies_of(self, source: Item, target: Item) -> tuple[Path, ...]:  # noqa: ARG002
+        """The copies on a target that one of its sources decides."""
+        return self.copies
+
     def deletes(self, target: Item) -> bool:  # noqa: ARG002
         """True if this target is deleted when its source is."""
         return False
@@ -306,6 +310,10 @@ class PartRule(Rule):
     def read_of(self, source: Item) -> tuple[Path, ...] | None:  # noqa: ARG002
         """The paths of a source that decide about its parts and what they hold; None: all of it."""
         return None
+
+    def compared(self, target: Item) -> tuple[Path, ...]:  # noqa: ARG002
+        """The paths of a target by which its parts are right or wrong."""
+        return self.copies
 
     @abstractmethod
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:

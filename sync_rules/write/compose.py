@@ -83,9 +83,8 @@ class _Composer:
         written = {**dict.fromkeys(self._owns), **dict.fromkeys(derived)}
         for place in written:
             self._note_needs(place)
-        for place in known:
-            if place not in written:
-                self._note_what_stands(place, written)
+        for place in store.before:
+            self._note_what_stands(place, written)
         found = [Planned(self._own(place, own), own) for place, own in self._owns.items()]
         found += (Planned(self._derived(place)) for place in derived)
         checked = dict.fromkeys((*self._needs, *store.applied))
@@ -119,7 +118,7 @@ class _Composer:
         for of_source in self._rules.from_source(entity):
             if isinstance(of_source, TargetRule):
                 for hint in of_source.hints(change):
-                    self._need_looked_at(of_source, hint.target)
+                    self._need_looked_at(of_source, hint.target, (before, now))
         for part_rule in self._rules.parts_of(entity):
             for part in part_rule.parts(change, entity):
                 self._need_of_part(part)
@@ -130,14 +129,13 @@ class _Composer:
         if source in self._store.before and self._changed(part.target):
             item = self._store.before[source]
             self._need(self._store.keys[source], () if item is None else part.rule.read_of(item))
-        if self._stands(part.target) or self._stands_in(part):  # as it should be: that must be so when it is written
-            self._need(part.target, part.rule.copies)
-        elif not part.rule.owned:
-            self._need_absence(part.target)
+        self._need_absence(part.target)
+        if (standing := self._standing_of(part)) is not None:  # as it should be: that must be so when it is written
+            self._need(part.target, standing)
 
     def _note_what_stands(self, place: Place, written: Collection[Place]) -> None:
-        """Note an item whose copies were found right though a source of theirs is written."""
-        item, entity = self._store.before[place], self._entity(place)
+        """Note an item, written or not, with copies that were found right though a source of theirs is written."""
+        item, entity = self._store.now(place), self._entity(place)
         for rule in () if item is None or entity is None else self._rules.into_target(entity):
             for source in map(place_of, rule.source_keys(item or {})):
                 if source in written and self._read_of(source, rule.watches_in_source):
@@ -148,14 +146,20 @@ class _Composer:
         before, now = self._store.before[place] or {}, self._store.now(place) or {}
         return paths is None or changed(before, now, paths) or (not before) != (not now)
 
-    def _need_looked_at(self, rule: TargetRule, key: ItemKey) -> None:
-        """Note that a rule found an item right, or none at all: that must be so when its source is written."""
+    def _need_looked_at(self, rule: TargetRule, key: ItemKey, of: Iterable[Item | None] = ()) -> None:
+        """Note that a rule found copies of an item right, or no item at all: that must be so when their source is
+        written, which is one `of` these before and after, where there are several. The other sources decided, too.
+        """
         place = place_of(key)
         before, now = self._store.before.get(place), self._store.now(place) if place in self._store.keys else None
         if before is None:
             self._need_absence(key)
-        elif rule.title not in self._left and now is not None and not changed(before, now, rule.copies):
-            self._need(key, rule.relevant_paths)
+        elif rule.title not in self._left and now is not None:
+            copies = dict.fromkeys(path for one in of if one is not None for path in rule.copies_of(one, before))
+            standing = _standing(copies or rule.copies, before, now)
+            if standing:
+                self._need(key, (*rule.decided_by, *standing))
+                self._need_sources(rule, key, now)
 
     def _need_absence(self, key: ItemKey) -> None:
         """Note that there was no item to write on: one that came meanwhile has listed its sources without this one."""
@@ -173,8 +177,8 @@ class _Composer:
         kept, looked = self._kept_by(rule, own, before, now), rule.pulls(change)
         if kept or looked:
             self._need_sources(rule, key, now)
-        if looked and before is not None and not kept:
-            self._need(key, rule.copies)  # they were found right, or there were none
+        if looked and before is not None and not (kept and own is not None and own.verb == "put"):
+            self._need(key, _standing(rule.copies, before, now))  # they were found right, or there were none
         if own is None:
             return
         if _says(own, rule.relevant_paths) and not rule.pulls(Change(key, before, own.after(before))):
@@ -217,18 +221,21 @@ class _Composer:
                 if member is not None and rule.belongs(key, self._store.memory.item(member) or {}) is True:
                     self._need(member, rule.watches_in_source)
 
-    def _stands(self, key: ItemKey) -> bool:
-        """True if an item was there, and stays as it was."""
-        return self._store.before.get(place_of(key)) is not None and not self._changed(key)
-
-    def _stands_in(self, part: Part) -> bool:
-        """True if an element is in its set, or is not, as before, while others of that set come or go."""
+    def _standing_of(self, part: Part) -> Paths:
+        """The paths by which a part is compared that stands as it was, though its item may change; None for one that
+        comes, changes or goes. Of a set, others than its element may come and go.
+        """
         before, now = self._store.before.get(place_of(part.target)), self._store.image(part.target)
-        if not part.element or before is None or now is None:
-            return False
-        return all(
+        if before is None or now is None:
+            return None
+        if not self._changed(part.target):
+            return part.rule.compared(before)
+        if not part.element:
+            return _standing(part.rule.compared(before), before, now) or None
+        stands = all(
             _in_set(part.element, get(before, to)) == _in_set(part.element, get(now, to)) for to in part.rule.copies
         )
+        return part.rule.copies if stands else None
 
     def _changed(self, key: ItemKey) -> bool:
         place = place_of(key)
@@ -376,6 +383,11 @@ def _without(kind: str, elements: Iterable[str], others: Iterable[str]) -> Attri
 def _in_set(element: str, value: AttributeValue | None) -> bool:
     kind = next(iter(SETS & (value or {}).keys()), None)
     return kind is not None and _without(kind, [element], (value or {})[kind]) is None
+
+
+def _standing(paths: Iterable[Path], before: Item, now: Item) -> tuple[Path, ...]:
+    """Keep the paths that are as they were."""
+    return tuple(path for path in paths if same(get(before, path), get(now, path)))
 
 
 def _says(own: Own, paths: Iterable[Path]) -> bool:

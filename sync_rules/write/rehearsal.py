@@ -8,14 +8,14 @@ messages, what is parked, books that are not complete, listings that are too lon
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.values import Item
+from sync_rules.model.values import Item, changed
 from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.fanout import pull, push
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
@@ -23,6 +23,7 @@ from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Store, Work, World, run_work
 from sync_rules.pipeline.tasks import Push, Tasks, tasks_of
+from sync_rules.rules.families import TargetRule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.read_through import LISTED_MAX_ITEMS, TOO_MANY
 
@@ -118,6 +119,8 @@ class Rehearsal:
     def _process(self, changes: Sequence[Change]) -> Work[Report]:
         """The stages of `consumer.process`, push by push, without effects."""
         tasks = tasks_of(changes, self.rules)
+        for change in changes:
+            self._leave_what_was_replaced(change)
         for rule, _ in tasks.unlisted:
             self._leave(rule, SECOND_LOOK, 1)
         for _, effect in tasks.effects:
@@ -185,12 +188,24 @@ class Rehearsal:
 
     def _leave_look(self, key: ItemKey, why: str) -> None:
         """Leave the look at a target: of the rules that list its members through an index."""
+        for rule in self._listing_by_index(key, self.store.image(key) or {}):
+            self._leave(rule.name, why)
+
+    def _leave_what_was_replaced(self, change: Change) -> None:
+        """Leave a second look at copies that were replaced: they may have named what an index does not show yet."""
+        old, new = change.old, change.new
+        if old is not None and new is not None:
+            for rule in self._listing_by_index(change.key, new):
+                if changed(old, new, rule.copies):
+                    self._leave(rule.name, SECOND_LOOK)
+
+    def _listing_by_index(self, key: ItemKey, image: Item) -> Iterator[TargetRule]:
+        """The rules of a target that list its members through an index."""
         entity = self.rules.entity_of(key)
-        image = self.store.image(key) or {}
         for rule in () if entity is None else self.rules.into_target(entity):
             members = rule.members(key, image)
             if members is not None and members.index is not None:
-                self._leave(rule.name, why)
+                yield rule
 
     def park(self, failure: Failure) -> None:
         """Leave what cannot be done to the stream, which reports it."""

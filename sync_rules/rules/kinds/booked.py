@@ -49,6 +49,9 @@ class BookedRule(PartRule):
     def read_of(self, source: Item) -> tuple[Path, ...]:  # noqa: ARG002
         return self.source_paths
 
+    def compared(self, target: Item) -> tuple[Path, ...]:
+        return self.target.changing((name,) for name in target)
+
     @property
     def read_of_children(self) -> tuple[AttributeRef, ...]:
         """All that a ledger item follows from: the key of a child too, because a rule may make the child."""

@@ -169,10 +169,19 @@ class EmbedRule(GatheredRule):
         others = [entry for _, entry in sorted(placed, key=lambda one: one[0], reverse=descending)]
         return others + least if descending else least + others
 
+    def copies_of(self, source: Item, target: Item) -> tuple[Path, ...]:
+        """Its entry, where there is a map."""
+        name = self._name_of(source)
+        there = self.shape == "map" and "M" in (get(target, self.into) or {})
+        return ((*self.into, name),) if name and there else self.copies
+
     def _entry(self, key: ItemKey, child: Item) -> Entry:
+        return Entry(key, self._name_of(child), {"M": dict(self._shown_of(child))})
+
+    def _name_of(self, child: Item) -> str:
         read = {field: self.source.ref(field).read(child) for field in self.by.fields}
         name = self.by.build({field: value for field, value in read.items() if value is not None}, "S")
-        return Entry(key, "" if name is None else name["S"], {"M": dict(self._shown_of(child))})
+        return "" if name is None else name["S"]
 
     def _shown_of(self, child: Item) -> Iterable[tuple[str, AttributeValue]]:
         if self.fields is None:

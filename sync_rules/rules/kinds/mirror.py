@@ -253,6 +253,9 @@ class MirrorRule(PartRule):
             return self.copies
         return self.target.changing((name,) for mirror in mirrors for name in mirror or ())
 
+    def compared(self, target: Item) -> tuple[Path, ...]:
+        return self._kept(target) if self.owned else ()
+
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """Put, update or delete one mirror; nothing when it is as it should be."""
         if part.source is None:
