@@ -32,7 +32,7 @@ class Left:
 class Moved(Truth):
     """No order is anywhere but where it should be, none is in two places, and none is lost on its way. An attribute that
     came after the look at it may be left behind, and must be told, unless the record of the delete never came. `going`
-    is the order that a write removed, until it has come.
+    has the orders that one write removed, until they have come: a transaction moves several.
     """
 
     lets_in: Callable[[Item], bool] = on
@@ -98,14 +98,12 @@ class Moved(Truth):
         that it had, but what it got since.
         """
         if old is not None:
-            self.going.clear()
             if self.moved(place, old) is None:
                 return "deleted, but it should stay"
             self.going[place] = old
             return ""
         source = (OLD, place[1][1:])
         gone, now = self.going.pop(source, {}), new or {}
-        self.going.clear()
         if self.moved(source, gone) != place or not same({"M": now}, {"M": {name: gone.get(name) for name in now}}):
             return "it was another one"
         if len(now) < len(gone):
@@ -122,7 +120,6 @@ class Moved(Truth):
 
     def judge(self, place: Place, old: Item, new: Item, items: Items) -> str:
         """Never changed where it is."""
-        self.going.clear()
         return "changed by a move" if self.owns(place) else ""
 
 

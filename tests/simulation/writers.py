@@ -285,6 +285,7 @@ def land(world: World, submit: Submit) -> None:
         raise DivergenceError(f"a transaction is made twice: {submit}")
     watch = world.watch
     copies, sets, truths = _wrong_copies(watch), _wrong_sets(watch), _unfit(watch) or _wrong_truths(watch)
+    unset = {at for truth in watch.truths if isinstance(truth, Collected) for at in truth.unfit(watch.items)}
     alone = watch.clock == submit.since
     for one, new in zip(planned, news, strict=True):
         if not isinstance(one.action, Check):
@@ -297,7 +298,7 @@ def land(world: World, submit: Submit) -> None:
         for one, old in zip(planned, olds, strict=True)
         if not isinstance(one.action, Check) and not _joined(watch, submit, one.action.key, old)
     }
-    came = {place_of(one.action.key) for one, old in zip(planned, olds, strict=True) if old is None}
+    came = {place_of(one.action.key) for one, old in zip(planned, olds, strict=True) if old is None} | unset
     read = {at for at in watch.items if _was_read(world, submit, at)} - came
     more = [one for one in _wrong_copies(watch) - copies if alone or one[1] in written]
     more += [one for one in _wrong_sets(watch) - sets if alone or one[1] in read]
@@ -361,7 +362,9 @@ def _was_read(world: World, submit: Submit, place: Place) -> bool:
 
 
 def _wrong_sets(watch: Watch) -> set[tuple[str, Place]]:
-    """The sets of elements that are not as they should be. No listing decides of an element."""
+    """The sets of elements that are not as they should be. No listing decides of an element, but on a node that came or
+    had something else in its place: an edge that is let in after the listing is brought by its own record.
+    """
     sets = [(truth, set(truth.unfit(watch.items))) for truth in watch.truths if isinstance(truth, Collected)]
     return {(truth.table, at) for truth, unfit in sets for at, _ in wrong(truth, watch.items) if at not in unfit}
 
