@@ -4,10 +4,10 @@ shows the client alone. It runs in its own process, on loopback, counts requests
 Invariant: an answer has the shape that DynamoDB gives it, as far as the measured clients look. The engine keeps nothing
 but counts and a byte per target.
 
-A user is the source, any number of orders of 1 KB are its targets. In table `together` the orders are in the user's
-partition, in table `apart` each has its own and index GSI1, which projects keys only, lists them. Their copy of the
-user's name is wrong before each pass, or right if so set. `POST /settings` resets the counts, `GET /counts` returns
-them.
+A user is the source, any number of orders of 1 KB, which cost one unit to write, are its targets. In table `together`
+the orders are in the user's partition, in table `apart` each has its own and index GSI1, which projects keys only,
+lists them. Their copy of the user's name is wrong before each pass, or right if so set. `POST /settings` resets the
+counts, `GET /counts` returns them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
+
+from sync_rules.model.sizes import item_bytes
+from sync_rules.model.units import read_units
 
 PAGE_MAX_BYTES: Final = 2**20  # of Query and Scan
 BATCH_MAX_STATEMENTS: Final = 25  # of BatchExecuteStatement
@@ -36,7 +39,7 @@ LISTED: Final = {"GSI1PK": {"S": "U#1"}, "GSI1SK": {"S": f"O#{NUMBER}"}}
 SOURCE: Final = {"PK": {"S": "U#1"}, "SK": {"S": "USER"}, "user_id": {"S": "1"}, "name": {"S": AFTER}}
 BODY: Final = {
     "user_id": {"S": "1"}, "order_id": {"S": NUMBER}, "status": {"S": "OPEN"}, "amount": {"N": "12.50"},
-    "paid": {"BOOL": True}, "lines": {"L": [{"S": "first"}, {"S": "second"}]}, "note": {"S": "x" * 620},
+    "paid": {"BOOL": True}, "lines": {"L": [{"S": "first"}, {"S": "second"}]}, "note": {"S": "x" * 880},
 }  # fmt: skip
 THROTTLED: Final = {"Code": "ProvisionedThroughputExceeded", "Message": "The level of configured throughput ..."}
 
@@ -52,6 +55,13 @@ def _item(table: str, name: str, projected: tuple[str, ...]) -> str:
     """The text of a target with these attributes, () for all of them, but for its number."""
     whole: dict[str, Any] = {**KEYS[table], **LISTED, **BODY, "user_name": {"S": name}}
     return json.dumps({at: whole[at] for at in projected or whole if at in whole})
+
+
+@lru_cache(maxsize=8)
+def _bytes(table: str, indexed: bool) -> int:  # noqa: FBT001 -- part of what is kept
+    """The size by which DynamoDB bills a target, or its row in the index, and ends a page."""
+    whole = target(table, 0, AFTER)
+    return item_bytes({at: whole[at] for at in KEYS[table] | LISTED} if indexed else whole)
 
 
 def _filled(text: str, number: int) -> str:
@@ -144,16 +154,21 @@ class Engine:
 
     def _listed(self, asked: dict[str, Any]) -> bytes:
         table = asked["TableName"]
-        cursor = json.dumps(KEYS[table] | LISTED if "IndexName" in asked else KEYS[table])
-        text = cursor if "IndexName" in asked else _item(table, self._name, _projected(asked))
-        size = len(cursor if "IndexName" in asked else _item(table, self._name, ()))  # what is read is what counts
+        indexed = "IndexName" in asked
+        cursor = json.dumps(KEYS[table] | LISTED if indexed else KEYS[table])
+        text = cursor if indexed else _item(table, self._name, _projected(asked))
+        size = _bytes(table, indexed)  # what is read is what counts, whatever is asked for of it
         after = number_in(asked.get("ExclusiveStartKey", {}).values())
         start = 0 if after is None else after + 1
         end = min(start + min(asked.get("Limit", self._targets), PAGE_MAX_BYTES // size), self._targets)
+        self._read((end - start) * size, asked)
         return _page(text, cursor, start, end, self._targets)
 
     def _GetItem(self, asked: dict[str, Any]) -> bytes:  # noqa: N802
         return f'{{"Item":{self._got(asked["TableName"], asked["Key"], asked)}}}'.encode()
+
+    def _read(self, size: int, asked: dict[str, Any]) -> None:
+        self.counts["read_units"] += read_units(size, consistent=asked.get("ConsistentRead", False))  # type: ignore[assignment]
 
     def _BatchGetItem(self, asked: dict[str, Any]) -> bytes:  # noqa: N802
         if sum(len(some["Keys"]) for some in asked["RequestItems"].values()) > BATCH_GET_MAX_KEYS:
@@ -166,6 +181,7 @@ class Engine:
 
     def _got(self, table: str, key: dict[str, Any], asked: dict[str, Any]) -> str:
         number = number_in(key.values())
+        self._read(item_bytes(SOURCE) if number is None else _bytes(table, indexed=False), asked)
         return json.dumps(SOURCE) if number is None else _filled(_item(table, self._name, _projected(asked)), number)
 
     def _UpdateItem(self, asked: dict[str, Any]) -> bytes:  # noqa: N802

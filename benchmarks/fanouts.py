@@ -5,36 +5,56 @@ Invariant: both sides make all copies, by the engine's count; figures are per co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
 from benchmarks import baselines, fresh
 from benchmarks.answering import AFTER
 from benchmarks.bench import Bench, works
-from benchmarks.counters import CPU_TIME
+from benchmarks.counters import CPU_TIME, Cost
 from benchmarks.figures import ENGINE, WALL, Figure, ratios
 from benchmarks.ours import consumer_of, handled, renamed
+from benchmarks.scale import IN_PARTITION, REGION, estimate
+from sync_rules.adapters.dynamodb import WORKERS
+from sync_rules.costs.copies import WORKER_GIGABYTES
+from sync_rules.costs.money import on_demand
+from sync_rules.costs.prices import own_prices
 
 USER: Final = "1"
 MEETS_LIMIT: Final = 1.5  # a client this many times as fast as the limit shows every pause
+WORDS: Final = {
+    "loop": "loop",
+    "pool": f"loop with {baselines.THREADS} threads",
+    "blind": "25 statements by hand, no guard",
+    "guarded": "25 statements by hand, guarded",
+    "ours": "ours",
+}
+ONE_BY_ONE: Final = {"loop": 50, "pool": 10}  # one request for each copy; so many times fewer at a latency
 ONE_WORKER: Final = 1  # as many as the loop has: CPU time of threads counts their waiting for each other too
+
+
+def by_hand(url: str, threads: int = 1) -> dict[str, Callable[[], object]]:
+    """The fan-outs that people write, in the partition of the source."""
+    table, client = baselines.table_of(url, "together"), baselines.client_of(url)
+    return {
+        "loop": lambda: baselines.loop(table, USER, AFTER),
+        "pool": lambda: baselines.pool(table, USER, AFTER),
+        "blind": lambda: baselines.blind(client, USER, AFTER, threads),
+        "guarded": lambda: baselines.guarded(client, USER, AFTER, threads),
+    }
 
 
 def base(bench: Bench) -> Iterator[Figure]:
     """Targets in the partition of their source."""
     url, targets = bench.engine.url, bench.size(2_000)
-    table, alone, four = baselines.table_of(url, "together"), consumer_of(url, ONE_WORKER), consumer_of(url)
-    few = targets // 5
-    costs = bench.in_turns(
-        {
-            "loop": lambda: bench.copying(few, lambda: baselines.loop(table, USER, AFTER)),
-            "ours": lambda: bench.copying(targets, lambda: handled(alone, renamed("together"))),
-            "pool": lambda: bench.copying(few, lambda: baselines.pool(table, USER, AFTER)),
-            "four": lambda: bench.copying(targets, lambda: handled(four, renamed("together"))),
-        },
-        rounds=9,
-    )
+    alone, four = consumer_of(url, ONE_WORKER), consumer_of(url)
+    works_of = by_hand(url) | {
+        "ours": lambda: handled(alone, renamed("together")),
+        "four": lambda: handled(four, renamed("together")),
+    }
+    few = {name: targets // 5 if name in ONE_BY_ONE else targets for name in works_of}
+    costs = bench.in_turns({name: partial(bench.copying, few[name], work) for name, work in works_of.items()}, rounds=9)
     seconds = {name: [cost.cpu_seconds for cost in some] for name, some in costs.items()}
     if bench.counts_instructions:
         yield Figure(
@@ -45,38 +65,45 @@ def base(bench: Bench) -> Iterator[Figure]:
         "client CPU per copy",
         ratios(seconds["ours"], seconds["loop"]), "%", CPU_TIME, at_most=0.07, gated=True,
     )  # fmt: skip
-    for name, words in (("four", "the same with 4 workers"), ("pool", "the same, loop in a thread pool")):
-        yield Figure(words, ratios(seconds[name], seconds["loop"]), "%", CPU_TIME)
-    for name in ("loop", "ours"):
-        yield Figure(f"CPU per copy, {name}", tuple(1e6 * each for each in seconds[name]), "us", CPU_TIME)
+    yield Figure("the same with 4 workers", ratios(seconds["four"], seconds["loop"]), "%", CPU_TIME)
+    for name in ("pool", "blind", "guarded"):
+        yield Figure(f"the same, {WORDS[name]}", ratios(seconds[name], seconds["loop"]), "%", CPU_TIME)
+    for name in ("loop", "pool", "blind", "guarded", "ours"):
+        yield Figure(f"CPU per copy, {WORDS[name]}", tuple(1e6 * each for each in seconds[name]), "us", CPU_TIME)
 
 
 def sent(bench: Bench) -> Iterator[Figure]:
-    """Requests, bytes and writes per copy, as the engine counts them."""
-    url, targets, few = bench.engine.url, 2_000, 400
-    table, pipeline = baselines.table_of(url, "together"), consumer_of(url, ONE_WORKER)
-    bench.copying(targets, lambda: handled(pipeline, renamed("together")))
-    ours = {name: count / targets for name, count in bench.engine.counts().items()}
-    bench.copying(few, lambda: baselines.loop(table, USER, AFTER))
-    theirs = {name: count / few for name, count in bench.engine.counts().items()}
-    bench.engine.set(targets=targets, right=True)
-    handled(pipeline, renamed("together"))
-    again = bench.engine.counts()["written"]
+    """Requests, bytes and units per copy, as the engine counts them."""
+    url, pipeline = bench.engine.url, consumer_of(bench.engine.url, ONE_WORKER)
+    found, again = {}, {}
+    for name, work in (by_hand(url) | {"ours": lambda: handled(pipeline, renamed("together"))}).items():
+        targets = 400 if name in ONE_BY_ONE else 2_000
+        bench.copying(targets, work)
+        found[name] = {what: count / targets for what, count in bench.engine.counts().items()}
+        bench.engine.set(targets=targets, right=True)
+        work()
+        again[name] = bench.engine.counts()["written"] / targets
     bench.engine.set(targets=100)
     handled(pipeline, renamed("together", times=100))
     lists = bench.engine.counts()["fan_outs"]
-    yield Figure(
-        "requests per copy", (ours["requests"],), "", ENGINE, at_most=0.042, gated=True,
-        note=f"the loop {theirs['requests']:.4g}",
-    )  # fmt: skip
+    ours, theirs = found["ours"], found["loop"]
+    yield Figure("requests per copy", (ours["requests"],), "", ENGINE, at_most=0.042, gated=True)
     yield Figure(
         "bytes sent per copy", (ours["bytes"] / theirs["bytes"],), "%", ENGINE, at_most=0.25, gated=True,
         note=f"{ours['bytes']:.0f} of {theirs['bytes']:.0f}",
     )  # fmt: skip
-    yield Figure("writes per copy", (ours["written"],), "", ENGINE, at_most=1, at_least=1, gated=True)
-    yield Figure("writes per copy that is right", (again / targets,), "", ENGINE, at_most=0, gated=True)
+    yield Figure("write units per copy", (ours["written"],), "", ENGINE, at_most=1, at_least=1, gated=True)
+    yield Figure("write units per copy that is right", (again["ours"],), "", ENGINE, at_most=0, gated=True)
+    yield Figure("read units per copy of 1 KB", (ours["read_units"],), "", ENGINE, at_most=0.3, gated=True)
     words = "fan-outs of 100 changes of one source in one batch"
     yield Figure(words, (lists,), "", ENGINE, at_most=1, at_least=1, gated=True)
+    for name in ("loop", "pool", "blind", "guarded"):
+        for words, figure in (
+            ("requests per copy", found[name]["requests"]), ("bytes sent per copy", found[name]["bytes"]),
+            ("read units per copy", found[name]["read_units"]), ("write units per copy", found[name]["written"]),
+            ("write units per copy that is right", again[name]),
+        ):  # fmt: skip
+            yield Figure(f"{words}, {WORDS[name]}", (figure,), "", ENGINE)
 
 
 def index(bench: Bench) -> Iterator[Figure]:
@@ -103,23 +130,39 @@ def index(bench: Bench) -> Iterator[Figure]:
 
 
 def latency(bench: Bench) -> Iterator[Figure]:
-    """How fast one process is when each answer takes 5 ms."""
+    """How fast one process is when each answer takes 5 ms, and the money of what people write by hand."""
     url, targets = bench.engine.url, bench.size(5_000)
-    table, pipeline = baselines.table_of(url, "together"), consumer_of(url)
-    few = targets // 50
-    costs = bench.in_turns(
-        {
-            "loop": lambda: bench.copying(few, lambda: baselines.loop(table, USER, AFTER), latency_ms=5),
-            "ours": lambda: bench.copying(targets, lambda: handled(pipeline, renamed("together")), latency_ms=5),
-            "pool": lambda: bench.copying(few * 5, lambda: baselines.pool(table, USER, AFTER), latency_ms=5),
-        },
-        rounds=5,
-    )
+    pipeline = consumer_of(url)
+    works_of = by_hand(url, WORKERS) | {"ours": lambda: handled(pipeline, renamed("together"))}
+    few = {name: targets // ONE_BY_ONE.get(name, 1) for name in works_of}
+    units: dict[str, float] = {}
+
+    def copying(name: str) -> Cost:
+        cost = bench.copying(few[name], works_of[name], latency_ms=5)
+        units[name] = bench.engine.counts()["read_units"] / few[name]
+        return cost
+
+    costs = bench.in_turns({name: partial(copying, name) for name in works_of}, rounds=5)
     rates = {name: [1 / cost.seconds for cost in some] for name, some in costs.items()}
     yield Figure("copies per second at 5 ms", ratios(rates["ours"], rates["loop"]), "x", WALL, at_least=30)
-    yield Figure("the same, loop in a thread pool", ratios(rates["pool"], rates["loop"]), "x", WALL)
-    for name in ("loop", "ours"):
-        yield Figure(f"copies per second at 5 ms, {name}", tuple(rates[name]), "", WALL)
+    for name in ("pool", "blind", "guarded"):
+        yield Figure(f"the same, {WORDS[name]}", ratios(rates[name], rates["loop"]), "x", WALL)
+    for name in works_of:
+        yield Figure(f"copies per second at 5 ms, {WORDS[name]}", tuple(rates[name]), "", WALL)
+    for name in by_hand(url):
+        money = tuple(money_by_hand(1 / rate, units[name]) for rate in rates[name])
+        yield Figure(f"money for a million copies, {WORDS[name]}", money, "USD", f"prices, units, {WALL}")
+    ours = estimate(10**6, IN_PARTITION).money
+    words = "without a rate limit, and with the records of its own writes"
+    yield Figure("money for a million copies, ours", (float(ours),), "USD", "docs/scale.md", note=words)
+
+
+def money_by_hand(seconds: float, units: float) -> float:
+    """The price of a million copies of 1 KB in a function that does nothing else, from the figures of one."""
+    prices = own_prices().regions[REGION]
+    assert prices.functions
+    function = 10**6 * seconds * WORKER_GIGABYTES * float(prices.functions.arm_gb_second)
+    return float(on_demand(prices, 10**6 * units, 10**6)) + function
 
 
 def memory(bench: Bench) -> Iterator[Figure]:

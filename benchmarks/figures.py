@@ -23,6 +23,7 @@ FORMATS: Final = {
     "us": "{:.3g} us",
     "ms": "{:.0f} ms",
     "MB": "{:.1f} MB",
+    "USD": "{:.3f} USD",
     "": "{:.4g}",
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from statistics import quantiles
 from typing import Any
 
 import boto3
@@ -14,7 +15,7 @@ import boto3
 from benchmarks import fresh
 from benchmarks.bench import Bench, works
 from benchmarks.counters import Cost
-from benchmarks.figures import Figure, ratios
+from benchmarks.figures import WALL, Figure, ratios
 from benchmarks.ours import RULES_FILE, NoFailures, store_of
 from sync_rules.jobs.backfill.page import Selection, process_page
 from sync_rules.language.load import load_rules
@@ -23,25 +24,31 @@ from sync_rules.pipeline.requests import DroppingQueue, Scan, World, run_work
 
 
 def start(bench: Bench) -> Iterator[Figure]:
-    """The work of a fresh process before its first record."""
+    """The work of a fresh process before its first record, and with it."""
+    bench.engine.set(targets=1)
     with fresh.deployed() as rules_file:
         costs = bench.in_turns(
             {
-                name: partial(bench.counters.cost, partial(fresh.run, code, rules_file))
+                name: partial(bench.counters.cost, partial(fresh.run, code, rules_file, bench.engine.url))
                 for name, code in fresh.STARTS.items()
             },
-            rounds=9,
+            rounds=30,
+            quick=3,
         )
-    client = works(costs["client"])
-    for name, words in (
-        ("import", "handler import"),
-        ("rules", "handler import with its rules"),
-        ("ready", "handler ready: rules, clients"),
+    for name, beside, most, gated, words in (
+        ("import", "client", 1.0, True, "handler import, against boto3.client alone"),
+        ("ready", "client", 1.1, False, "handler ready: rules, clients, against boto3.client alone"),
+        ("handled", "asked", 1.25, True, "first record handled, against boto3.client with its first answer"),
     ):
-        yield Figure(
-            f"{words}, against boto3.client alone", ratios(works(costs[name]), client), "x", bench.counters.kind,
-            at_most=1.25, gated=name != "ready",
-        )  # fmt: skip
+        figures = ratios(works(costs[name]), works(costs[beside]))
+        yield Figure(words, figures, "x", bench.counters.kind, at_most=most, gated=gated)
+    for name, words in (
+        ("client", "boto3.client"), ("ready", "handler ready"), ("asked", "boto3.client, first answer"),
+        ("handled", "handler, first record"),
+    ):  # fmt: skip
+        millis = [1_000 * cost.seconds for cost in costs[name]]
+        most = quantiles(millis, n=20, method="inclusive")[-1]
+        yield Figure(f"fresh process, {words}", tuple(millis), "ms", WALL, note=f"p95 {most:.0f} ms")
 
 
 def scan(bench: Bench) -> Iterator[Figure]:

@@ -123,6 +123,9 @@ LAYOUTS: Final = (
 )
 
 
+IN_PARTITION: Final = LAYOUTS[0]
+
+
 @dataclass(frozen=True)
 class Estimate:
     """The time and cost of one fan-out. Money is in dollars; `workers` is the number that the fastest rate needs."""

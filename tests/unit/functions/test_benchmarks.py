@@ -152,13 +152,11 @@ def running():
 
 @pytest.mark.parametrize("name", TABLES)
 def test_contenders_make_the_same_copies(running, name):
-    """Loop, thread pool and pipeline write each target once, and all send a session token."""
+    """Fan-outs by hand and the pipeline write each target once, and all send a session token."""
     by_hand = baselines.table_of(running.url, name)
-    for work in (
-        lambda: baselines.loop(by_hand, "1", AFTER),
-        lambda: baselines.pool(by_hand, "1", AFTER),
-        lambda: handled(consumer_of(running.url), renamed(name)),
-    ):
+    one_by_one = (lambda: baselines.loop(by_hand, "1", AFTER), lambda: baselines.pool(by_hand, "1", AFTER))
+    hands = fanouts.by_hand(running.url, threads=2).values() if name == "together" else one_by_one
+    for work in (*hands, lambda: handled(consumer_of(running.url), renamed(name))):
         running.set(targets=TARGETS)
         work()
         counts = running.counts()
@@ -167,12 +165,10 @@ def test_contenders_make_the_same_copies(running, name):
 
 
 def test_contenders_are_throttled_alike_and_lose_nothing(running):
-    """Both contenders retry a throttled write until every target is written."""
-    by_hand = baselines.table_of(running.url, "together")
-    for work in (
-        lambda: baselines.loop(by_hand, "1", AFTER),
-        lambda: handled(consumer_of(running.url), renamed("together")),
-    ):
+    """All but the thread pool, which gives up, retry a throttled write until every target is written."""
+    hands = fanouts.by_hand(running.url)
+    del hands["pool"]
+    for work in (*hands.values(), lambda: handled(consumer_of(running.url), renamed("together"))):
         running.set(targets=TARGETS, writes_per_second=TARGETS - 10)
         work()
         assert running.counts()["distinct"] == TARGETS
@@ -183,6 +179,27 @@ def test_ours_writes_nothing_that_is_right(running):
     running.set(targets=TARGETS, right=True)
     handled(consumer_of(running.url), renamed("together"))
     assert (running.counts()["written"], running.counts()["fan_outs"]) == (0, 1)
+
+
+def test_guard_by_hand_compares_what_was_read(running):
+    """The guard names the user and the name that was read, or that there was none; a copy that is right is left."""
+    order = target("together", 1)
+    seen = baselines.compared(order, {"S": AFTER})
+    assert seen["Parameters"] == [{"S": AFTER}, order["PK"], order["SK"], order["user_id"], {"S": BEFORE}]
+    del order["user_name"]
+    assert "IS MISSING" in baselines.compared(order, {"S": AFTER})["Statement"]
+    running.set(targets=TARGETS, right=True)
+    assert baselines.guarded(baselines.client_of(running.url), "1", AFTER) == running.counts()["written"] == 0
+
+
+def test_engine_counts_read_units(engine):
+    """A page by the sum of its items, half for what may be stale; each item by itself."""
+    ask(engine, "Query", TableName="together", Limit=40)
+    assert engine.report()["read_units"] == 5  # 40 KB
+    ask(engine, "Query", TableName="together", Limit=40, ConsistentRead=True)
+    assert engine.report()["read_units"] == 15
+    ask(engine, "BatchGetItem", RequestItems={"apart": {"Keys": [key_of("apart", n) for n in range(4)]}})
+    assert engine.report()["read_units"] == 17
 
 
 def test_ours_reads_the_source_of_its_own_copies(running):
@@ -358,7 +375,7 @@ def test_interrupt_ends_in_a_line_and_leaves_results_as_they_were(commanded, cap
 @pytest.mark.parametrize("kind", ["instructions", CPU_TIME])
 def test_instructions_are_told_where_they_are_counted(monkeypatch, kind):
     """CPU time goes by its own name, once."""
-    costs = {"loop": [Cost(9, 9.0, 9.0)], "ours": [Cost(1, 1.0, 1.0)], "pool": [Cost(1, 1, 1)], "four": [Cost(1, 1, 1)]}
+    costs = {name: [Cost(1, 1.0, 1.0)] for name in ("four", *fanouts.WORDS)}
     monkeypatch.setattr(Bench, "in_turns", lambda *_args, **_kwargs: costs)
     engine = mock.Mock(url="http://127.0.0.1:1", counts=lambda: Counter(requests=1))
     bench = Bench(engine, mock.Mock(kind=kind))
