@@ -40,7 +40,7 @@ def irrelevant(bench: Bench) -> Iterator[Figure]:
             "by hand": lambda: of(partial(baselines.handle, prefixes=prefixes), other),
         },
         rounds=MANY_ROUNDS,
-        quick=MANY_ROUNDS,
+        quick=15,
     )
     kind = bench.counters.kind
     micros = {name: tuple(1e6 * cost.cpu_seconds for cost in some) for name, some in costs.items()}
