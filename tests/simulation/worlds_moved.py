@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sync_rules.model.values import Item, same
 from tests.simulation.facts import Configuration, Kind, Place, keys, text
@@ -107,7 +107,9 @@ class Moved(Truth):
         if self.moved(source, gone) != place or not same({"M": now}, {"M": {name: gone.get(name) for name in now}}):
             return "it was another one"
         if len(now) < len(gone):
-            if not any(item is not None and same({"M": item}, {"M": now}) for _, item in self._past(source)):
+            there = [item for _, item in self._past(source) if item is not None]
+            own = _differing(there[-1] if there else {}, gone)  # what its application changed in the same transaction
+            if not any(same({"M": {**item, **own}}, {"M": {**dict.fromkeys(own), **now}}) for item in there):
                 return "it never was so"
             self.left[place] = Left(gone, self.watch.clock if self.watch else 0)
         return ""
@@ -121,6 +123,11 @@ class Moved(Truth):
     def judge(self, place: Place, old: Item, new: Item, items: Items) -> str:
         """Never changed where it is."""
         return "changed by a move" if self.owns(place) else ""
+
+
+def _differing(old: Item, new: Item) -> dict[str, Any]:
+    """The attributes that differ, as they are in the new item, None for one that went."""
+    return {name: new.get(name) for name in {**old, **new} if old.get(name) != new.get(name)}
 
 
 def off(item: Item) -> bool:
