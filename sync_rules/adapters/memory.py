@@ -77,6 +77,11 @@ class Rows:
         else:
             self.items[key] = item
 
+    def copy(self) -> Rows:
+        """The same rows. Items are values, and shared."""
+        partitions = {partition: list(ranks) for partition, ranks in self.partitions.items()}
+        return Rows(self.partition, self.sort, dict(self.items), dict(self.places), partitions)
+
     def _place(self, key: Values, item: Item) -> tuple[Values, Values] | None:
         partition, sort = key_values(item, self.partition), key_values(item, self.sort)
         return None if partition is None or sort is None else (partition, sort + key)
@@ -141,13 +146,27 @@ class MemoryStore:
             for name, table in tables.items()
         }
 
+    def copy(self) -> MemoryStore:
+        """A store of its own with the same items. It calls nobody on a change."""
+        other = MemoryStore({name: stored.table for name, stored in self._tables.items()})
+        for name, stored in self._tables.items():
+            indexes = {index: rows.copy() for index, rows in stored.indexes.items()}
+            other._tables[name] = Stored(stored.table, stored.rows.copy(), indexes, stored.order)
+        return other
+
+    def holds_same(self, other: MemoryStore) -> bool:
+        """True if the tables of both hold the same items, spelled alike."""
+        return {name: stored.rows.items for name, stored in self._tables.items()} == {
+            name: stored.rows.items for name, stored in other._tables.items()
+        }
+
     # ------------------------------------------------------------ requests of the pipeline
     def read(self, request: Read) -> tuple[Item | None, ...]:
-        if not all(map(possible_key, request.keys)):
+        found = [self.item(key) for key in request.keys]
+        if not all(item is not None or possible_key(key) for key, item in zip(request.keys, found, strict=True)):
             raise StoreError("ValidationException", "a key that no item can have")
-        return tuple(
-            self._projected(self.item(key), key.table, request.attributes.get(key.table)) for key in request.keys
-        )
+        wanted = {table: self._wanted(table, names) for table, names in request.attributes.items()}
+        return tuple(projected(item, wanted.get(key.table)) for key, item in zip(request.keys, found, strict=True))
 
     def list(self, request: List) -> Page:
         stored = self._stored(request.table)
@@ -160,15 +179,14 @@ class MemoryStore:
         place = None if request.cursor is None else rows.sort + stored.table.key
         cursor = None if place is None else key_values(request.cursor or {}, place)
         page = self._page(rows.query(request.conditions, cursor, backward=request.backward), request, names)
-        items = (self._projected(item, request.table, request.attributes) for item in page.items)
+        wanted = self._wanted(request.table, request.attributes)
+        items = (projected(item, wanted) for item in page.items)
         return Page(tuple(item for item in items if item is not None), page.cursor)
 
-    def _projected(self, item: Item | None, table: str, attributes: Names) -> Item | None:
-        """The item with the key and the requested attributes only."""
-        if item is None or attributes is None:
-            return item
-        names = attributes.union(attribute.name for attribute in self._stored(table).table.key)
-        return {name: value for name, value in item.items() if name in names}
+    def _wanted(self, table: str, attributes: Names) -> Names:
+        """The requested attributes and those of the key; None: all."""
+        key = self._stored(table).table.key
+        return None if attributes is None else attributes.union(attribute.name for attribute in key)
 
     def scan(self, request: Scan) -> Page:
         stored = self._stored(request.table)
@@ -330,6 +348,11 @@ class MemoryStore:
         if stored is None:
             raise StoreError("TableNotFound", f"table {table}")
         return stored
+
+
+def projected(item: Item | None, names: Names) -> Item | None:
+    """The item with these attributes only; None: with all."""
+    return item if item is None or names is None else {name: value for name, value in item.items() if name in names}
 
 
 def _valid(actions: Sequence[Action]) -> bool:

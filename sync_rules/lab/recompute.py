@@ -7,7 +7,7 @@ rule leaves as they were (a snapshot, a copy of a deleted source, a stuck part) 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Literal
@@ -149,6 +149,15 @@ class Ending:
         """The rules that keep something."""
         return self.rules.kept
 
+    @cached_property
+    def images(self) -> Mapping[ItemKey, Sequence[Item]]:
+        """The images that each item had, in order."""
+        found: dict[ItemKey, list[Item]] = {}
+        for change in self.changes:
+            if change.new is not None:
+                found.setdefault(change.key, []).append(change.new)
+        return found
+
 
 @dataclass(frozen=True)
 class Wrong:
@@ -162,13 +171,28 @@ class Wrong:
     check: Check = "rules"
 
 
-def wrongs(ending: Ending) -> Iterator[Wrong]:
+@dataclass
+class Checked:
+    """Ends of earlier replays under the same rules that were found right: one that holds the same is right again."""
+
+    store: MemoryStore | None = None  # tables of which a recompute gave the same
+    differences: tuple[Difference, ...] = ()  # in these tables
+    items: dict[ItemKey, tuple[Item | None, Item | None, Sequence[Item]]] = field(default_factory=dict)
+
+
+def wrongs(ending: Ending, checked: Checked | None = None) -> Iterator[Wrong]:
     """All differences, in a fixed order. Raises StoreError when the backfill does not finish."""
-    found = tuple(differences(ending.store, ending.rules, ending.names))
+    checked = checked or Checked()
+    known = checked.store is not None and checked.store.holds_same(ending.store)
+    found = checked.differences if known else tuple(differences(ending.store, ending.rules, ending.names))
     yield from _by_rules(ending, found)
     yield from _by_versions(ending)
-    yield from _by_application(ending)
-    yield from _by_recompute(ending, found)
+    yield from _by_application(ending, checked)
+    if not known:
+        wrong = tuple(_by_recompute(ending, found))
+        if not wrong:
+            checked.store, checked.differences = ending.store, found
+        yield from wrong
 
 
 class _Nowhere:
@@ -260,14 +284,18 @@ def _should_be_gone(ending: Ending, one: Difference) -> bool:
 
 
 # ---------------------------------------------------------------- against the application
-def _by_application(ending: Ending) -> Iterator[Wrong]:
+def _by_application(ending: Ending, checked: Checked) -> Iterator[Wrong]:
     """Writes of the application that are missing, and data that nobody wrote."""
     derived = Derived(ending.rules)
     for key in _keys(ending.rules, ending.applied, ending.store):
         entity = ending.rules.entity_of(key)
         if not derived.in_ledger(key) and (entity is None or not derived.mirrors(entity)):
-            images = [change.new for change in ending.changes if change.key == key and change.new is not None]
-            yield from _not_applied(derived, key, ending.applied.item(key), ending.store.item(key), images)
+            held = ending.applied.item(key), ending.store.item(key), ending.images.get(key, ())
+            if checked.items.get(key) != held:
+                wrong = tuple(_not_applied(derived, key, *held))
+                if not wrong:
+                    checked.items[key] = held
+                yield from wrong
 
 
 def _keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:

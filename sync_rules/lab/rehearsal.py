@@ -40,10 +40,17 @@ ROUNDS_PER_CHANGE: Final = 20
 class Rehearsal:
     """A Stage with its own world: queue, failures, archive, and a caller that counts.
 
-    `caller` gets each call once, as the function would; without one, calls are only counted.
+    `caller` gets each call once, as the function would; without one, calls are only counted. With `start`, which has no
+    work left, it goes on from there, in tables of its own.
     """
 
-    def __init__(self, rules: Rules, caller: Caller | None = None, delivery: Delivery | None = None) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        caller: Caller | None = None,
+        delivery: Delivery | None = None,
+        start: Rehearsal | None = None,
+    ) -> None:
         self._rules = rules
         self._failures: list[Failure] = []
         self._objects: dict[tuple[str, str], Keep] = {}
@@ -53,12 +60,21 @@ class Rehearsal:
         random = Random(delivery.seed)  # noqa: S311 - reproducible on purpose
         self._arrivals = Arrivals(delivery, random)
         self._faults = Faults(delivery, random)
-        self.store = MemoryStore(rules.tables)
+        self.store: MemoryStore = MemoryStore(rules.tables) if start is None else start.store.copy()
         failures = DeduplicatedFailures(self, Limits(), THIS_PROCESS)
         self.world = World(self.store, self, failures, self, self._calls, CallsInMemory())
-        run_work(finish_empty(rules), self.world)  # nothing is there yet, so no books lack anything
+        if start is None:
+            run_work(finish_empty(rules), self.world)  # nothing is there yet, so no books lack anything
+        else:
+            self._take_over(start)
         self.store.on_change = self._note
         self._faulty = FaultyWorld(self.store, self, failures, self, self._calls, self.world.kept, faults=self._faults)
+
+    def _take_over(self, start: Rehearsal) -> None:
+        self._failures += start._failures
+        self._objects |= start._objects
+        self._calls.known |= start._calls.known
+        self._arrivals.position = start._arrivals.position
 
     # ------------------------------------------------------------ the stage
     def do(self, action: Action) -> None:
@@ -169,19 +185,19 @@ class CountedCalls:
 
     def __init__(self, caller: Caller | None = None) -> None:
         self._caller = caller
-        self._known: set[tuple[str, str]] = set()  # rule and identity of the change
+        self.known: set[tuple[str, str]] = set()  # rule and identity of the change
 
     def call(self, call: Call) -> None:
         """Make a call if it is new. Raises StoreError when the caller behind does."""
         known = (call.rule, identity(call.change))
-        if known not in self._known:
+        if known not in self.known:
             if self._caller is not None:
                 self._caller.call(call)
-            self._known.add(known)
+            self.known.add(known)
 
     def times(self, rule: str) -> int:
         """The number of changes for which a rule has called its function."""
-        return sum(name == rule for name, _ in self._known)
+        return sum(name == rule for name, _ in self.known)
 
 
 def archived(body: bytes) -> Iterator[Item]:

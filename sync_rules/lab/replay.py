@@ -9,26 +9,24 @@ delivery and seed, so it can be repeated.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as File
 from random import Random
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import VARIANTS, Delivery
-from sync_rules.lab.moving import Moves
-from sync_rules.lab.recompute import Derived, Ending, Wrong, wrongs
+from sync_rules.lab.played import Beginning, Event, Played, begin
+from sync_rules.lab.recompute import Checked, Derived, Wrong, wrongs
 from sync_rules.lab.recording import Recorded
-from sync_rules.lab.rehearsal import Rehearsal, write
-from sync_rules.lab.scenario import Action, Expire, show
+from sync_rules.lab.scenario import Action, Expire
 from sync_rules.lab.scenario_form import ByTable
 from sync_rules.lab.scenario_reader import ScenarioReader
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.sizes import shrank_from
 from sync_rules.model.values import Item, same, show_path
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.failure_records import printable, shown_key
@@ -47,38 +45,6 @@ MEANINGS: Final = {
     "application": "not what the application wrote",
     "recompute": "not what a recompute from nothing gives",
 }
-By = Literal["data", "record", "rules"]
-
-
-@dataclass(frozen=True)
-class Event:
-    """One change of an item: by the initial data, by a record (its number), or by the rules."""
-
-    by: By
-    change: Change
-    record: int = 0
-
-    @property
-    def name(self) -> str:
-        """The event's name in a stream record."""
-        return "REMOVE" if self.change.new is None else "INSERT" if self.change.old is None else "MODIFY"
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes that changed, without key attributes; none of a deleted item."""
-        old, new = self.change.old or {}, self.change.new
-        if new is None:
-            return ()
-        keys = {name for name, _, _ in self.change.key.values}
-        changed = (name for name in dict.fromkeys((*old, *new)) if not same(old.get(name), new.get(name)))
-        return tuple(name for name in changed if name not in keys)
-
-    def text(self, *, values: bool = False) -> str:
-        """The change in words: name, -title; with values name: "Ada" -> "Bea"."""
-        old, new = self.change.old or {}, self.change.new or {}
-        if values:
-            return ", ".join(f"{name}: {show(old.get(name))} -> {show(new.get(name))}" for name in self.attributes)
-        return ", ".join(name if name in new else f"-{name}" for name in self.attributes)
 
 
 @dataclass(frozen=True)
@@ -159,30 +125,50 @@ def load_data(file: File, rules: Rules) -> tuple[Put, ...]:
     return puts
 
 
+@dataclass
+class Common:
+    """Shared by replays under the same rules, because no delivery changes it: the tables before the first record, what
+    the recorded pipeline wrote (by the identity of its records), and what was right in the end.
+    """
+
+    checked: Checked = field(default_factory=Checked)
+    own_work: dict[str, bool] = field(default_factory=dict)
+    beginning: Beginning | None = None
+
+
 class Replay:
     """One replay. `counts` has the number of records replayed (`done`), and of those that were not: `copies` and
     `ledger`, written by the recorded pipeline; `gone`, changes of items that are gone by then; `refused` by the table.
+    `on_progress` is called with the number of each record once it is replayed.
     """
 
-    def __init__(self, rules: Rules, delivery: Delivery, *, with_copies: bool = False) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        delivery: Delivery,
+        *,
+        with_copies: bool = False,
+        common: Common | None = None,
+        on_progress: Callable[[int], object] = lambda _record: None,
+    ) -> None:
         self.counts: Counter[str] = Counter()
-        self.events: list[Event] = []
         self._rules = rules
         self._delivery = delivery
         self._with_copies = with_copies
+        self._common = common or Common()
+        self._on_progress = on_progress
         self._derived = Derived(rules)
-        self._stage = Rehearsal(rules, delivery=delivery)
-        self._applied = MemoryStore(rules.tables)
-        self._moves = Moves(rules, self._derived, self._applied)
-        self._by: By = "rules"
-        self._record = 0
-        self._on_change = self._stage.store.on_change
-        self._stage.store.on_change = self._note
+        self._tables = Played(rules, delivery)
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """All changes so far, in order."""
+        return self._tables.events
 
     @property
     def store(self) -> MemoryStore:
         """The tables in memory."""
-        return self._stage.store
+        return self._tables.stage.store
 
     def mismatches(self, records: Sequence[Recorded], data: Sequence[Put] = ()) -> Iterator[Mismatch]:
         """Replay, and yield all mismatches, those that verify would find first."""
@@ -190,12 +176,8 @@ class Replay:
             if not self._play(records, data):
                 yield Mismatch("", RESTLESS, self._delivery, history=tuple(self.events))
                 return
-            self._moves.excuse(self._stage.parked(), self._stage.store, self._changes())
-            erased = frozenset(one.change.key for one in self.events if one.by == "record" and one.change.new is None)
-            ending = Ending(
-                self._rules, self._stage.store, self._applied, self._changes(), self._stage.parked(), erased
-            )
-            for wrong in wrongs(ending):
+            ending = self._tables.ending()
+            for wrong in wrongs(ending, self._common.checked):
                 yield self._mismatch(wrong)
         except StoreError as error:
             yield Mismatch("", FAILED, self._delivery, reason=error.reason, history=tuple(self.events))
@@ -205,16 +187,15 @@ class Replay:
         """Replay everything. False when the rules do not come to rest."""
         own = [one for one in records if not self._derived.in_ledger(one.change.key)]
         self.counts["ledger"] = len(records) - len(own)
-        self._by = "data"
-        for put in self._first(own, data):
-            self._do(put)
-        if not self._rest():
+        tables = self._begin(tuple(self._first(own, data)))
+        if not tables.rested:
             return False
-        moved = self._moves.recorded(own) if not self._with_copies else ()
+        moved = tables.moves.recorded(own) if not self._with_copies else ()
         for one in own:
-            self._by, self._record = "record", one.number
-            self.counts["copies" if one.number in moved else self._redo(one.change)] += 1
-            if not self._work(Random(f"{self._delivery.seed}/{one.identity}")):  # noqa: S311 - to be drawn again
+            outcome = "copies" if one.number in moved else self._redo(one)
+            self.counts[outcome] += 1
+            self._on_progress(one.number)
+            if outcome == "done" and not self._work(one):
                 return False
         return self._end()
 
@@ -228,66 +209,57 @@ class Replay:
                 yield Put(key, item, ())
         yield from (put for put in data if put.key not in first and not self._derived.in_ledger(put.key))
 
-    def _redo(self, change: Change) -> str:
+    def _begin(self, puts: tuple[Put, ...]) -> Played:
+        """Go on from the tables before the first record, with all that the rules make of them. Raises StoreError."""
+        beginning = self._common.beginning
+        if beginning is None or beginning.puts != puts:
+            beginning = self._common.beginning = begin(self._rules, puts)
+        self._tables = beginning.tables.fork(self._delivery)
+        if beginning.error is not None:
+            raise beginning.error
+        return self._tables
+
+    def _redo(self, one: Recorded) -> str:
         """Make a recorded change again. Returns the counter for it."""
-        present = self._stage.item(change.key)
-        if not self._with_copies and (self._derived.own_work(change) or self._rules_delete(change, present)):
+        change, present = one.change, self._tables.stage.item(one.change.key)
+        if not self._with_copies and (self._own_work(one) or self._rules_delete(change, present)):
             return "copies"
         action = action_of(change)
         if present is None and not isinstance(action, Put):
             return "gone"
-        return "done" if self._do(action) else "refused"
+        return "done" if self._tables.do(action, "record", one.number) else "refused"
+
+    def _own_work(self, one: Recorded) -> bool:
+        known = self._common.own_work
+        if one.identity not in known:
+            known[one.identity] = self._derived.own_work(one.change)
+        return known[one.identity]
 
     def _rules_delete(self, change: Change, present: Item | None) -> bool:
         """Tell whether a rule makes this delete: the target's source is gone."""
         if change.new is not None or present is None:
             return False
         rules = self._derived.deleting(change.key, present)
-        return any(self._stage.item(key) is None for rule in rules for key in rule.source_keys(present))
-
-    def _do(self, action: Action) -> bool:
-        """Make a write of the application; False when the table rejects it."""
-        try:
-            self._stage.do(action)
-        except StoreError:
-            return False
-        write(self._applied, action)
-        return True
+        return any(self._tables.stage.item(key) is None for rule in rules for key in rule.source_keys(present))
 
     # ---------------------------------------------------------------- the rules
-    def _work(self, random: Random) -> bool:
+    def _work(self, after: Recorded) -> bool:
         """Process some pending work, all of it, or none, so that the next change may meet copies that lag."""
+        random = Random(f"{self._delivery.seed}/{after.identity}")  # noqa: S311 - to be drawn again
         drawn = random.random()
         if drawn < REST_SHARE:
-            return self._rest()
-        self._by = "rules"
+            return self._tables.rest()
         for _ in range(random.randint(1, WORK_MAX_ARRIVALS) if drawn < REST_SHARE + WORK_SHARE else 0):
-            self._stage.work()
+            self._tables.work()
         return True
 
     def _end(self) -> bool:
         """Come to rest, and again after each retry of parked work, which in production lasts for two hours."""
         for _ in range(LOOKS):
-            if not self._rest():
+            if not self._tables.rest():
                 return False
-            self._stage.look_again()
-        return self._rest()
-
-    def _rest(self) -> bool:
-        self._by = "rules"
-        return self._stage.rest()
-
-    # ---------------------------------------------------------------- events
-    def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
-        change = Change(key, old, new, str(len(self.events) + 1), shrank_from=shrank_from(old, new))
-        self.events.append(Event(self._by, change, self._record if self._by == "record" else 0))
-        if self._by == "rules":
-            self._moves.note(change, (event.change for event in self.events))
-        if self._on_change is not None:
-            self._on_change(key, old, new)
-
-    def _changes(self) -> tuple[Change, ...]:
-        return tuple(event.change for event in self.events)
+            self._tables.stage.look_again()
+        return self._tables.rest()
 
     def _mismatch(self, wrong: Wrong) -> Mismatch:
         keys = [key for key in (wrong.key, wrong.source) if key is not None]

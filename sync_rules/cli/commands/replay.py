@@ -6,7 +6,8 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -18,7 +19,7 @@ from sync_rules.cli.show.text import counted
 from sync_rules.cli.signals import stop_signals
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.recording import Recorded, Recording, read_all, writing
-from sync_rules.lab.replay import Mismatch, Replay, load_data
+from sync_rules.lab.replay import Common, Mismatch, Replay, load_data
 from sync_rules.lab.scenario_file import rules_in_memory
 from sync_rules.lab.shrink import Shrunk, shrunk
 from sync_rules.lab.trial import variants
@@ -27,6 +28,7 @@ from sync_rules.model.writes import Put
 from sync_rules.rules.ruleset import Rules
 
 SHOWN_MAX_EVENTS: Final = 60
+TELL_EVERY_RECORDS: Final = 100
 SKIPPED: Final = {
     "copies": "written by the recorded pipeline",
     "ledger": "of a ledger",
@@ -44,9 +46,10 @@ class Case:
     data_file: Path | None
     data: tuple[Put, ...]
     with_copies: bool
+    common: Common = field(default_factory=Common)
 
-    def replay(self, delivery: Delivery) -> Replay:
-        return Replay(self.rules, delivery, with_copies=self.with_copies)
+    def replay(self, delivery: Delivery, on_progress: Callable[[int], object] = lambda _record: None) -> Replay:
+        return Replay(self.rules, delivery, with_copies=self.with_copies, common=self.common, on_progress=on_progress)
 
     def command(self, files: Sequence[Path], delivery: Delivery) -> str:
         """The command that replays files under one delivery."""
@@ -131,13 +134,21 @@ def replayed(
     """Replay under one delivery after the other, until the first mismatch."""
     began = time.monotonic()
     number, mismatch, run = 0, None, case.replay(deliveries[0])
+    total = len(recording.records)
     for number, delivery in enumerate(deliveries, 1):
-        doing(f"replaying · {delivery.name}, seed {delivery.seed} · {number} of {len(deliveries)}")
-        run = case.replay(delivery)
+        begins = f"replaying · {delivery.name}, seed {delivery.seed} · {number} of {len(deliveries)}"
+        doing(begins)
+        run = case.replay(delivery, partial(tell, doing, begins, total))
         mismatch = next(run.mismatches(recording.records, case.data), None)
         if mismatch is not None:
             break
     return Outcome(mismatch, number, time.monotonic() - began, run.counts)
+
+
+def tell(doing: Callable[[str], object], begins: str, total: int, record: int) -> None:
+    """Say which record of a delivery was replayed."""
+    if record % TELL_EVERY_RECORDS == 0:
+        doing(f"{begins} · record {record:,} of {total:,}")
 
 
 def shrink(

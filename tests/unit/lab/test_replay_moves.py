@@ -108,18 +108,25 @@ def test_replay_does_not_ask_for_what_a_move_reports(tmp_path, monkeypatch, name
     """
     records = records_of(tmp_path, before())
     one, source = Replay(RULES, VARIANTS[0]), key(TABLE, "USER#a", "ORDER#1")
-    apply = one.store.apply
+    begin = one._begin
 
-    def just_before(request):
-        if any(isinstance(write, Transaction) and write.actions[0].key == source for write in request.writes):
-            one._do(Update(source, (((name,), s("CLOSED")),), (), ()))
-        return apply(request)
+    def begun(puts):
+        tables = begin(puts)
+        apply = tables.stage.store.apply
 
-    monkeypatch.setattr(one.store, "apply", just_before)
+        def just_before(request):
+            if any(isinstance(write, Transaction) and write.actions[0].key == source for write in request.writes):
+                tables.do(Update(source, (((name,), s("CLOSED")),), (), ()), "record")
+            return apply(request)
+
+        monkeypatch.setattr(tables.stage.store, "apply", just_before)
+        return tables
+
+    monkeypatch.setattr(one, "_begin", begun)
     if asked:
         broken(monkeypatch, dropping)
     found = [(wrong.drift, wrong.key, wrong.path) for wrong in one.mismatches(records)]
-    assert ("AttributeLeftBehind: late" in [failure.reason for failure in one._stage.parked()]) is not asked
+    assert ("AttributeLeftBehind: late" in [failure.reason for failure in one._tables.stage.parked()]) is not asked
     assert (("missing", moved(1), name) in found) is asked
     assert bool(found) is asked
 

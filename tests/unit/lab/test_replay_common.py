@@ -1,0 +1,61 @@
+"""Replays of one recording that share their work: each ends as it would alone, and a wrong end is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sync_rules.lab import played
+from sync_rules.lab.delivery import VARIANTS
+from sync_rules.lab.recompute import Derived
+from sync_rules.lab.replay import Common, Replay
+from sync_rules.rules.kinds.copy import CopyRule
+from tests.support import every_kind
+from tests.support.tapes import in_memory, shopping
+
+RULES = every_kind.rules_of()
+
+
+@pytest.mark.parametrize("with_copies", [False, True], ids=["", "with-copies"])
+def test_replays_that_share_end_as_each_does_alone(tmp_path_factory, with_copies):
+    """Under every delivery the events, the counts and the tables are those of a replay that shares nothing."""
+    records = in_memory(tmp_path_factory, RULES, shopping(RULES, 5, actions=25).bodies)
+    common = Common()
+    for delivery in VARIANTS:
+        alone = Replay(RULES, delivery, with_copies=with_copies)
+        together = Replay(RULES, delivery, with_copies=with_copies, common=common)
+        assert list(alone.mismatches(records)) == list(together.mismatches(records)) == []
+        assert alone.events == together.events
+        assert alone.counts == together.counts
+        assert alone.store.holds_same(together.store)
+
+
+def test_replays_that_share_find_what_a_later_one_has_wrong(tmp_path_factory, monkeypatch):
+    """An end that was right before vouches for no other: the mismatches are those of a replay that shares nothing."""
+    records = in_memory(tmp_path_factory, RULES, shopping(RULES, 5, actions=25).bodies)
+    common = Common()
+    assert list(Replay(RULES, VARIANTS[0], common=common).mismatches(records)) == []
+    common.beginning = None
+    monkeypatch.setattr(CopyRule, "pushes", lambda *_given: False)
+    monkeypatch.setattr(CopyRule, "pulls", lambda *_given: False)
+    alone = list(Replay(RULES, VARIANTS[0]).mismatches(records))
+    assert alone
+    assert list(Replay(RULES, VARIANTS[0], common=common).mismatches(records)) == alone
+
+
+def test_replays_that_share_begin_once_and_recompute_once(tmp_path_factory, monkeypatch):
+    """The tables before the first record are made once, and an equal end is recomputed once, whatever the delivery."""
+    tape = shopping(RULES, 5, actions=25)
+    records = in_memory(tmp_path_factory, RULES, tape.bodies[len(tape.bodies) // 2 :])
+    made: list[int] = []
+    begin, own_work = played.begin, Derived.own_work
+    monkeypatch.setattr("sync_rules.lab.replay.begin", lambda *asked: made.append(1) or begin(*asked))
+    judged: list[object] = []
+    monkeypatch.setattr(Derived, "own_work", lambda of, change: judged.append(change) or own_work(of, change))
+    common = Common()
+    for seed in range(3):
+        for delivery in VARIANTS:
+            assert list(Replay(RULES, replace(delivery, seed=seed), common=common).mismatches(records)) == []
+    assert len(made) == 1
+    assert len(judged) <= len(records)
