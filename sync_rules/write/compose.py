@@ -146,9 +146,9 @@ class _Composer:
         before, now = self._store.before[place] or {}, self._store.now(place) or {}
         return paths is None or changed(before, now, paths) or (not before) != (not now)
 
-    def _need_looked_at(self, rule: TargetRule, key: ItemKey, of: Iterable[Item | None] = ()) -> None:
+    def _need_looked_at(self, rule: TargetRule, key: ItemKey, of: Collection[Item | None] = ()) -> None:
         """Note that a rule found copies of an item right, or no item at all: that must be so when their source is
-        written, which is one `of` these before and after, where there are several. The other sources decided, too.
+        written. `of` has that source, before and after, where it is one of several. If it counts, these decided, too.
         """
         place = place_of(key)
         before, now = self._store.before.get(place), self._store.now(place) if place in self._store.keys else None
@@ -159,7 +159,8 @@ class _Composer:
             standing = _standing(copies or rule.copies, before, now)
             if standing:
                 self._need(key, (*rule.decided_by, *standing))
-                self._need_sources(rule, key, now)
+                if not of or any(one is not None and rule.belongs(key, one) is not False for one in of):
+                    self._need_sources(rule, key, now)
 
     def _need_absence(self, key: ItemKey) -> None:
         """Note that there was no item to write on: one that came meanwhile has listed its sources without this one."""

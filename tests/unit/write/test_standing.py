@@ -156,3 +156,14 @@ def test_transact_a_map_that_is_put_away_is_left_for_as_long_as_its_index_may_la
     with shop.transact() as tx:
         tx.update("user", key_of(*USER), set={"name": s("Bob")})
     assert tx.result.left == ()
+
+
+def test_transact_an_item_that_does_not_count_compares_no_others():
+    """An order that its rule leaves out changes: another order may change meanwhile."""
+    shop = shop_with({"most": "{max: order.total, into: user.most, mode: recount, where: \"status == 'PAID'\"}"})
+    change(*SECOND, status=s("PAID"))(shop)
+    shop.rest()
+    once(shop, lambda: change(*SECOND, total=n(4))(shop))
+    with shop.transact() as tx:
+        tx.update("order", key_of(*FIRST), set={"total": n(6)})
+    assert (tx.result.attempts, tx.result.left) == (1, ())
