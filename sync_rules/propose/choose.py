@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from sync_rules.propose.evidence import GRADES
 from sync_rules.propose.findings import Finding
 from sync_rules.propose.frames import Column, Frame
 
-GRADES: Final = {"sure": 3, "likely": 2, "weak": 1, "none": 0}
 MANY: Final = 1.2  # targets of a source: with one each, the source may be the copy
 AS_GOOD: Final = 0.005  # of the items: findings that differ by less agree as well
 
@@ -29,7 +29,7 @@ def chosen(findings: Sequence[Finding]) -> list[Finding]:
             for column in finding.writes:
                 by_column[id(column)].append(finding)
     first = {key: max(each, key=_score) for key, each in by_column.items()}
-    derived = {key for key, finding in first.items() if GRADES[finding.grade] >= 2}  # noqa: PLR2004 - likely
+    derived = {key for key, finding in first.items() if finding.is_likely}
     taken: list[Finding] = []
     for each in by_column.values():
         best = _best(each, derived, mirrored)
@@ -64,13 +64,13 @@ def _is_of_mirror(finding: Finding, doubles: Sequence[Finding]) -> bool:
 
 
 def _score(finding: Finding) -> tuple[float, ...]:
-    return GRADES[finding.grade], finding.rate, finding.named, -finding.plainness
+    return finding.weight, finding.rate, finding.named, -finding.plainness
 
 
 def _best(findings: Sequence[Finding], derived: Collection[int], mirrored: Collection[int]) -> Finding:
     """The finding that explains an attribute best: of those that agree as well, the one from the original."""
-    top = max(GRADES[one.grade] for one in findings)
-    known = [one for one in findings if GRADES[one.grade] >= min(top, 2)]
+    top = max(one.weight for one in findings)
+    known = [one for one in findings if one.weight >= min(top, GRADES["likely"])]
     most = max(one.rate for one in known)
     good = [one for one in known if one.rate >= most - AS_GOOD]
 
@@ -81,7 +81,7 @@ def _best(findings: Sequence[Finding], derived: Collection[int], mirrored: Colle
             _is_listable(finding),
             original,
             finding.named,
-            GRADES[finding.grade],
+            finding.weight,
             -finding.plainness,
             finding.rate,
             finding.checked,
@@ -99,7 +99,7 @@ def _one_writer(findings: Sequence[Finding]) -> list[Finding]:
     """The findings, without those of which another one writes an attribute too, and explains more."""
     taken: dict[int, Finding] = {}
     kept = []
-    for finding in sorted(findings, key=lambda one: (-len(one.writes), -GRADES[one.grade], -one.rate)):
+    for finding in sorted(findings, key=lambda one: (-len(one.writes), -one.weight, -one.rate)):
         if not any(id(column) in taken for column in finding.writes):
             kept.append(finding)
             taken |= {id(column): finding for column in finding.writes}
@@ -111,7 +111,7 @@ def _without_parts(findings: Sequence[Finding]) -> list[Finding]:
     whole = {
         (id(column.frame), column.road): finding
         for finding in findings
-        if GRADES[finding.grade] >= 2  # noqa: PLR2004 - likely
+        if finding.is_likely
         for column in finding.writes
     }
 
@@ -129,9 +129,9 @@ def _without_circles(findings: Sequence[Finding]) -> list[Finding]:
     while circle := _circle(kept):
         last = min(circle, key=_direction)
         kept.remove(last)
-        for one in circle:
-            if one is not last and len(circle) == 2 and one.join and _direction(one)[:3] == _direction(last)[:3]:  # noqa: PLR2004 - both ways
-                one.remarks.append(f"{last.writes[0].shown} may be the copy and {one.writes[0].shown} the source")
+        match [one for one in circle if one is not last]:
+            case [other] if other.join and _direction(other)[:3] == _direction(last)[:3]:  # two that write each other
+                other.remarks.append(f"{last.writes[0].shown} may be the copy and {other.writes[0].shown} the source")
     return kept
 
 
@@ -139,7 +139,7 @@ def _direction(finding: Finding) -> tuple[float, ...]:
     """Weigh this direction of a copy between items that name each other: names, then the source that tells more."""
     told, theirs = _told(finding.source), _told(finding.target)
     several = 2 if finding.kind == "mirror" else finding.join is None or finding.join.each > MANY
-    return several, GRADES[finding.grade], finding.named, finding.source.rows, told - theirs, -len(finding.reads)
+    return several, finding.weight, finding.named, finding.source.rows, told - theirs, -len(finding.reads)
 
 
 def _circle(findings: Iterable[Finding]) -> list[Finding]:

@@ -17,15 +17,22 @@ from sync_rules.propose.evidence import (
     BITS_ALIKE,
     BITS_ALONE,
     BITS_NAMED,
+    BY_CHANCE,
+    CASES_MIN,
+    HALF_NAMED,
     KAPPA_MIN,
+    NEARLY_NAMED,
+    ONE_VALUE,
     VALUES_ALONE,
+    VALUES_SURE,
     Agreement,
+    Grade,
     chance_of,
     is_generic_moment,
     look_alike,
     names_fit,
 )
-from sync_rules.propose.findings import Finding, Grade
+from sync_rules.propose.findings import Finding
 from sync_rules.propose.frames import MOST, Column
 from sync_rules.propose.links import Join
 from sync_rules.propose.moments import snapshot_along
@@ -36,7 +43,7 @@ SAMPLE: Final = 6_000  # pairs of a target and its source
 RATE_MIN: Final = 0.3  # in the sample, of what is counted; snapshots agree in part
 EXAMPLES: Final = 5
 TELLING: Final = 6  # letters of a text that is not in two columns by chance
-NAMED: Final = 0.5  # a name that says half of it
+DIFFERING: Final = 0.97  # agree at most: of fewer that differ nobody can tell why
 RATE_SURE: Final = 0.85
 MANY: Final = 10  # targets of each source
 BITS_FEW: Final = 8.0
@@ -54,7 +61,7 @@ def copies(database: Database, join: Join) -> list[Finding]:
     if not alike:
         return []
     found = _counted(database, join, alike)
-    if join.by_chance and any(one.grade in ("sure", "likely") for one in found):
+    if join.by_chance and any(one.is_likely for one in found):
         join.confirmed = True
         return _counted(database, join, alike)
     return found
@@ -125,7 +132,7 @@ def _counted(database: Database, join: Join, alike: dict[tuple[Column, Column], 
         agree, equal, either, filled = counts[4 * number : 4 * number + 4]
         agreement = replace(sample, pairs=either, agree=equal)
         finding = _finding(join, target, source, agreement)
-        if finding.grade == "none" and filled < either and equal >= MOST * filled and finding.named >= NAMED:
+        if finding.grade == "none" and filled < either and equal >= MOST * filled and finding.named >= HALF_NAMED:
             finding.grade = "weak"
             finding.spoke_against.append(
                 f"{joined - filled:,} lack it, and of the others {equal:,} of {filled:,} agree"
@@ -142,12 +149,12 @@ def _counted(database: Database, join: Join, alike: dict[tuple[Column, Column], 
 def _consider_snapshot(database: Database, join: Join, agreement: Agreement, finding: Finding) -> None:
     """Make it a snapshot if what differs is what was written before its source changed."""
     target, source = finding.writes[0], finding.reads[0]
-    if agreement.rate > 0.97 or agreement.kappa < RATE_MIN or join.by_chance:  # noqa: PLR2004 - too few to tell
+    if agreement.rate > DIFFERING or agreement.kappa < RATE_MIN or join.by_chance:
         return
     why = snapshot_along(database, join, target, source)
     if not why:
         return
-    if finding.grade == "none" and max(finding.named, 0.0) < 0.5:  # noqa: PLR2004 - half a name
+    if finding.grade == "none" and finding.named < HALF_NAMED:
         return
     finding.rule = {**finding.rule, "mode": "snapshot"}
     finding.grade = "likely" if finding.grade == "none" else finding.grade
@@ -178,18 +185,18 @@ def judged(
     """The grade of a copy, and what speaks for and against it."""
     pro = [f"{agreement.rate:.1%} agree, {agreement.chance:.1%} would by chance"]
     contra: list[str] = []
-    if named >= 0.5:  # noqa: PLR2004 - half a name
+    if named >= HALF_NAMED:
         pro.append("its name says so")
     else:
         contra.append("its name does not say so")
     if agreement.rate < AGREE_MIN or agreement.kappa < KAPPA_MIN:
         contra.append("too few agree")
         return "none", pro, contra
-    if agreement.values < 2:  # noqa: PLR2004 - one value is no evidence
-        return "none", pro, [*contra, "only one value agrees"]
+    if agreement.values <= 1:
+        return "none", pro, [*contra, ONE_VALUE]
     alike = look_alike(source) or ("" if target.profile.is_small else look_alike(target))
     if join.by_chance and (alike or not _beats_chance(join, agreement, source)):
-        return "none", pro, [*contra, "the link may be by chance: both sides count from a small number"]
+        return "none", pro, [*contra, BY_CHANCE]
     if is_generic_moment(target) and is_generic_moment(source):
         return "weak", pro, [*contra, "both hold the moment when they were written, which may be the same"]
     grade = _weighed(agreement, named, alike, source)
@@ -203,7 +210,7 @@ def _beats_chance(join: Join, agreement: Agreement, source: Column) -> bool:
     if agreement.values >= VALUES_ALONE and agreement.bits >= 2 * BITS_ALONE:
         return True
     telling = source.profile.is_text and source.profile.longest > TELLING and agreement.rate >= RATE_SURE
-    if not telling or agreement.values < 3:  # noqa: PLR2004 - two may agree by chance
+    if not telling or agreement.values < CASES_MIN:
         return False
     one_each = agreement.values == agreement.sources and agreement.pairs >= MANY * agreement.sources
     return one_each or agreement.sources * math.log2(join.source.rows) >= BITS_FEW
@@ -213,17 +220,17 @@ def _weighed(agreement: Agreement, named: float, alike: str, source: Column) -> 
     """The grade by the weight of the evidence: more is asked of what looks alike, less where a name speaks for it."""
     bits, several = agreement.bits, agreement.values >= VALUES_ALONE
     if not alike:
-        if bits >= BITS_ALONE and agreement.values >= 4:  # noqa: PLR2004 - different values
+        if bits >= BITS_ALONE and agreement.values >= VALUES_SURE:
             return "sure"
-        if named >= 0.5 and bits >= BITS_NAMED:  # noqa: PLR2004 - half a name
+        if named >= HALF_NAMED and bits >= BITS_NAMED:
             return "likely"
         return "weak" if bits >= BITS_NAMED else "none"
-    if named >= 0.8 and bits >= BITS_NAMED:  # noqa: PLR2004 - a name, but for a word
+    if named >= NEARLY_NAMED and bits >= BITS_NAMED:
         return "sure" if several and bits >= BITS_ALIKE else "likely"
-    if source.profile.is_sequence or agreement.values < 3:  # noqa: PLR2004 - yes and no
-        enough = named >= 0.5 and bits >= BITS_ALIKE  # noqa: PLR2004 - half a name
+    if source.profile.is_sequence or agreement.values < CASES_MIN:
+        enough = named >= HALF_NAMED and bits >= BITS_ALIKE
     else:
-        enough = bits >= (BITS_ALONE if named >= 0.5 else BITS_ALIKE)  # noqa: PLR2004 - half a name
+        enough = bits >= (BITS_ALONE if named >= HALF_NAMED else BITS_ALIKE)
     if enough:
         return "likely"
     return "weak" if bits >= BITS_ALONE else "none"

@@ -14,8 +14,17 @@ from sync_rules.model.durations import seconds_of
 from sync_rules.model.values import AttributeValue
 from sync_rules.propose.copies import EXAMPLES
 from sync_rules.propose.database import Database
-from sync_rules.propose.evidence import AGREE_MIN, BITS_ALONE, KAPPA_MIN, Agreement, chance_of
-from sync_rules.propose.findings import Finding, Grade
+from sync_rules.propose.evidence import (
+    AGREE_MIN,
+    BITS_ALONE,
+    CASES_MIN,
+    KAPPA_MIN,
+    ONE_VALUE,
+    Agreement,
+    Grade,
+    chance_of,
+)
+from sync_rules.propose.findings import Finding
 from sync_rules.propose.formulas import Guess, guesses
 from sync_rules.propose.frames import Column, Frame
 from sync_rules.propose.proposal import Example
@@ -35,7 +44,7 @@ def derives(database: Database, frame: Frame) -> list[Finding]:
     usable = [one for one in frame.columns if one.profile.count]
     every = max(1, frame.rows // (4 * SAMPLE))
     names = ", ".join(one.sql for one in usable)
-    if not usable or frame.rows < 2:  # noqa: PLR2004 - one item shows nothing
+    if not usable or frame.rows <= 1:
         return []
     rows = database.rows(
         f"SELECT {names} FROM {frame.sql} WHERE hash(rid) % {every} = 0 ORDER BY hash(rid) LIMIT {SAMPLE}"
@@ -111,7 +120,7 @@ def _tried(guess: Guess, target: Column, items: Sequence[Values]) -> Agreement:
     values = set()
     pairs = agree = 0
     for item in items:
-        made = formula.text(lambda path, item=item: item.get(by_path[path]))  # type: ignore[misc]
+        made = formula.text({path: item.get(column) for path, column in by_path.items()}.__getitem__)
         there = item.get(target, {}).get("S")
         if made is None and there is None:
             continue
@@ -146,15 +155,15 @@ def _judged(guess: Guess, sample: Agreement, rate: float, *, in_index: bool) -> 
     pro = [f"{rate:.1%} agree, {sample.chance:.1%} would by chance"]
     if sample.rate < AGREE_MIN or sample.kappa < KAPPA_MIN or rate < AGREE_MIN:
         return "none", pro, ["too few agree"]
-    if sample.values < 2:  # noqa: PLR2004 - one value is no evidence
-        return "none", pro, ["only one value agrees"]
+    if sample.values <= 1:
+        return "none", pro, [ONE_VALUE]
     if _is_own_id(guess) and not in_index:
         return "none", pro, ["it is the item's own id with a word before it"]
     if any("@" in piece or "://" in piece for piece in guess.pieces if isinstance(piece, str)):
         return "weak", pro, ["an address is often made once, of what its owner was called then"]
     if sample.bits >= BITS_ALONE:
         return "sure", pro, []
-    return ("likely" if sample.values > 2 or sample.bits > BITS_ALONE / 4 else "weak"), pro, ["few items"]  # noqa: PLR2004
+    return ("likely" if sample.values >= CASES_MIN or sample.bits > BITS_ALONE / 4 else "weak"), pro, ["few items"]
 
 
 def _is_own_id(guess: Guess) -> bool:
@@ -204,7 +213,7 @@ def _expiring(
         apart = Counter(_apart(item.get(source), item.get(target)) for item in items)
         apart.pop(None, None)
         (span, count), *_ = apart.most_common(1) or [(None, 0)]
-        if not span or span <= 0 or count < AGREE_MIN * len(items) or source.profile.distinct < 3:  # noqa: PLR2004
+        if not span or span <= 0 or count < AGREE_MIN * len(items) or source.profile.distinct < CASES_MIN:
             continue
         unit, size = next((unit, size) for unit, size in DURATIONS if span % size == 0)
         duration = f"{span // size}{unit}"

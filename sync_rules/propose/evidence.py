@@ -9,17 +9,25 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from sync_rules.imports.names import singular
 from sync_rules.propose.frames import Column
 
+Grade = Literal["sure", "likely", "weak", "none"]
+GRADES: Final[dict[Grade, int]] = {"sure": 3, "likely": 2, "weak": 1, "none": 0}
 KAPPA_MIN: Final = 0.6
 AGREE_MIN: Final = 0.75
 BITS_ALONE: Final = 11.0  # of evidence, where no name speaks for it: thousands of pairs are looked at
 BITS_ALIKE: Final = 30.0  # of what looks alike, such as an enumeration
 BITS_NAMED: Final = 3.0
-VALUES_ALONE: Final = 8  # different values that agree
+VALUES_ALONE: Final = 8  # different values that agree, where the link itself may be by chance
+VALUES_SURE: Final = 4  # different values that agree: fewer may be an enumeration
+CASES_MIN: Final = 3  # different values, items or parents that agree: two may do so by chance
+HALF_NAMED: Final = 0.5  # a name that says half of what it names
+NEARLY_NAMED: Final = 0.8  # a name that says all of it, but for a word
+BY_CHANCE: Final = "the link may be by chance: both sides count from a small number"
+ONE_VALUE: Final = "only one value agrees"  # which is no evidence
 CHANCE_LEAST: Final = 0.01
 GENERIC_MOMENTS: Final = frozenset({
     "created", "updated", "modified", "changed", "inserted", "deleted", "at", "on", "date", "time", "timestamp", "ts",
@@ -53,6 +61,20 @@ class Agreement:
     def bits(self) -> float:
         """The weight of the evidence: each source that agrees counts as much as its agreement is unlikely."""
         return self.sources * -math.log2(max(self.repeats, CHANCE_LEAST))
+
+    def judged(
+        self, named: float, *, bits: float = BITS_ALONE, values: int = VALUES_SURE, by_chance: bool = False
+    ) -> tuple[Grade, str]:
+        """The grade of what enough parents hold of their children, and what speaks against it. `bits` and `values` are
+        asked for where no name speaks for it, more of them if the link may be by chance.
+        """
+        if by_chance and (self.values < VALUES_ALONE or self.bits < 2 * bits):
+            return "none", BY_CHANCE
+        if self.values >= values and self.bits >= bits:
+            return "sure", ""
+        if named >= HALF_NAMED and self.bits >= BITS_NAMED:
+            return "likely", "few parents"
+        return "weak", f"only {self.sources} parents agree, in {self.values} values"
 
 
 def chance_of(left: Counter[str], right: Counter[str], pairs: int) -> float:

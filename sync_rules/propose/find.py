@@ -9,7 +9,7 @@ from typing import Final
 from sync_rules.imports.names import Unique
 from sync_rules.imports.settled import SettledEntity
 from sync_rules.propose import copies, derives, groups, mirrors, numbers, paths
-from sync_rules.propose.choose import GRADES, chosen
+from sync_rules.propose.choose import chosen
 from sync_rules.propose.database import Database, full_disk_as_mistake
 from sync_rules.propose.findings import Finding
 from sync_rules.propose.frames import Frame, profile_all
@@ -91,7 +91,7 @@ def _findings(
 
 def _as_far_as_known(finding: Finding, join: Join) -> Finding:
     """The finding, with the reason why it is no rule where its target does not name its source whole."""
-    if join.lacking and GRADES[finding.grade] >= 2:  # noqa: PLR2004 - likely
+    if join.lacking and finding.is_likely:
         lacking = " and ".join(one.path for one in join.lacking)
         finding.grade = "weak"
         finding.spoke_against.append(
@@ -105,7 +105,7 @@ def _proposal(
     gathered: Gathered, loaded: Loaded, joins: Sequence[Join], findings: Sequence[Finding], taken: Sequence[Finding]
 ) -> Proposal:
     unique = Unique()
-    order = sorted(taken, key=lambda one: (GRADES[one.grade] < 2, one.target.name, one.source.name, str(one.rule)))  # noqa: PLR2004 - likely
+    order = sorted(taken, key=lambda one: (not one.is_likely, one.target.name, one.source.name, str(one.rule)))
     rules = tuple(_proposed(one, name_of(one, unique)) for one in order)
     kept = {id(one) for one in taken}
     candidates = tuple(_candidate(one, taken=id(one) in kept) for one in findings)[:CANDIDATES_MAX]
@@ -168,7 +168,6 @@ def _entity(entity: SettledEntity, frame: Frame | None, left_out: int) -> Propos
 
 
 def _proposed(finding: Finding, name: str) -> Proposed:
-    sure = GRADES[finding.grade] >= 2  # noqa: PLR2004 - likely
     return Proposed(
         name,
         finding.kind,
@@ -180,7 +179,7 @@ def _proposed(finding: Finding, name: str) -> Proposed:
         finding.differ,
         _confidence(finding),
         finding.examples,
-        None if sure else (finding.spoke_against[-1] if finding.spoke_against else "the evidence is thin"),
+        None if finding.is_likely else (finding.spoke_against[-1] if finding.spoke_against else "the evidence is thin"),
         sources=finding.sources,
         orphans=finding.orphans,
         remarks=tuple(finding.remarks),

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from sync_rules.propose.evidence import GRADES, Grade
 from sync_rules.propose.frames import Column, Frame
 from sync_rules.propose.links import Join
 from sync_rules.propose.proposal import Example
-
-Grade = Literal["sure", "likely", "weak", "none"]
 
 
 @dataclass(eq=False)
@@ -49,6 +48,16 @@ class Finding:
     def rate(self) -> float:
         """The share that agrees."""
         return self.agree / self.checked if self.checked else 0.0
+
+    @property
+    def weight(self) -> int:
+        """The grade as a number, to compare by."""
+        return GRADES[self.grade]
+
+    @property
+    def is_likely(self) -> bool:
+        """True for what becomes a rule; anything less stands as a comment."""
+        return self.weight >= GRADES["likely"]
 
     def __repr__(self) -> str:
         return f"{self.kind} {dict(self.rule)} {self.agree}/{self.checked} {self.grade}"

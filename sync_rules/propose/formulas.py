@@ -25,6 +25,7 @@ DATES: Final = (
 FORMULAS_MAX: Final = 40  # of an item
 STEPS_MAX: Final = 4_000
 PIECES_MAX: Final = 12
+SECONDS_DIGITS: Final = 9  # of a moment as seconds since 1970, at least
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Guess:
     def as_joined(self) -> Guess | None:
         """The same slots joined by the text between them, if it is the same between each two."""
         between = self.pieces[1::2]
-        plain = len(self.pieces) > 2 and len(self.pieces) % 2 and all(isinstance(one, str) for one in between)  # noqa: PLR2004
+        plain = between and len(self.pieces) % 2 and all(isinstance(one, str) for one in between)
         slots = self.pieces[::2]
         if not plain or len(set(between)) > 1 or not all(isinstance(one, Slot) and not one.formats for one in slots):
             return None
@@ -167,7 +168,7 @@ def _renderings(value: AttributeValue) -> Iterator[tuple[str, str]]:
             (packed.lower(), ":nospace:lower"), (packed.upper(), ":nospace:upper"),
         ):  # fmt: skip
             shown.setdefault(made, formats)
-    if "N" not in value or len(text.partition(".")[0]) >= 9:  # noqa: PLR2004 - seconds since 1970
+    if "N" not in value or len(text.partition(".")[0]) >= SECONDS_DIGITS:
         moment = moment_of(value)
         if moment is not None:
             for pattern in DATES:

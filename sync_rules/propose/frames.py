@@ -18,6 +18,7 @@ from sync_rules.propose.database import Database
 from sync_rules.propose.staging import code_of
 from sync_rules.propose.values import BOOLEAN, NULL, NUMBER, STRING, TEXTS
 
+YES_AND_NO: Final = 2  # different values
 FEW: Final = 24  # different values of an enumeration, at most
 DATE: Final = r"s\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?)?"
 EPOCHS: Final = ((900_000_000, 2_200_000_000), (900_000_000_000, 2_200_000_000_000))  # seconds, milliseconds
@@ -48,7 +49,7 @@ class Profile:
     @property
     def is_boolean(self) -> bool:
         """True for truth values, in any spelling: nothing but two different values."""
-        return self.types <= {BOOLEAN, NULL} or self.distinct <= 2  # noqa: PLR2004 - yes and no
+        return self.types <= {BOOLEAN, NULL} or self.distinct <= YES_AND_NO
 
     @property
     def is_date(self) -> bool:

@@ -26,6 +26,7 @@ IDS: Final = frozenset({"id", "uuid", "guid", "key"})
 PAIRED_MAX: Final = 8  # attributes of which each pair is tried
 TRIED_MAX: Final = 64  # attributes that are tried alone
 SHOWN_MAX: Final = 4
+NAMES_MAX: Final = 2  # attributes of a key
 GIVE: Final = "give what is right with"
 OR_NAME: Final = ", or name the table in the account with --table"
 
@@ -59,7 +60,7 @@ def given_keys(keys: Iterable[str], indexes: Iterable[str], tables: Collection[s
 def _parted(text: str, option: str, form: str) -> tuple[str, Names]:
     place, sign, rest = text.partition("=")
     names = tuple(rest.split(","))
-    if not (sign and place and all(names)) or len(names) > 2 or len(set(names)) < len(names):  # noqa: PLR2004
+    if not (sign and place and all(names)) or len(names) > NAMES_MAX or len(set(names)) < len(names):
         raise UserError(f"{option} {text}: expected {form}")
     return place, names
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from sync_rules.imports.names import singular, words
 from sync_rules.propose.database import Database
+from sync_rules.propose.evidence import HALF_NAMED
 from sync_rules.propose.frames import MOST, Column, Frame, linkable
 
 HELD_MIN: Final = 0.7  # of the targets name an item that exists
@@ -54,7 +55,7 @@ class Join:
     @property
     def by_chance(self) -> bool:
         """True if nothing but numbers that lie close together speaks for it."""
-        return self.dense and not self.confirmed and self.named < 0.5  # noqa: PLR2004 - half a name
+        return self.dense and not self.confirmed and self.named < HALF_NAMED
 
     @property
     def is_one_to_one(self) -> bool:

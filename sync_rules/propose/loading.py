@@ -192,7 +192,7 @@ def _staged(
     """Read the files, several at once where that pays. `on_share` is told which share of them is done."""
     workers = min(threads, len(table.files))
     base = number * PARTS_MAX
-    if workers < 2 or table.items < PARALLEL_MIN:  # noqa: PLR2004 - one works alone
+    if workers <= 1 or table.items < PARALLEL_MIN:
         return [stage(table.files, layouts, directory, base)]
     count = min(len(table.files), workers * SHARES_EACH, PARTS_MAX)
     shares = [table.files[start::count] for start in range(count)]

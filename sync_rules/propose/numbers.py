@@ -10,34 +10,33 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import combinations
 from typing import Any, Final
 
 from sync_rules.imports.names import singular
+from sync_rules.propose.conditions import Condition, conditions, may_decide
 from sync_rules.propose.copies import EXAMPLES
 from sync_rules.propose.database import Database
-from sync_rules.propose.evidence import AGREE_MIN, BITS_ALONE, BITS_NAMED, KAPPA_MIN, VALUES_ALONE, Agreement, chance_of
-from sync_rules.propose.findings import Finding, Grade
+from sync_rules.propose.evidence import AGREE_MIN, BITS_ALONE, CASES_MIN, KAPPA_MIN, Agreement, Grade, chance_of
+from sync_rules.propose.findings import Finding
 from sync_rules.propose.frames import Column
 from sync_rules.propose.links import Join
 from sync_rules.propose.proposal import Example
-from sync_rules.propose.values import BOOLEAN, NUMBER, STRING
+from sync_rules.propose.values import NUMBER
 
 PARENTS: Final = 3_000  # in the sample, each with all of its children
 AMOUNTS_MAX: Final = 12  # columns that are added up
 CONDITIONS_MAX: Final = 10  # columns by whose values children are left out
-KINDS_MAX: Final = 12  # different values of such a column
-PAIRS_MAX: Final = 6  # of them, up to which two values may be meant
 RATE_MIN: Final = 0.5
 PROBE: Final = 60  # parents on which a number is tried first
 PROBE_MIN: Final = 0.35
 EACH_MIN: Final = 1.5
 REACHED_MIN: Final = 0.3
 BETTER: Final = 0.02  # so much more must agree with a condition than without
+EVEN: Final = 0.0001  # of two that differ by less, the first one stays
+MORE_ASKED: Final = 1.5  # times the evidence, of a number under a condition: many are tried
 DIFFER_MIN: Final = 0.3  # of the parents with several children have different amounts, that one of them is the least
 MATTER_MIN: Final = 3  # parents of two children or more, at least
 DECIMAL: Final = "DECIMAL(38, 10)"
-JMESPATH_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 COUNTED: Final = frozenset({"count", "counts", "number", "num", "n", "total", "size", "qty", "amount", "items"})
 SPOKEN: Final = {
     "count": COUNTED,
@@ -53,15 +52,6 @@ class Share:
 
     count: int = 0
     amounts: dict[int, tuple[Decimal, Decimal, Decimal]] = field(default_factory=dict)  # sum, least, most
-
-
-@dataclass(frozen=True)
-class Condition:
-    """The values of a column that count, or those that do not, and how `where` says it."""
-
-    column: Column
-    values: frozenset[str | None]
-    where: str
 
 
 @dataclass(frozen=True)
@@ -147,7 +137,7 @@ class _Search:
                 for place, (_, agreement) in self._tried(made, chosen, number, shares):
                     before = best.get(place)
                     if before is None or agreement.kappa >= before[1].kappa + (
-                        BETTER if before[0].condition is None else 0.0001
+                        BETTER if before[0].condition is None else EVEN
                     ):
                         best[place] = made, agreement
 
@@ -187,7 +177,7 @@ class _Search:
         for rid in self.parents:
             share = pick(held[rid]) if rid in held else None
             wanted[rid] = _value(made.kind, share, number), self.plain[rid][None].count if rid in self.plain else 0
-        if len({value for value, _ in wanted.values()}) < 2:  # noqa: PLR2004 - one value is no evidence
+        if len({value for value, _ in wanted.values()}) <= 1:
             return
         telling = self._telling(made, pick, number, held)
         for place in places:
@@ -258,7 +248,7 @@ class _Search:
         parent, child = self.join.source, self.join.target
         amount = "t.rid" if made.amount is None else _decimal(made.amount, "t")
         function = {"count": "count", "sum": "sum", "min": "min", "max": "max"}[made.kind]
-        where = f"FILTER ({_sql(made.condition)})" if made.condition is not None else ""
+        where = f"FILTER ({made.condition.sql})" if made.condition is not None else ""
         wanted = f"{function}({amount}) {where}"
         if made.kind == "sum":
             wanted = f"coalesce({wanted}, 0)"
@@ -283,16 +273,8 @@ class _Search:
 
 
 def _keep(best: dict[int, tuple[Made, Agreement]], place: int, made: Made, agreement: Agreement) -> None:
-    if place not in best or agreement.kappa > best[place][1].kappa + 0.0001:
+    if place not in best or agreement.kappa > best[place][1].kappa + EVEN:
         best[place] = made, agreement
-
-
-def may_decide(column: Column) -> bool:
-    """True for a column by whose values some children may be left out: it has few."""
-    profile = column.profile
-    if column.in_identity or not profile.types <= {STRING, NUMBER, BOOLEAN, "z"}:
-        return False
-    return 1 <= profile.distinct <= KINDS_MAX and (profile.distinct > 1 or profile.count < column.frame.rows)
 
 
 def _decimal(column: Column, alias: str) -> str:
@@ -350,16 +332,11 @@ def _compared(held: Mapping[int, Any], wanted: Mapping[int, tuple[Decimal | None
 def _judged(join: Join, made: Made, sample: Agreement, rate: float, named: float) -> tuple[Grade, list[str]]:
     if sample.rate < AGREE_MIN or sample.kappa < KAPPA_MIN or rate < AGREE_MIN:
         return "none", ["too few agree"]
-    if sample.values < 2 or sample.sources < MATTER_MIN:  # noqa: PLR2004 - one value is no evidence
+    if sample.values <= 1 or sample.sources < MATTER_MIN:
         return "none", ["hardly any parent has two children"]
-    bits = BITS_ALONE * (1.5 if made.condition is not None else 1.0)
-    if join.by_chance and (sample.values < VALUES_ALONE or sample.bits < 2 * bits):
-        return "none", ["the link may be by chance: both sides count from a small number"]
-    if sample.values >= 3 and sample.bits >= bits:  # noqa: PLR2004 - several different numbers
-        return "sure", []
-    if named >= 0.5 and sample.bits >= BITS_NAMED:  # noqa: PLR2004 - half a name
-        return "likely", ["few parents"]
-    return "weak", [f"only {sample.sources} parents agree, in {sample.values} numbers"]
+    bits = BITS_ALONE * (MORE_ASKED if made.condition is not None else 1.0)
+    grade, contra = sample.judged(named, bits=bits, values=CASES_MIN, by_chance=join.by_chance)
+    return grade, [contra] if contra else []
 
 
 def _named(total: Column, made: Made, join: Join) -> float:
@@ -375,32 +352,6 @@ def _named(total: Column, made: Made, join: Join) -> float:
     return min(1.0, score)
 
 
-# ---------------------------------------------------------------- conditions
-def conditions(column: Column, values: set[str | None]) -> Iterator[Condition]:
-    """The conditions on one column that tell its values apart."""
-    name = ".".join(part if JMESPATH_NAME.fullmatch(part) else f'"{part}"' for part in column.road)
-    told = sorted(value for value in values if value is not None and value != "z" and "'" not in value)
-    if column.profile.types <= {BOOLEAN, "z"}:
-        yield Condition(column, frozenset({"b1"}), name)
-        yield Condition(column, frozenset(values - {"b1"}), f"!{name}")
-        return
-    for value in told:
-        yield Condition(column, frozenset({value}), f"{name} == {_literal(value)}")
-    if len(values) > 2 or None in values:  # noqa: PLR2004 - of two, the other one says the same
-        for value in told:
-            yield Condition(column, frozenset(values - {value}), f"{name} != {_literal(value)}")
-    if 3 < len(told) <= PAIRS_MAX:  # noqa: PLR2004 - of three, two are all but one
-        for one, other in combinations(told, 2):
-            where = f"{name} == {_literal(one)} || {name} == {_literal(other)}"
-            yield Condition(column, frozenset({one, other}), where)
-            both = f"{name} != {_literal(one)} && {name} != {_literal(other)}"
-            yield Condition(column, frozenset(values - {one, other}), both)
-
-
-def _literal(value: str) -> str:
-    return f"`{value[1:]}`" if value[0] == NUMBER else f"'{value[1:]}'"
-
-
 def _picker(values: frozenset[str | None]) -> Callable[[Mapping[str | None, Share]], Share | None]:
     def pick(shares: Mapping[str | None, Share]) -> Share | None:
         kept = [share for value, share in shares.items() if value in values]
@@ -414,10 +365,3 @@ def _picker(values: frozenset[str | None]) -> Callable[[Mapping[str | None, Shar
         return whole
 
     return pick
-
-
-def _sql(condition: Condition) -> str:
-    told = ", ".join("'" + value.replace("'", "''") + "'" for value in condition.values if value is not None)
-    parts = [f"t.{condition.column.sql} IN ({told})"] if told else []
-    parts += [f"t.{condition.column.sql} IS NULL"] if None in condition.values else []
-    return " OR ".join(parts) or "false"

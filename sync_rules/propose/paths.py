@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sync_rules.propose.copies import EXAMPLES
 from sync_rules.propose.database import Database
-from sync_rules.propose.evidence import AGREE_MIN
+from sync_rules.propose.evidence import AGREE_MIN, CASES_MIN
 from sync_rules.propose.findings import Finding
 from sync_rules.propose.frames import Column, Frame
 from sync_rules.propose.links import Join, equal
@@ -24,7 +24,8 @@ SAMPLE: Final = 2_000
 PROBE: Final = 100
 PROBE_MIN: Final = 0.2
 RATE_MIN: Final = 0.5
-DEEP_MIN: Final = 2  # items below a child of a root, that a path is more than two ids
+DEEP: Final = 3  # items of a line, from the root, whose last one lies below a child of the root
+DEEP_MIN: Final = 2  # items so deep, that a path is more than two ids
 DEPTH_MAX: Final = 200
 SEPARATOR_MAX: Final = 5
 SEPARATOR: Final = "|"
@@ -64,7 +65,7 @@ def paths(database: Database, join: Join) -> list[Finding]:
 def _ways(database: Database, join: Join, own: Column) -> list[Way]:
     """The columns that end with an own value after what the parent has in the same column."""
     frame = join.target
-    texts = [one for one in frame.columns if one.writable and one.profile.is_text and one.profile.distinct > 2]  # noqa: PLR2004
+    texts = [one for one in frame.columns if one.writable and one.profile.is_text and not one.profile.is_boolean]
     named = [
         one for one in frame.columns if not one.is_shadowed and one.profile.types <= {*TEXTS, "z"} and one is not own
     ]
@@ -87,7 +88,7 @@ def _ways(database: Database, join: Join, own: Column) -> list[Way]:
             between = Counter(_between(row[place], row[number], row[len(columns) + place]) for row in rows)
             between.pop(None, None)
             (separator, count), *_ = between.most_common(1) or [(None, 0)]
-            if separator is not None and count >= RATE_MIN * len(rows) and count >= 3:  # noqa: PLR2004 - a few items
+            if separator is not None and count >= RATE_MIN * len(rows) and count >= CASES_MIN:
                 found.append(Way(column, None if by is own else by, separator))
     return found
 
@@ -100,7 +101,7 @@ def _repeats(database: Database, frame: Frame, column: Column, own: Column) -> b
 
 def _between(path: str | None, own: str | None, above: str | None) -> str | None:
     """The text between the parent's path and the own value; None if it is no such path."""
-    if not path or not own or not above or len(own) < 2 or own[0] not in TEXTS:  # noqa: PLR2004 - a letter for the type
+    if not path or not own or not above or len(own) <= 1 or own[0] not in TEXTS:
         return None
     middle = path.removeprefix(above)
     if len(middle) == len(path) or not middle.endswith(own[1:]):
@@ -140,7 +141,7 @@ def _nodes(database: Database, join: Join, columns: Sequence[Column]) -> dict[tu
     ):
         key, mine, above, *rest = row
         inner = tuple(str(one) for one in rest[: len(scope)])
-        above = None if above is None or len(above) < 2 else above[1:]  # noqa: PLR2004 - empty or NULL
+        above = None if above is None or len(above) <= 1 else above[1:]  # empty or NULL
         node = Node(key, inner, mine[1:], above, tuple(rest[len(scope) :]))
         found[inner, node.own] = node
     return found
@@ -231,7 +232,7 @@ def _counted(join: Join, written: Written, nodes: dict[Any, Node], place: dict[i
         (held, expected), *_ = cells
         each = [one == other for one, other in cells]
         right.update(number for number, one in enumerate(each) if one)
-        deep += each[0] and len(line) > 2  # noqa: PLR2004 - below a child of a root
+        deep += each[0] and len(line) >= DEEP
         checked += 1
         agree += all(each)
         if all(each):
@@ -244,7 +245,7 @@ def _counted(join: Join, written: Written, nodes: dict[Any, Node], place: dict[i
     writes = tuple(one for one in (way.column, ids.column if ids else None, depth) if one is not None)
     reads = tuple(one for one in (parent, way.by) if one is not None)
     many = checked and all(right[number] >= AGREE_MIN * checked for number in range(1 + bool(ids) + bool(depth)))
-    good = many and deep >= DEEP_MIN and len(values) > 2  # noqa: PLR2004
+    good = many and deep >= DEEP_MIN and len(values) >= CASES_MIN
     finding = Finding("path", frame, frame, writes, reads, rule, "sure" if good else "none", checked, agree, orphans)
     finding.join, finding.plainness, finding.remarks, finding.named = join, 5, remarks, 1.0
     finding.examples = tuple(sorted(differing, key=lambda one: one.key)[:EXAMPLES])

@@ -23,6 +23,7 @@ ADVICE: Final = re.compile(r"add an index under tables\.([^.]+)\.indexes: ([A-Za
 MORE: Final = ("an index cannot reach into a map", "outside its key")  # cures that ask for more than an index
 NEEDED: Final = re.compile(r"say entities\.([^.]+)\.required: \[([^\],]+)\]")
 TYPED: Final = re.compile(r'"?([^\s"{}:,]+)"?: ([SNB])\b')
+OPTIONS_MAX: Final = 3  # of a rule in one line: more are easier to read one below the other
 INDEXES_MAX: Final = 20  # global ones of a table, without asking AWS for more
 SENTENCES: Final = frozenset({"copy", "count", "sum", "min", "max", "mirror", "collect"})
 LEDGER: Final = "ledger"
@@ -180,7 +181,7 @@ def _rule(rule: Proposed) -> list[str]:
         if not re.search(r"[\"':#{}\[\]&*!|>%@`]", sentence) and len(line) <= LINE_MAX:
             return [line]
     whole = f"  {rule.name}: {_yaml(rule.rule)}"
-    if len(whole) <= LINE_MAX and len(rule.rule) <= 3:  # noqa: PLR2004 - more are easier to read one below the other
+    if len(whole) <= LINE_MAX and len(rule.rule) <= OPTIONS_MAX:
         return [whole]
     return [f"  {rule.name}:", *(f"    {key}: {_yaml(value)}" for key, value in rule.rule.items())]
 
