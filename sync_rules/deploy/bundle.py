@@ -74,7 +74,8 @@ def bundle(directory: Path, template: Path) -> None:
     _copy(rules_file.parent, called(deployment.rules, rules_file), directory)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
     python, _ = wanted()
-    compiled_file.beside(directory / RULES_NAME).write_bytes(compiled_file.written(deployment.rules, marks, python))
+    compiled = compiled_file.written(deployment.rules, marks, python, source=rules_file.read_bytes())
+    compiled_file.beside(directory / RULES_NAME).write_bytes(compiled)
     install(locked, directory)
     precompile(directory)
 

@@ -124,7 +124,8 @@ def rules() -> Rules:
     """
     built = compiled_file.beside(rules_file())
     if built.exists():
-        return compiled_file.read(built.read_bytes(), str(built))
+        source = rules_file().read_bytes() if rules_file().exists() else None
+        return compiled_file.read(built.read_bytes(), str(built), source=source)
     try:
         from sync_rules.language.load import load_rules  # noqa: PLC0415 - slow to load, and not in a bundle
     except ModuleNotFoundError as error:

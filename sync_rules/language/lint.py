@@ -245,11 +245,6 @@ def _drawn(circle: list[Node], document: Document) -> Problem:
 
 
 # ---------------------------------------------------------------- entities
-def declared(rules: Rules) -> list[Entity]:
-    """The entities of the file; the pipeline's own have a dot in their names."""
-    return [entity for entity in rules.entities.values() if "." not in entity.name]
-
-
 def same_items(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report keys that fit two entities. An item is of the first entity that its key fits, so an entity with one field
     in both key attributes, as a graph has its nodes among its edges, may come before one without.
@@ -264,7 +259,7 @@ def same_items(rules: Rules, document: Document) -> Iterator[Problem]:
 
 def _lookalikes(rules: Rules) -> Iterator[tuple[Entity, Entity]]:
     alike = Lookalikes()
-    for two in declared(rules):
+    for two in rules.declared:
         yield from ((one, two) for one in alike.before(two))
         alike.add(two)
 
@@ -306,7 +301,7 @@ def unused(rules: Rules, document: Document) -> Iterator[Problem]:
     """Warn of entities without a rule and tables without an entity."""
     used = {entity.name for rule in rules.rules.values() for entity in (rule.source, rule.target)}
     used |= {name for pattern in rules.patterns.values() for name in pattern.entities}
-    for entity in declared(rules):
+    for entity in rules.declared:
         if entity.name not in used:
             message = f"no rule reads or writes {entity.name!r}"
             yield Problem("SR406", message, document.key("entities", entity.name))

@@ -41,12 +41,13 @@ def beside(rules_file: Path) -> Path:
 
 
 # ---------------------------------------------------------------- by the build
-def written(rules: Rules, marks: Marks, python: str = OF_THIS_PYTHON) -> bytes:
-    """The compiled form of rules, for functions that run on this version of Python."""
+def written(rules: Rules, marks: Marks, python: str = OF_THIS_PYTHON, *, source: bytes = b"") -> bytes:
+    """The compiled form of rules, for functions that run on this version of Python. `source`: their rules file."""
     file = BytesIO()
     writer = _Writer(file, marks)
     writer.dump(replace(rules, settings={}))  # no function creates tables
     stamp = {"sync-rules": __version__, "python": python, "marks": marks, "classes": writer.classes}
+    stamp["source"] = hashlib.sha256(source).hexdigest() if source else ""
     line, body = json.dumps(stamp, separators=(",", ":")).encode(), file.getvalue()
     return b"\n".join((line, _digest(line, body), body))
 
@@ -79,12 +80,13 @@ class _Writer(pickle.Pickler):
 
 
 # ---------------------------------------------------------------- by the functions
-def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ) -> Rules:
-    """The rules in their compiled form, ready to run; `name` stands in messages.
+def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, source: bytes | None = None) -> Rules:
+    """The rules in their compiled form, ready to run; `name` stands in messages. `source`: the rules file beside it, if
+    there is one.
 
     Raises:
-        UserError: when they were compiled by another version or for another Python, or changed since; when a variable
-            is not set, or its value does not fit.
+        UserError: when they were compiled by another version or for another Python, or changed since, or from another
+            rules file than that; when a variable is not set, or its value does not fit.
     """
     line, _, rest = data.partition(b"\n")
     digest, _, body = rest.partition(b"\n")
@@ -100,6 +102,11 @@ def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ) -> Rul
         )
     if digest != _digest(line, body):
         raise UserError(f"{name}: not as the build left it: the digest of its content is another. {AGAIN}")
+    if source is not None and stamp.get("source") not in (None, "", hashlib.sha256(source).hexdigest()):
+        raise UserError(
+            f"{name}: compiled from another rules file than the one beside it, which was changed since. {AGAIN} Or"
+            f" remove {name}: then the rules file is read"
+        )
     reader = _Reader(BytesIO(body), stamp["classes"], stamp["marks"], environ)
     try:
         rules: Rules = reader.load()

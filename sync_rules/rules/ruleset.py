@@ -56,6 +56,11 @@ class Rules:
     volumes: Mapping[str, Volume] = field(default_factory=dict)
     settings: Mapping[str, TableSettings] = field(default_factory=dict)
 
+    @property
+    def declared(self) -> tuple[Entity, ...]:
+        """The entities that the file declares. Those of the pipeline's own books have a dot in their names."""
+        return tuple(entity for name, entity in self.entities.items() if "." not in name)
+
     @cached_property
     def by_physical_name(self) -> Mapping[str, tuple[Table, ...]]:
         """Tables by their name in DynamoDB; those of one name are of different Regions or accounts."""

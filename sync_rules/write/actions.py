@@ -148,7 +148,8 @@ class Actions:
         """The entity of this name, and the key that the item has, or that its fields make."""
         found = self._rules.entities.get(entity)
         if found is None:
-            raise WriteError(unknown("entity", entity, self._rules.entities), "name an entity of the rules file")
+            known = [one.name for one in self._rules.declared]
+            raise WriteError(unknown("entity", entity, known), "name an entity of the rules file")
         key = found.table.key_of(item) or found.key_of(item)
         if key is None:
             wanted = ", ".join(found.identity) or ", ".join(one.name for one in found.table.key)

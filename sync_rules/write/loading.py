@@ -19,12 +19,13 @@ class Rules(ruleset.Rules):
         """The rules of this file, or of the compiled one beside it, which needs neither pydantic nor a reader of YAML.
 
         Raises:
-            UserError: when neither can be read.
+            UserError: when neither can be read, or the compiled file is of another rules file than the one beside it.
         """
         file = Path(path)
         built = file if file.suffix == compiled_file.SUFFIX else compiled_file.beside(file)
         if built.exists():
-            return compiled_file.read(built.read_bytes(), str(built))
+            source = file.read_bytes() if file != built and file.exists() else None
+            return compiled_file.read(built.read_bytes(), str(built), source=source)
         try:
             from sync_rules.language.load import load_rules  # noqa: PLC0415 - only where no compiled file is
         except ImportError as error:

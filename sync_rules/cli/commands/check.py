@@ -11,7 +11,6 @@ import typer
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.problems import github, sarif
 from sync_rules.cli.show.text import counted
-from sync_rules.language import lint
 from sync_rules.language.codes import CODES
 from sync_rules.language.load import check_rules, read_text
 from sync_rules.language.problems import Problem, errors, severity
@@ -77,7 +76,7 @@ def verdict(rules: Rules | None, problems: list[Problem]) -> str:
         return ", ".join(filter(None, [counted(wrong, "error"), warnings]))
     parts = (
         counted(len({rule.title for rule in rules.rules.values()}), "rule"),
-        counted(len(lint.declared(rules)), "entity", "entities"),
+        counted(len(rules.declared), "entity", "entities"),
         counted(len(rules.tables), "table"),
     )
     return f"{', '.join(parts)}: " + (f"OK, {warnings}" if warnings else "OK")

@@ -8,7 +8,7 @@ import pytest
 from boto3.dynamodb.conditions import Attr
 
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules import compiled_file
 from sync_rules.write import Left, Rules, TransactionCanceled, WriteError
@@ -810,9 +810,24 @@ def test_transact_rules_come_from_the_compiled_file_where_there_is_one(tmp_path)
     file = tmp_path / "rules.yaml"
     file.write_text(text_of(every_kind.RULES))
     from_text = Rules.load(file)
-    compiled_file.beside(file).write_bytes(compiled_file.written(from_text, {}))
-    file.write_text("broken: [")
+    built = compiled_file.beside(file)
+    built.write_bytes(compiled_file.written(from_text, {}, source=file.read_bytes()))
     assert Rules.load(file).fingerprint == from_text.fingerprint
+    file.unlink()
+    assert Rules.load(file).fingerprint == Rules.load(built).fingerprint == from_text.fingerprint
+
+
+def test_transact_refuses_a_compiled_file_of_other_rules_than_those_beside_it(tmp_path):
+    """Rules that were changed and not built again are never left out silently; the cure reads them."""
+    file = tmp_path / "rules.yaml"
+    file.write_text(text_of(every_kind.RULES))
+    built = compiled_file.beside(file)
+    built.write_bytes(compiled_file.written(Rules.load(file), {}, source=file.read_bytes()))
+    file.write_text(text_of({}))
+    with pytest.raises(UserError, match=r"Build again.*Or remove .*rules\.compiled"):
+        Rules.load(file)
+    built.unlink()
+    assert Rules.load(file).rules == {}
 
 
 def test_transact_without_rules_on_an_item_is_the_plain_write(shop):
