@@ -23,6 +23,10 @@ from benchmarks.bench import Bench
 from benchmarks.figures import WALL, Figure
 from benchmarks.fresh import own_peak_bytes
 from benchmarks.running import child
+from sync_rules.imports.found import FoundTable
+from sync_rules.model.entities import KeyAttribute
+from sync_rules.propose.find import propose
+from sync_rules.propose.gathered import Gathered, GatheredTable
 
 ITEMS: Final = 1_000_000
 LINES: Final = 50_000  # in a file
@@ -134,11 +138,6 @@ def propose_rules(bench: Bench) -> Iterator[Figure]:
 
 def main(data: Path, work: Path, items: int) -> None:
     """Propose rules in this process, and print what it took and what was found, as JSON."""
-    from sync_rules.imports.found import FoundTable  # noqa: PLC0415 -- only the child has the time measured
-    from sync_rules.model.entities import KeyAttribute  # noqa: PLC0415
-    from sync_rules.propose.find import propose  # noqa: PLC0415
-    from sync_rules.propose.gathered import Gathered, GatheredTable  # noqa: PLC0415
-
     files = tuple(sorted(data.iterdir()))
     table = FoundTable("shop", "shop", (KeyAttribute("PK", "S"), KeyAttribute("SK", "S")), [], stream="both")
     gathered = Gathered((GatheredTable(table, files, items, sum(file.stat().st_size for file in files)),))

@@ -96,7 +96,7 @@ def iam(endpoint_url: str | None = None, region: str | None = None) -> Any:
 
 def condition_of(condition: Any) -> tuple[str, Mapping[str, str], Mapping[str, Any]] | None:
     """The text, names and values, in plain Python, of a condition that boto3's `Attr` made; None for anything else."""
-    from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder  # noqa: PLC0415 - few use it
+    from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder  # noqa: PLC0415 - slow to load, and few use it
 
     if not isinstance(condition, ConditionBase):
         return None

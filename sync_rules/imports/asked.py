@@ -14,7 +14,7 @@ from sync_rules.imports import filters
 from sync_rules.imports.commands import Request
 from sync_rules.imports.document import quoted
 from sync_rules.imports.expressions import Condition
-from sync_rules.imports.found import FoundEntity, FoundPattern, FoundTable, RangeForm
+from sync_rules.imports.found import FoundEntity, FoundPattern, FoundTable, RangeForm, Verb
 from sync_rules.imports.names import words
 from sync_rules.language.links import default_template
 from sync_rules.model.entities import KeyAttribute
@@ -240,10 +240,10 @@ def _pattern(
 ) -> FoundPattern:
     entity = fit.entity
     checks = [*fit.checks, *request.remarks]
-    operation = request.operation
-    if operation != "get" and operation != "query":  # noqa: PLR1714 - mypy narrows this
-        sets = list(request.sets) if operation == "update" else []
-        return FoundPattern(called, operation, entity, sets=sets, said=said, checks=checks)
+    verb: Verb = "get" if request.operation == "query" else request.operation
+    if verb != "get":
+        sets = list(request.sets) if verb == "update" else []
+        return FoundPattern(called, verb, entity, sets=sets, said=said, checks=checks)
     made = FoundPattern(called, "get", entity, fit.by, fit.within, said=said, checks=checks)
     own = [one.name for one in entity.table.key]
     made.one = not request.index and set(own) <= set(request.equal or {}) and not request.batch

@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
@@ -129,7 +130,11 @@ def _with_whole_parts(
         if len({word + one for one in found} & texts) > len(found & texts):
             for entity in entities:
                 for name, text in entity.key.items():
-                    entity.key[name] = PART.sub(lambda one, word=word: one[0].removeprefix(word), text)  # type: ignore[misc]
+                    entity.key[name] = PART.sub(partial(_without_word, word), text)
+
+
+def _without_word(word: str, part: re.Match[str]) -> str:
+    return part[0].removeprefix(word)
 
 
 def _attempt(

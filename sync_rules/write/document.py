@@ -97,14 +97,14 @@ def read_document(body: object, *, items: bool = False) -> Document:
     """
     options = _typed(body, {**OPTIONS, **({"items": LIST} if items else {})}, "")
     raw = options.get("raw", False)
-    actions = tuple(_action(one, raw, f"actions[{number}]") for number, one in enumerate(options["actions"]))
+    actions = tuple(_action(one, f"actions[{number}]", raw=raw) for number, one in enumerate(options["actions"]))
     if not actions:
         raise WriteError("actions: expected at least one action, found none", f"such as {EXAMPLE}")
     counted = Counter(f"{verb} {arguments['entity']}" for verb, arguments in actions)
     return Document(
         actions,
-        _given(options, "sources", raw),
-        _given(options, "items", raw),
+        _given(options, "sources", raw=raw),
+        _given(options, "items", raw=raw),
         raw,
         options.get("require", False),
         options.get("token"),
@@ -113,25 +113,26 @@ def read_document(body: object, *, items: bool = False) -> Document:
     )
 
 
-def _action(body: object, raw: bool, place: str) -> tuple[str, Mapping[str, Any]]:  # noqa: FBT001 - an option as given
-    verbs = [*body] if isinstance(body, dict) else []
+def _action(body: object, place: str, *, raw: bool) -> tuple[str, Mapping[str, Any]]:
+    given = body if isinstance(body, dict) else {}
+    verbs = [*given]
     if len(verbs) != 1 or verbs[0] not in ACTIONS:
         found = unknown("action", str(verbs[0]), ACTIONS) if len(verbs) == 1 else "expected a map with one action"
         raise WriteError(f"{place}: {found}", f"expected {', '.join(ACTIONS)}, such as {EXAMPLE}")
     (verb,) = verbs
     inside = f"{place}.{verb}"
-    arguments = _values(_typed(body[verb], ACTIONS[verb], inside), ACTIONS[verb], raw, inside)  # type: ignore[index]
+    arguments = _values(_typed(given[verb], ACTIONS[verb], inside), ACTIONS[verb], inside, raw=raw)
     if verb == "check" and "condition" not in arguments:
         raise WriteError(f"{inside}: condition is missing", "say what must hold")
     return verb, arguments
 
 
-def _given(options: Mapping[str, Any], name: str, raw: bool) -> tuple[tuple[str, Given], ...]:  # noqa: FBT001
+def _given(options: Mapping[str, Any], name: str, *, raw: bool) -> tuple[tuple[str, Given], ...]:
     """The items that are given with a document."""
     found = []
     for number, one in enumerate(options.get(name, ())):
         place = f"{name}[{number}]"
-        arguments = _values(_typed(one, GIVEN, place), GIVEN, raw, place)
+        arguments = _values(_typed(one, GIVEN, place), GIVEN, place, raw=raw)
         found.append((arguments["entity"], arguments["item"]))
     return tuple(found)
 
@@ -161,7 +162,7 @@ def _type_of(value: object) -> str:
 
 
 # ---------------------------------------------------------------- values
-def _values(given: Mapping[str, Any], kinds: Mapping[str, str], raw: bool, place: str) -> dict[str, Any]:  # noqa: FBT001
+def _values(given: Mapping[str, Any], kinds: Mapping[str, str], place: str, *, raw: bool) -> dict[str, Any]:
     """The arguments, with their values as `transact` takes them."""
     found = dict(given)
     for name in given:

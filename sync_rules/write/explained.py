@@ -65,8 +65,8 @@ def explained(document: Document, rules: Rules, client: Any = None) -> Explained
         WriteError: as `transact` does.
         StoreError: when a read failed.
     """
-    noting = _Noting(client)
-    store: Any = DynamoStore(noting, rules.tables, write_mode="update")  # type: ignore[arg-type]
+    noting: Any = _Noting(client)  # of a client, what a rehearsal needs
+    store: Any = DynamoStore(noting, rules.tables, write_mode="update")
     if client is None:
         store = _Imagined(store, _given(document, rules))
     tx = Transact(rules, noting, raw=document.raw, require=document.require, deadline_seconds=DEADLINE_SECONDS,

@@ -214,7 +214,7 @@ class Follow(Noting):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        from asyncio import to_thread  # noqa: PLC0415 - who is here has imported it
+        from asyncio import to_thread  # noqa: PLC0415 - slow to load, and in an async block it is loaded
 
         noted = self._blocks.end()
         if kind is None:

@@ -6,7 +6,7 @@ named data sets are judged by seeds that nobody looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -112,15 +112,15 @@ class Drawing:
             kind.amounts.append(self.called(name))
             made[kind.amounts[-1]] = (lambda _: w.price()) if name == "price" else (lambda _: w.number(400, 1))
         for name in w.rng.sample(["status", "level", "state"], w.number(3)):
-            among = w.one(STATES)  # type: ignore[arg-type]
+            among = w.one(STATES)
             kind.states.append(self.called(name))
-            made[kind.states[-1]] = lambda _, among=among: w.one(among)
+            made[kind.states[-1]] = self._one_of(among)
         for name in w.rng.sample(["created_at", "updated_at"], w.number(3)):
             kind.dates.append(self.called(name))
             made[kind.dates[-1]] = lambda _: w.time()
         for name in w.rng.sample(["active", "locked", "checked"], w.number(3)):
-            chance = w.one([0.5, 0.9, 0.97])  # type: ignore[list-item]
-            made[self.called(name)] = lambda _, chance=chance: w.yes(chance)
+            chance = w.one([0.5, 0.9, 0.97])
+            made[self.called(name)] = self._at_times(chance)
         others: dict[str, Made] = {
             "day": lambda _: w.day(),
             "version": lambda _: 1,
@@ -130,6 +130,12 @@ class Drawing:
             "type": lambda _: kind.name.upper(),
         }
         return made | {self.called(name): others[name] for name in w.rng.sample(sorted(others), w.number(4))}
+
+    def _one_of(self, among: Sequence[str]) -> Made:
+        return lambda _: self.w.one(among)
+
+    def _at_times(self, chance: float) -> Made:
+        return lambda _: self.w.yes(chance)
 
     def _text(self, name: str) -> Made:
         w = self.w
@@ -146,15 +152,15 @@ class Drawing:
 
     def _items(self, kind: Kind) -> None:
         w, parents = self.w, self.data.entities[kind.parent.name] if kind.parent else []
-        count = w.number(160, 40) if not parents else min(1400, round(len(parents) * w.one([2, 3, 5])))  # type: ignore[list-item]
+        count = w.number(160, 40) if not parents else min(1400, round(len(parents) * w.one([2, 3, 5])))
         new, noise, optional = self._id(kind), self._noise(kind), w.yes(0.3) and kind.parent is not None
         records: list[Record] = []
         for at in range(count):
             own = new(at)
             record: Record = {f"_{kind.own}": own, **{name: made(at) for name, made in noise.items()}}
-            if parents and not (optional and w.yes(0.1) and not kind.inside):
-                above = w.one(parents)  # type: ignore[arg-type]
-                record[f"_{kind.parent_field}"] = above[f"_{kind.parent.own}"]  # type: ignore[index]
+            if kind.parent and parents and not (optional and w.yes(0.1) and not kind.inside):
+                above = w.one(parents)
+                record[f"_{kind.parent_field}"] = above[f"_{kind.parent.own}"]
             self._keyed(kind, record)
             records.append(record)
         if not self.single:
@@ -173,9 +179,9 @@ class Drawing:
                 record[kind.parent_field] = above
             return
         text = f"{kind.name.upper()}{self.sign}{own}"
-        if kind.inside:
+        if kind.inside and kind.parent:
             kind.named_in_part = True
-            record |= {"PK": f"{kind.parent.name.upper()}{self.sign}{above}", "SK": text}  # type: ignore[union-attr]
+            record |= {"PK": f"{kind.parent.name.upper()}{self.sign}{above}", "SK": text}
         else:
             record |= {"PK": text, "SK": self.root or text}
             if above is not None:

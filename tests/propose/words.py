@@ -6,9 +6,10 @@ import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
+T = TypeVar("T")
 LISTS: Final = """
 Ada Ben Cleo Dev Eva Finn Gia Hugo Ines Jon Kai Lea Max Nia Omar Pia Quin Rosa Sam Tess Uma Vito Wren Yara Zeno
 Abel Brandt Costa Dietz Engel Fuchs Gomez Hahn Ito Jansen Klein Lopez Meyer Novak Otto Peters Quast Ruiz Sato Toth Ulrich Vega Wolf Young Zeller
@@ -53,7 +54,7 @@ class Words:
     def price(self, most: int = 200) -> Decimal:
         return Decimal(self.rng.randrange(100, most * 100)) / 100
 
-    def one(self, among: Sequence[str]) -> str:
+    def one(self, among: Sequence[T]) -> T:
         return self.rng.choice(among)
 
     def number(self, below: int, least: int = 0) -> int:

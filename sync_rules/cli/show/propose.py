@@ -22,6 +22,8 @@ from sync_rules.propose.repair import Repair
 
 EXAMPLES_MAX_ITEMS: Final = 20
 ENTITIES_SHOWN_MAX: Final = 12
+NEARLY_ALL: Final = 99.0  # percent: above, a second digit tells how few differ
+SHORT_OF_ALL: Final = 99.99
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,11 @@ def percent(rule: Proposed) -> str:
     if not rule.checked:
         return ""
     share = 100 * rule.agreement
-    return f"{share:.0f} %" if not rule.differ else f"{min(share, 99.99):.2f} %" if share > 99 else f"{share:.1f} %"  # noqa: PLR2004
+    if not rule.differ:
+        return f"{share:.0f} %"
+    if share > NEARLY_ALL:
+        return f"{min(share, SHORT_OF_ALL):.2f} %"
+    return f"{share:.1f} %"
 
 
 def entities_line(table: ProposedTable) -> str:
