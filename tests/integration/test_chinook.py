@@ -23,6 +23,7 @@ from sync_rules.model.python_values import plain_of, raw_of
 from sync_rules.model.values import Item, Path
 from tests.integration.chinook import RULES, TABLES, Data, Key, Record, key_of, load, some, truth
 from tests.support import engines
+from tests.support.depth import deep
 from tests.support.worlds import Scene
 
 BATCH_MAX_RECORDS = 500
@@ -189,7 +190,10 @@ class Storm:
         self.scene.memory.update(at, sets, [(name,) for name, value in changes.items() if value is None])
 
 
-@pytest.mark.parametrize(("seed", "size", "again"), [(1, (137, 30), 0.05), (2, (40, 12), 0), (3, (40, 12), 0)])
+STORMS = [(1, (137, 30), 0.05), (2, (40, 12), 0), (3, (40, 12), 0)]
+
+
+@pytest.mark.parametrize(("seed", "size", "again"), STORMS[: 1 + deep(3)])
 def test_chinook_is_built_from_nothing_and_weathers_a_storm(seed, size, again):
     """From empty copies, and after a burst of changes, every item is what Python computes.
 

@@ -11,11 +11,15 @@ from sync_rules.propose.proposal import Proposal, Proposed
 from tests.propose.generated import forum, shop
 from tests.propose.measure import measure
 from tests.propose.scoring import score
+from tests.support.depth import deep
 
 FIELDS = ("name", "kind", "rule", "source", "target", "checked", "agree", "differ", "confidence", "held_back")
 
 
-@pytest.mark.parametrize("made", [shop, forum])
+MADE = [shop, forum][: deep(3)]  # the second one takes half a minute: with DEEP_TESTS=1
+
+
+@pytest.mark.parametrize("made", MADE)
 def test_propose_from_an_export_scores_as_a_call_does(made, tmp_path, monkeypatch, capsys):
     """An export, keys and indexes by hand: the same rules with the same figures, and a file that passes check."""
     monkeypatch.chdir(tmp_path)

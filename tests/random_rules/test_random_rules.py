@@ -1,6 +1,6 @@
 """Histories of random rules files: every item ends up as the oracle says, and verify, backfill and replay agree.
 
-`RANDOM_HISTORIES` sets their number (500), `RANDOM_FIRST` the number of the first. `.ci/run` plays 2,000 others.
+`RANDOM_HISTORIES` sets their number (166; 500 with `DEEP_TESTS=1`), `RANDOM_FIRST` the number of the first. `.ci/run` plays 2,000 others.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from tests.random_rules.runs import (
 )
 from tests.random_rules.workload import OPERATIONS
 from tests.simulation.choices import given
+from tests.support.depth import deep
 
-HISTORIES = int(os.environ.get("RANDOM_HISTORIES", "500"))
+HISTORIES = int(os.environ.get("RANDOM_HISTORIES", str(deep(500))))
 SHARES = 4  # so that several processes play them
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
 GUARDS = ("copy", "link or where", "existence", "absence", "books", "check: source is gone", "check: source changed or came back")  # fmt: skip

@@ -1,6 +1,7 @@
 """Histories of faults in small worlds: every copy ends up right, and no write on the way is wrong.
 
-`SIM_HISTORIES` sets their number (500; `.ci/run` plays 2,000 others), `SIM_FIRST` the seed of the first. `SIM_SEED` and
+`SIM_HISTORIES` sets their number (500, and as many again of each oracle that stands apart, or a third of that without
+`DEEP_TESTS=1`; `.ci/run` plays 2,000 others), `SIM_FIRST` the seed of the first. `SIM_SEED` and
 `SIM_CONFIG` (such as O1/index) replay one. The same ones each time, so that a change decides and not luck: `make soak`
 plays new ones.
 """
@@ -29,6 +30,7 @@ from tests.simulation.mutants import MUTANTS
 from tests.simulation.oracles import ORACLES
 from tests.simulation.runs import PAIRS, failures, play, play_seed, shorter, story_of
 from tests.simulation.workload import OF_TRUTHS, OPERATIONS
+from tests.support.depth import deep
 
 HISTORIES = int(os.environ.get("SIM_HISTORIES", "500"))
 FOUND_ON: Mapping[str, Mutant] = {  # what was wrong when a regression was stored, done to the core again
@@ -48,7 +50,7 @@ def explained(failed):
 def test_simulation_finds_no_divergence(oracle):
     """No history diverges, whatever the seed. A failure names its seed and prints its story."""
     pairs = [(oracle, name) for name in ORACLES[oracle].configurations]
-    count = HISTORIES if ORACLES[oracle].apart else HISTORIES * len(pairs) // len(PAIRS)
+    count = deep(HISTORIES) if ORACLES[oracle].apart else HISTORIES * len(pairs) // len(PAIRS)
     seed = int(os.environ.get("SIM_FIRST", "0"))
     if "SIM_SEED" in os.environ:
         count, seed = 1, int(os.environ["SIM_SEED"])

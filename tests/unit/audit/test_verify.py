@@ -20,6 +20,7 @@ from sync_rules.pipeline.requests import Apply, List, Read, Scan, World
 from sync_rules.rules.order import cascade
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, key, library, m, mapping, n, rules_of, s
+from tests.support.depth import deep
 from tests.support.worlds import Scene
 from tests.unit.audit.test_compare import kinds
 
@@ -733,7 +734,7 @@ class Weather:
         pytest.fail("it does not come to rest")
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(deep(30)))
 def test_verify_finds_nothing_after_any_weather(seed):
     """After any history of faults, once the pipeline is at rest, verify finds only orphans and stuck copies."""
     weather = Weather(seed)
@@ -996,7 +997,7 @@ class Busy:
 
 
 @pytest.mark.parametrize("repair", [False, True])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(deep(40)))
 def test_verify_never_calls_it_drift_that_a_handler_is_behind(seed, repair):
     """Changes that a handler processes within the grace period are lag, never drift."""
     busy = Busy(seed)

@@ -22,6 +22,7 @@ from sync_rules.rules.books import FINGERPRINT
 from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, key, library, n, s
+from tests.support.depth import deep
 from tests.support.worlds import Scene, Tap
 
 USERS, ORDERS = "123", "abc"
@@ -138,7 +139,7 @@ def some_of(random: Random, rules: Rules) -> frozenset[str]:
     return frozenset(name for name in kept_by(rules) if rules.rules[name].title in some)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(deep(100)))
 def test_planning_makes_the_writes_of_the_backfill(seed):
     """The dry run makes exactly the writes of the backfill that follows, and changes no table."""
     random = Random(seed)
