@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import partial
 
 import pytest
@@ -12,15 +13,20 @@ from tests.propose.generated import unrelated
 from tests.propose.held_out import lookalikes
 from tests.propose.measure import Score
 from tests.propose.scoring import ALL, AT_LEAST, SHARES, score
+from tests.propose.shared_sets import SHARED
 from tests.support.depth import deep
 
 MUCH = 0.1
-# each data set at one share of drift, in turns; at all of them with DEEP_TESTS=1
+DEEP = bool(os.environ.get("DEEP_TESTS"))
+NO_RULE = (unrelated, lookalikes)  # of which nothing can drift
+# A few that have rules of every kind, generated, real and held out, each at one share of drift; all data sets at all
+# shares with DEEP_TESTS=1.
+FEW = ("shop", "devices", "accounts", "adventureworks", "games", "library", "company")
 EACH = [
     pytest.param(made, share, id=f"{name}-{share:.0%}")
     for at, (name, made) in enumerate(ALL.items())
     for number, share in enumerate(SHARES)
-    if os.environ.get("DEEP_TESTS") or number == at % len(SHARES)
+    if made not in NO_RULE and (DEEP or (name in FEW and number == at % len(SHARES)))
 ]
 DRAWN = [
     pytest.param(partial(drawn, seed), SHARES[seed % len(SHARES)], id=f"drawn-{seed}")
@@ -42,6 +48,17 @@ def well(found: Score, share: float) -> None:
     assert found.exact == found.counted, f"drift is counted exactly: {found}"
 
 
+@pytest.mark.skipif(not DEEP or not SHARED, reason="all data sets are made with DEEP_TESTS=1")
+def test_propose_is_tried_on_every_kind_every_day():
+    """The few data sets have every kind of rule that any has, snapshots and rules that came with the data."""
+
+    def kinds(names: Iterable[str]) -> set[object]:
+        truths = [truth for name in names for truth in ALL[name]().truths]
+        return {kind for one in truths for kind in (*one.kinds, ("snapshot", one.snapshot), ("natural", one.natural))}
+
+    assert kinds(FEW) == kinds(ALL)
+
+
 @pytest.mark.parametrize(("made", "share"), EACH)
 def test_propose_finds_what_a_script_copied(made, share):
     """Rules of every kind, with the number of items that differ; a backfill of them brings back what was right."""
@@ -54,7 +71,7 @@ def test_propose_finds_what_was_drawn(made, share):
     well(score(made, share), share)
 
 
-@pytest.mark.parametrize("made", [*BARE, unrelated, lookalikes])
+@pytest.mark.parametrize("made", [*BARE, *NO_RULE])
 def test_propose_leaves_alone_what_only_looks_alike(made):
     """Links, dates, booleans, small enumerations, equal names and ranges, and no copy: no rule at all."""
     found = score(made, 0.0)
