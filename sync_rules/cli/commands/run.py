@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -32,7 +33,7 @@ from sync_rules.cli.show.run import beginning, conclude, display_on
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
-from sync_rules.jobs.consume.run import WAIT_SECONDS, Files, LocalRun, Status
+from sync_rules.jobs.consume.run import POLL_BUSY_MS, WAIT_SECONDS, Files, LocalRun, Status
 from sync_rules.language.load import load_rules
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.rules.ruleset import Rules
@@ -69,9 +70,7 @@ def run(
     edited = Edited(rules_file)
     rules = load_rules(rules_file)
     client = aws.dynamodb(endpoint_url, region)
-    settings = MappingSettings(
-        batch_size=batch_size, parallelization_factor=parallelization, bisect_on_function_error=True
-    )
+    settings = settings_of(batch_size, parallelization, own_engine=endpoint_url is not None and not once)
     with ExitStack() as stack:
         display = stack.enter_context(display_on(make_console(), as_json=as_json))
         for text in beginning(rules_file, rules, aws.place(client), files):
@@ -102,6 +101,16 @@ def run(
             display.say(notice)
         conclude(display, local.status, files, as_json=as_json)
     return 0
+
+
+def settings_of(batch_size: int, parallelization: int, *, own_engine: bool) -> MappingSettings:
+    """The settings of the mappings. An engine of one's own is asked more often while changes are being made; not by a
+    run that ends at the end of the streams, which several empty pages tell.
+    """
+    found = MappingSettings(
+        batch_size=batch_size, parallelization_factor=parallelization, bisect_on_function_error=True
+    )
+    return replace(found, poll_busy_ms=POLL_BUSY_MS) if own_engine else found
 
 
 def stream_arns(client: Any, rules: Rules) -> list[str]:

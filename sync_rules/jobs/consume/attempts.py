@@ -31,7 +31,8 @@ class MappingSettings:
 
     Defaults and ranges are those of services-ddb-params, except that retries are finite: with Lambda's default (-1) one
     record that always fails holds its shard for a day. `payload_max_bytes` is that of a synchronous invocation,
-    `poll_idle_ms` Lambda's base rate of four polls a second and shard. AWS documents no backoff: this one is ours.
+    `poll_idle_ms` Lambda's base rate of four polls a second and shard; `poll_busy_ms` is that after an empty page of
+    a shard that brought records in the last `busy_ms`. AWS documents no backoff: this one is ours.
     """
 
     batch_size: int = 100
@@ -42,6 +43,8 @@ class MappingSettings:
     bisect_on_function_error: bool = False
     payload_max_bytes: int = 6 * 1024 * 1024
     poll_idle_ms: int = 250
+    poll_busy_ms: int = 250
+    busy_ms: int = 10_000
     shard_refresh_ms: int = 10_000
     retry_first_ms: int = 500
     retry_max_ms: int = 30_000

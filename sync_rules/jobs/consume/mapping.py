@@ -121,6 +121,7 @@ class EventSourceMapping:
         self._shards = {shard.shard_id: ShardQueue(shard, self.settings) for shard in progress}
         self._iterators: dict[str, str] = {}
         self._read_at_ms: dict[str, int] = {}
+        self._brought_at_ms: dict[str, int] = {}  # when a shard last brought records
         self._empty_reads: Counter[str] = Counter()
         self._not_found: Counter[str] = Counter()  # how often a shard was not found since it was last read
         self._described = False
@@ -227,12 +228,20 @@ class EventSourceMapping:
         self._not_found.pop(name, None)
         read = shard.add(page.records, now_ms)
         self._empty_reads[name] = 0 if page.records else self._empty_reads[name] + 1
-        self._read_at_ms[name] = now_ms if page.records else now_ms + self.settings.poll_idle_ms
+        self._read_at_ms[name] = now_ms if page.records else now_ms + self._pause_ms(name, now_ms)
+        if page.records:
+            self._brought_at_ms[name] = now_ms
         if page.iterator is None:
             self._close(shard)
         else:
             self._iterators[name] = page.iterator
         return StepCounts(read=read)
+
+    def _pause_ms(self, name: str, now_ms: int) -> int:
+        """Milliseconds to wait after an empty page: few while changes are being made."""
+        since_ms = now_ms - self._brought_at_ms.get(name, now_ms - self.settings.busy_ms)
+        busy = since_ms < self.settings.busy_ms
+        return min(self.settings.poll_busy_ms, self.settings.poll_idle_ms) if busy else self.settings.poll_idle_ms
 
     def _restart_at_horizon(self, shard: ShardQueue, now_ms: int) -> StepCounts:
         """Go on with the oldest records that are left, and count that records were missed."""

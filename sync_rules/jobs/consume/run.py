@@ -32,7 +32,8 @@ from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
-WAIT_SECONDS = 0.05
+WAIT_SECONDS = 0.01  # between two looks at what is due, which cost no request
+POLL_BUSY_MS: Final = 20  # of an engine on this machine, which answers at once and counts no requests
 CHECKPOINT_EVERY_MS: Final = 500
 STREAMS_EVERY_MS: Final = 30_000  # between two looks for streams that were made anew
 CHECKPOINT_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -83,6 +84,21 @@ class Harness:
 
 def shard(*numbers: int, parent: str | None = None, closed: bool = False, keys: int = 1) -> FakeShard:
     return FakeShard(parent, closed, [record(n, f"item-{n % keys}") for n in numbers])
+
+
+def test_mapping_asks_more_often_while_changes_are_made():
+    """After an empty page a shard waits `poll_busy_ms` if it brought a record lately, and else `poll_idle_ms`."""
+    h = Harness(shard(1), poll_busy_ms=20, busy_ms=1_000)
+    asked = list[int]()
+    records = h.stream.records
+    h.stream.records = lambda *given: asked.append(h.clock.ms) or records(*given)
+    for _ in range(300):
+        h.mapping.poll()
+        h.clock.ms += 10
+    pauses = [after - before for before, after in itertools.pairwise(asked)]
+    assert pauses[0] == 10  # a page with records is followed at once
+    assert set(pauses[1:40]) == {20}
+    assert set(pauses[-4:]) == {250}
 
 
 def throws(_event):
