@@ -32,6 +32,7 @@ from tests.deploy import forked
 from tests.deploy.lies import CORRECTIONS, LIES, together
 from tests.deploy.stacks import NOBODY
 from tests.deploy.tools import REGION, run, tool
+from tests.support.depth import deep
 from tests.support.engines import Endpoints
 from tests.support.lying_proxy import Answer, Asked, Engine, Lie, Proxy, Watched, before, lying_proxy
 
@@ -43,7 +44,7 @@ STACKED = {1, 53}  # their lies are put before the corrections: the others take 
 STATEMENTS = 1  # a gap of the engine as it is, which its process in the package closes
 EXPIRY = 9  # its correction would be a record among those of all other probes
 MADE_BY_THE_ENGINE = {12, 13, 64}  # their lies leave a gap of the engine as it is, and change nothing
-KILLS = 20
+KILLS = 20  # a third of them in a run of every day: each operation once
 MEASURED_WRITES = 10
 APPEARS_SECONDS = 0.5  # the engine has answered before the process is killed: its stack is there, or never will be
 
@@ -289,12 +290,13 @@ def test_selftest_removes_everything_when_it_is_interrupted(killable, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("seed", range(KILLS))
+@pytest.mark.parametrize("seed", range(deep(KILLS)))
 def test_selftest_clean_removes_what_a_kill_left(killable, tmp_path, monkeypatch, seed):
     """Killed at any request, before or after the engine has it: --clean in the same folder leaves nothing."""
     draw = random.Random(seed)
-    operation = draw.choice(list(POINTS))
-    killer = Killer(operation, draw.choice(POINTS[operation]), carried_out=draw.random() < 0.5)
+    turn, number = divmod(seed, len(POINTS))
+    operation = list(POINTS)[number]
+    killer = Killer(operation, draw.choice(POINTS[operation]), carried_out=(turn + number) % 2 == 0)
     assert killer.exit_code(tmp_path, killable) == -signal.SIGKILL
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(selftest, "STACK_LOOK_SECONDS", LOOK_SECONDS)
