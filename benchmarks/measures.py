@@ -12,6 +12,7 @@ from benchmarks.figures import Figure
 from benchmarks.proposing import propose_rules
 from benchmarks.reading import scan, start
 from benchmarks.records import irrelevant, own
+from benchmarks.tools import tools
 from benchmarks.writing import transaction
 
 MEASURES: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
@@ -25,6 +26,7 @@ MEASURES: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
     "transaction": transaction,
     "start": start,
     "scan": scan,
+    "tools": tools,
     "memory": memory,
     "check": check,
     "shell": shell,
