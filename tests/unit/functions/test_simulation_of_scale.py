@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import simulation
+from benchmarks.endurance import run
 from benchmarks.scale import LAYOUTS, LISTED_COPIES_SECOND, PAGE
 from benchmarks.simulated import Setting
 from benchmarks.simulation import PACES, Throughput, cells, each, pace, pieces
@@ -90,3 +91,10 @@ def test_simulated_pieces_agree_with_items():
     """The time is nearly the same where both can be simulated."""
     setting = Setting(2)
     assert pieces(10_000, NEW, setting).seconds == pytest.approx(each(10_000, NEW, setting).seconds, rel=0.25)
+
+
+def test_endurance_makes_each_copy_in_processes_of_their_own():
+    """The handlers, a queue in a file, and a byte for each target: none is lost."""
+    ran = run(1_500, 2)
+    assert ran.lost == 0
+    assert sum(worker.messages for worker in ran.workers) > 2
