@@ -52,7 +52,6 @@ from tests.peers.scenarios import (
     Expectation,
     Scenario,
     Step,
-    attribute_value,
     item_of,
     key_of,
     key_text,
@@ -60,6 +59,7 @@ from tests.peers.scenarios import (
 from tests.peers.states import MismatchError, changed_item, like, show, something, state_of, unmet, without_empty_maps
 from tests.peers.translate import Translation
 from tests.peers.variants import REFERENCE, Schedule
+from tests.support.builders import attribute_value
 
 SETTLE_MAX_DELIVERIES: Final = 5_000
 LAG_MAX_DELIVERIES: Final = 4  # between two writes of an application, drawn

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,9 @@ from ruamel.yaml.error import YAMLError
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.values import AttributeValue, Item
+from sync_rules.model.values import Item
 from sync_rules.model.values import Path as AttributePath
+from tests.support.builders import attribute_value
 
 ABSENT = "<absent>"
 NO_ITEM = "<no item>"
@@ -215,30 +214,6 @@ def unfolded(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------- values
-def attribute_value(value: Any) -> AttributeValue:
-    """A plain YAML value as DynamoDB holds it. Numbers keep the digits they print with; dates are their ISO text."""
-    match value:
-        case None:
-            return {"NULL": True}
-        case bool():
-            return {"BOOL": value}
-        case int() | float() | Decimal():
-            return {"N": str(value)}
-        case str():
-            return {"S": value}
-        case date():
-            return {"S": value.isoformat()}
-        case bytes():
-            return {"B": value}
-        case list() | tuple():
-            return {"L": [attribute_value(inner) for inner in value]}
-        case set() | frozenset():
-            return {"SS": sorted(map(str, value))}
-        case Mapping():
-            return {"M": {str(name): attribute_value(inner) for name, inner in value.items()}}
-    raise TypeError(f"a {type(value).__name__} is no attribute value")
-
-
 def item_of(values: Mapping[str, Any]) -> Item:
     """A plain YAML map as an item."""
     return {str(name): attribute_value(value) for name, value in values.items()}

@@ -11,7 +11,8 @@ from sync_rules.model.python_values import jmespath_value
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.pipeline.requests import Scan
 from tests.peers.bench import Bench, State
-from tests.peers.scenarios import ABSENT, NO_ITEM, Expectation, attribute_value, key_of
+from tests.peers.scenarios import ABSENT, NO_ITEM, Expectation, key_of
+from tests.support.builders import attribute_value
 
 SCAN_PAGE_ITEMS: Final = 100
 

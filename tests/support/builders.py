@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Literal
+from datetime import date
+from decimal import Decimal
+from typing import Any, Literal
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Ref, Table
@@ -26,6 +28,33 @@ Keys = Mapping[str, KeyType]
 
 def s(text: str) -> AttributeValue:
     return {"S": text}
+
+
+def attribute_value(value: Any) -> AttributeValue:
+    """A plain value as DynamoDB holds it. Numbers keep the digits they print with; dates are their ISO text; a set is a
+    string set, or a number set.
+    """
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case int() | float() | Decimal():
+            return {"N": str(value)}
+        case str():
+            return {"S": value}
+        case date():
+            return {"S": value.isoformat()}
+        case bytes():
+            return {"B": value}
+        case list() | tuple():
+            return {"L": [attribute_value(inner) for inner in value]}
+        case set() | frozenset():
+            texts = all(isinstance(one, str) for one in value)
+            return {"SS" if texts else "NS": sorted(map(str, value))}
+        case Mapping():
+            return {"M": {str(name): attribute_value(inner) for name, inner in value.items()}}
+    raise TypeError(f"a {type(value).__name__} is no attribute value")
 
 
 def n(number: float | str) -> AttributeValue:

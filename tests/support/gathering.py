@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sync_rules.imports.found import FoundTable
 from sync_rules.model.entities import Index, KeyAttribute
 from sync_rules.propose.gathered import Gathered, GatheredTable
+from tests.support.builders import attribute_value
 
 
 class PlainTable(NamedTuple):
@@ -21,27 +21,6 @@ class PlainTable(NamedTuple):
     key: Mapping[str, str]
     items: Sequence[Mapping[str, Any]]
     indexes: Mapping[str, Mapping[str, str]] = {}
-
-
-def attribute_value(value: Any) -> dict[str, Any]:
-    """A Python value in DynamoDB's JSON. A set is a string set, or a number set."""
-    match value:
-        case None:
-            return {"NULL": True}
-        case bool():
-            return {"BOOL": value}
-        case int() | float() | Decimal():
-            return {"N": str(value)}
-        case str():
-            return {"S": value}
-        case set() | frozenset():
-            texts = all(isinstance(one, str) for one in value)
-            return {"SS" if texts else "NS": sorted(map(str, value))}
-        case list() | tuple():
-            return {"L": [attribute_value(one) for one in value]}
-        case dict():
-            return {"M": {name: attribute_value(one) for name, one in value.items()}}
-    raise TypeError(value)
 
 
 def gathered(directory: Path, *tables: PlainTable, files: int = 1) -> Gathered:

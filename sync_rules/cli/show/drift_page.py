@@ -199,9 +199,8 @@ def _of_rule(number: int, title: str, arrows: Iterable[Arrow], verified: Verifie
 def _examples(title: str, findings: Sequence[Finding], drift: int) -> str:
     if not findings:
         return ""
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("drift", "target", "paths", "source", "reason", "now"))
-    rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in _cells(finding))}</tr>" for finding in findings)
-    table = f'<table class="examples"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    heads = ("drift", "target", "paths", "source", "reason", "now")
+    table = html.table(heads, map(_cells, findings), "examples")
     shown = f"{len(findings):,} of {drift:,}" if len(findings) < drift else f"{len(findings):,}"
     return f"<details><summary>Drift ({shown})</summary>{html.wide(f'Drift of {title}', table)}</details>"
 
@@ -221,13 +220,8 @@ def _patterns(rules: Rules) -> str:
     if not rules.patterns:
         return ""
     proof = prove(rules)
-    head = "".join(f'<th scope="col">{html.text(name)}</th>' for name in COLUMNS)
-    rows = "".join(
-        f"<tr>{''.join(f'<td>{html.text(cell)}</td>' for cell in row)}</tr>"
-        for name, answer in proof.answers.items()
-        for row in cells(answer, name)
-    )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    rows = (map(html.text, row) for name, answer in proof.answers.items() for row in cells(answer, name))
+    table = html.table(COLUMNS, rows)
     counts = f"<p>{html.text(summary_of_patterns(proof, ()))}</p>"
     return f"<h2>Access patterns</h2>{counts}{html.wide('Access patterns', table)}"
 

@@ -51,6 +51,14 @@ def defined(pairs: Iterable[tuple[str, str]]) -> str:
     return f"<dl>{''.join(f'<dt>{name}</dt><dd>{value}</dd>' for name, value in pairs)}</dl>"
 
 
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "") -> str:
+    """A table of cells, which are HTML, with a line of heads, which are text."""
+    head = "".join(f'<th scope="col">{text(one)}</th>' for one in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    named = f' class="{kind}"' if kind else ""
+    return f"<table{named}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
 def drawn(graph: RuleGraph) -> str:
     """The graph as a list, and as a picture if Graphviz is installed."""
     rows = (

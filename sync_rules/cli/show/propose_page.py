@@ -211,9 +211,7 @@ def _entities(proposal: Proposal) -> str:
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = "".join(f'<th scope="col">{html.text(one)}</th>' for one in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{html.text(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<table class="examples"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return html.table(heads, (map(html.text, row) for row in rows), "examples")
 
 
 def _when_and_how(searched: Searched) -> Iterator[tuple[str, str]]:

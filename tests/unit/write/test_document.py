@@ -14,7 +14,7 @@ from sync_rules.write import TransactionCanceled, WriteError
 from sync_rules.write.document import answer_of, as_json, read_document, refusal_of
 from tests.support.builders import n, s
 from tests.support.every_kind import user
-from tests.unit.write.test_every_kind import actions_of, begun, key_in, transacted
+from tests.unit.write.test_every_kind import actions_of, key_in, transacted, two_begun
 from tests.unit.write.test_transact import made, order
 
 PUT = {"put": {"entity": "order", "item": {"user_id": "7", "order_id": "9", "total": 12.1}}}
@@ -36,10 +36,7 @@ def as_document(actions, **options):
 def test_document_says_what_the_methods_say(seed):
     """Random actions of every kind, given as JSON and by the methods, are the same requests with the same result."""
     random = Random(seed)
-    state = random.getstate()
-    shop = begun(random)
-    random.setstate(state)
-    other = begun(random)
+    shop, other = two_begun(random)
     actions = actions_of(random)
     with shop.transact() as tx:
         for action in actions:

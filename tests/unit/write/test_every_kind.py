@@ -92,6 +92,14 @@ def begun(random: Random, *, addresses: bool = True) -> Shop:
     return shop
 
 
+def two_begun(random: Random, *, addresses: bool = True) -> tuple[Shop, Shop]:
+    """Two shops with the same random past."""
+    state = random.getstate()
+    one = begun(random, addresses=addresses)
+    random.setstate(state)
+    return one, begun(random, addresses=addresses)
+
+
 def actions_of(random: Random) -> list[Action]:
     found: dict[object, Action] = {}
     for _ in range(random.choice((1, 1, 2, 3))):
@@ -104,10 +112,7 @@ def actions_of(random: Random) -> list[Action]:
 def test_every_kind_a_transaction_does_what_the_stream_would_do(seed):
     """After it all is as the stream would leave it, and the stream writes nothing; what it leaves, the stream does."""
     random = Random(seed)
-    state = random.getstate()
-    shop = begun(random)
-    random.setstate(state)
-    other = begun(random)
+    shop, other = two_begun(random)
     assert shop.state() == other.state()
     actions = actions_of(random)
     with shop.transact() as tx:
@@ -134,10 +139,7 @@ def without(state: dict[tuple[str, object], Item], left: frozenset[str]) -> dict
 def test_every_kind_another_writer_in_between_changes_nothing(seed):
     """Between read and write somebody changes an item that is there: what is written is as if it had begun after."""
     random = Random(seed)
-    state = random.getstate()
-    shop = begun(random)
-    random.setstate(state)
-    other = begun(random)
+    shop, other = two_begun(random)
     actions = actions_of(random)
     others = [drawn(random) for _ in range(10)]
     there = [one for one in others if (key := RULES.entities[one[1]].table.key_of(one[2])) is not None
@@ -176,10 +178,7 @@ def test_every_kind_another_writer_in_between_changes_nothing(seed):
 def test_every_kind_the_stream_heals_whatever_comes_in_between(seed):
     """Items that come, move and go while a transaction is made: when the stream rests, all is as it should be."""
     random = Random(seed)
-    state = random.getstate()
-    shop = begun(random, addresses=False)
-    random.setstate(state)
-    other = begun(random, addresses=False)
+    shop, other = two_begun(random, addresses=False)
     actions, others = actions_of(random), [drawn(random) for _ in range(3)]
     for _, _, item in (*others, *actions):
         cast("dict[str, Any]", item).pop("email", None)  # who comes first has it
@@ -204,10 +203,7 @@ def test_every_kind_the_stream_heals_whatever_comes_in_between(seed):
 def test_every_kind_lost_answers_and_conflicts_change_nothing(seed):
     """Answers are lost, others conflict, the service fails: it is done once, as if nothing had happened."""
     random = Random(seed)
-    state = random.getstate()
-    shop = begun(random)
-    random.setstate(state)
-    other = begun(random)
+    shop, other = two_begun(random)
     actions = actions_of(random)
 
     def conflict(items: Any) -> None:
@@ -258,10 +254,7 @@ def begun_totals(state: dict[tuple[str, object], Item]) -> dict[tuple[str, objec
 def test_every_kind_transactions_within_transactions(seed):  # noqa: C901
     """Others make transactions, follow writes and write plainly between read and write; the stream runs in between."""
     random = Random(seed)
-    state = random.getstate()
-    shop = begun(random, addresses=False)
-    random.setstate(state)
-    other = begun(random, addresses=False)
+    shop, other = two_begun(random, addresses=False)
     several = [actions_of(random) for _ in range(4)]
     for _, _, item in (action for actions in several for action in actions):
         cast("dict[str, Any]", item).pop("email", None)  # who comes first has it

@@ -12,7 +12,7 @@ from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.every_kind import order, user
 from tests.support.transacted import Shop
-from tests.unit.write.test_every_kind import RULES, actions_of, alike_at_rest, begun, drawn, plainly, without
+from tests.unit.write.test_every_kind import RULES, actions_of, alike_at_rest, drawn, plainly, two_begun, without
 
 
 def followed(shop: Shop, actions: list[Any]) -> Any:
@@ -33,10 +33,7 @@ def followed(shop: Shop, actions: list[Any]) -> Any:
 def test_follow_does_what_the_stream_would_do(seed):
     """After it all is as the stream would leave it, and the stream writes nothing."""
     random = Random(seed)
-    state = random.getstate()
-    shop = begun(random)
-    random.setstate(state)
-    other = begun(random)
+    shop, other = two_begun(random)
     actions = actions_of(random)
     result = followed(shop, actions)
     for action in actions:
@@ -54,10 +51,7 @@ def test_follow_does_what_the_stream_would_do(seed):
 def test_follow_beside_other_writers_leaves_what_the_stream_heals(seed):
     """Others write at each request of a follow: when the stream rests, all is as it should be."""
     random = Random(seed)
-    state = random.getstate()
-    shop = begun(random, addresses=False)
-    random.setstate(state)
-    other = begun(random, addresses=False)
+    shop, other = two_begun(random, addresses=False)
     actions, others = actions_of(random), [drawn(random) for _ in range(3)]
     for _, _, item in (*others, *actions):
         item.pop("email", None)  # who comes first has it
