@@ -165,7 +165,8 @@ class MemoryStore:
         found = [self.item(key) for key in request.keys]
         if not all(item is not None or possible_key(key) for key, item in zip(request.keys, found, strict=True)):
             raise StoreError("ValidationException", "a key that no item can have")
-        wanted = {table: self._wanted(table, names) for table, names in request.attributes.items()}
+        tables = dict.fromkeys(key.table for key in request.keys)  # attributes may be said of others
+        wanted = {table: self._wanted(table, request.attributes.get(table)) for table in tables}
         return tuple(projected(item, wanted.get(key.table)) for key, item in zip(request.keys, found, strict=True))
 
     def list(self, request: List) -> Page:
