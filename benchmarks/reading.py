@@ -38,7 +38,7 @@ def start(bench: Bench) -> Iterator[Figure]:
     for name, beside, most, gated, words in (
         ("import", "client", 1.0, True, "handler import, against boto3.client alone"),
         ("ready", "client", 1.1, False, "handler ready: rules, clients, against boto3.client alone"),
-        ("handled", "asked", 1.25, True, "first record handled, against boto3.client with its first answer"),
+        ("handled", "asked", 1.4, True, "first record handled, against boto3.client with its first answer"),
     ):
         figures = ratios(works(costs[name]), works(costs[beside]))
         yield Figure(words, figures, "x", bench.counters.kind, at_most=most, gated=gated)
