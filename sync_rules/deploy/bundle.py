@@ -177,12 +177,12 @@ def install(locked: Path, directory: Path) -> None:
 
 def precompile(directory: Path) -> None:
     """Compile the modules, where there is a Python of the functions' version: what a function compiles it cannot keep,
-    and would compile at each start. Lambda's Python looks neither at times nor at the sources then.
+    and would compile at each start. A module that is edited where it runs is compiled anew: its content is compared.
     """
     python, _ = wanted()
     interpreter = sys.executable if python == HERE else shutil.which(f"python{python}")
     command = [interpreter or "", "-m", "compileall", "-q", "-s", str(directory), "-p", IN_LAMBDA]
-    command += ["--invalidation-mode", "unchecked-hash", str(directory)]
+    command += ["--invalidation-mode", "checked-hash", str(directory)]
     if interpreter is None or subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603 -- a Python
         print(
             f"modules are not compiled: no python{python} here. Each start of a function does it anew", file=sys.stderr
