@@ -59,16 +59,18 @@ class Event:
 
 
 class Played:
-    """The tables, and all changes in them. `rested` is false once the rules have not come to rest."""
+    """The tables, and all changes in them. `applied` has what the application wrote alone; `rested` is false once the
+    rules have not come to rest.
+    """
 
     def __init__(self, rules: Rules, delivery: Delivery, start: Played | None = None) -> None:
         self.stage: Rehearsal = Rehearsal(rules, delivery=delivery, start=None if start is None else start.stage)
         self.events: list[Event] = [] if start is None else list(start.events)
         self.rested: bool = start is None or start.rested
         self._rules = rules
-        self._applied: MemoryStore = MemoryStore(rules.tables) if start is None else start._applied.copy()  # noqa: SLF001 - its own
+        self.applied: MemoryStore = MemoryStore(rules.tables) if start is None else start.applied.copy()
         going = {} if start is None else dict(start.moves.going)
-        self.moves: Moves = Moves(rules, Derived(rules), self._applied, going)
+        self.moves: Moves = Moves(rules, Derived(rules), self.applied, going)
         self._by: By = "rules"
         self._record = 0
         self._on_change = self.stage.store.on_change
@@ -87,7 +89,7 @@ class Played:
             return False
         finally:
             self._by, self._record = "rules", 0
-        write(self._applied, action)
+        write(self.applied, action)
         return True
 
     def work(self) -> None:
@@ -104,7 +106,7 @@ class Played:
         changes, parked = self.changes(), self.stage.parked()
         self.moves.excuse(parked, self.stage.store, changes)
         erased = frozenset(one.change.key for one in self.events if one.by == "record" and one.change.new is None)
-        return Ending(self._rules, self.stage.store, self._applied, changes, parked, erased)
+        return Ending(self._rules, self.stage.store, self.applied, changes, parked, erased)
 
     def changes(self) -> tuple[Change, ...]:
         """All changes, in order."""

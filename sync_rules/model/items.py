@@ -1,4 +1,4 @@
-"""The frozen values that travel through the pipeline: keys, changes, outcomes, failures, effects.
+"""The values that travel through the pipeline: keys, changes, outcomes, failures, effects.
 
 Invariant: a value is never changed; progress is a new value. A `Change` is a stream record as read, an `Outcome` the
 result of reconciling one rule on one target.

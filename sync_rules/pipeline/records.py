@@ -188,7 +188,7 @@ def _is_stream(arn: str) -> bool:
 
 
 def _milliseconds(stamp: object) -> int | None:
-    if not isinstance(stamp, (int, float)) or stamp is True or stamp is False or not abs(stamp) < STAMP_MAX:
+    if not isinstance(stamp, (int, float)) or isinstance(stamp, bool) or not abs(stamp) < STAMP_MAX:
         return None
     if stamp < SECONDS_MAX:
         milliseconds = int(stamp * 1000)
