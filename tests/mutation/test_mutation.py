@@ -13,6 +13,7 @@ import pytest
 
 from tests.mutation.__main__ import ROOT, every_edit, harmless, near, sampled
 from tests.mutation.edits import edits_of
+from tests.support.depth import deep
 
 SOURCE = '''
 class Box:
@@ -62,12 +63,12 @@ def test_edits_are_all_that_may_be_wrong_in_a_function():
 
 def test_edits_of_the_core_are_programs():
     """Every edit can be compiled, and differs from the file; the same seed chooses the same."""
-    some = sampled("", 300, "s")
+    some = sampled("", count := deep(300), "s")
     for edit in some:
         source = (ROOT / edit.path).read_text()
         assert ast.dump(ast.parse(edit.made_in(source))) != ast.dump(ast.parse(source))
-    assert sampled("", 300, "s") == some
-    assert sampled("", 300, "t") != some
+    assert sampled("", count, "s") == some
+    assert sampled("", count, "t") != some
 
 
 def test_edits_that_are_harmless_can_still_be_made():

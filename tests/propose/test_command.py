@@ -8,7 +8,7 @@ import pytest
 
 from sync_rules.cli import main
 from sync_rules.propose.proposal import Proposal, Proposed
-from tests.propose.generated import forum, shop
+from tests.propose.generated import accounts, forum, shop
 from tests.propose.measure import measure
 from tests.propose.scoring import score
 from tests.support.depth import deep
@@ -16,7 +16,7 @@ from tests.support.depth import deep
 FIELDS = ("name", "kind", "rule", "source", "target", "checked", "agree", "differ", "confidence", "held_back")
 
 
-MADE = [shop, forum][: deep(3)]  # the second one takes half a minute: with DEEP_TESTS=1
+MADE = [accounts, shop, forum][: deep(3)]  # the others take half a minute each: with DEEP_TESTS=1
 
 
 @pytest.mark.parametrize("made", MADE)
