@@ -160,18 +160,24 @@ ITEM: Final = "AttributeMap"  # an item, whose values are not looked into: there
 
 def _has_form(value: Any, shape: Any) -> bool:
     """True if a part of an answer has the form that the service's model gives it."""
-    form = FORMS.get(shape.type_name)
+    kind = shape.type_name
+    form = FORMS.get(kind)
     if form is not None and (not isinstance(value, form) or (isinstance(value, bool) and bool not in form)):
         return False
-    match shape.type_name:
+    if kind == "string":  # as most are
+        return True
+    match kind:
         case "structure":
             members = shape.members
-            known = ((one, members[name]) for name, one in value.items() if name in members)
-            return all(one is None or _has_form(one, member) for one, member in known)  # null is as good as missing
+            for name, one in value.items():  # a loop, as each answer to a statement comes by here
+                if one is not None and name in members and not _has_form(one, members[name]):
+                    return False  # null is as good as missing
+            return True
         case "list":
             return all(_has_form(one, shape.member) for one in value)
         case "map" if shape.name == ITEM:
-            return all(type(one) is dict and len(one) == 1 for one in value.values())
+            values = value.values()
+            return {*map(type, values)} <= {dict} and {*map(len, values)} <= {1}
         case "map":
             return all(_has_form(one, shape.value) for one in value.values())
     return True

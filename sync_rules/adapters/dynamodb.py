@@ -37,7 +37,7 @@ CURES: Final = {
 
 WRITES: Final = "SYNC_RULES_WRITES"  # batch: updates share requests; update: each is an UpdateItem
 
-Identity = tuple[str, tuple[Any, ...]]
+Identity = ItemKey | tuple[str, tuple[Any, ...]]
 
 
 def mode_given() -> Mode | None:
@@ -71,6 +71,7 @@ class DynamoStore:
     ) -> None:
         self._client = client
         self._tables = tables
+        self._numbered = {name for name, table in tables.items() if any(one.type == "N" for one in table.key)}
         self._retrying = retries.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
         mode = write_mode or mode_given() or ("batch" if aws.records_statements(client) else "update")
         rounds = retries.retrying(remaining_seconds, None, sleep, on_throttle=on_throttle)
@@ -81,7 +82,7 @@ class DynamoStore:
     # ------------------------------------------------------------ reads
     def read(self, request: Read) -> tuple[Item | None, ...]:
         """GetItem for one key, else BatchGetItem in chunks of 100, strongly consistent."""
-        wanted: dict[Identity, ItemKey] = {(key.table, identity(key)): key for key in request.keys}
+        wanted: dict[Identity, ItemKey] = {self._identity(key): key for key in request.keys}
         distinct = list(wanted.values())
         found: dict[Identity, Item] = {}
         if len(distinct) == 1:
@@ -89,13 +90,19 @@ class DynamoStore:
         else:
             for start in range(0, len(distinct), BATCH_GET_MAX_KEYS):
                 found |= self._batch_get(distinct[start : start + BATCH_GET_MAX_KEYS], request.attributes)
-        return tuple(found.get((key.table, identity(key))) for key in request.keys)
+        if len(distinct) == len(request.keys):
+            return tuple(map(found.get, wanted))
+        return tuple([found.get(self._identity(key)) for key in request.keys])
+
+    def _identity(self, key: ItemKey) -> Identity:
+        """A name that is equal for two keys if and only if they name the same item: numbers have several texts."""
+        return (key.table, identity(key)) if key.table in self._numbered else key
 
     def _get(self, key: ItemKey, attributes: Mapping[str, Names]) -> dict[Identity, Item]:
         parameters = {"TableName": self._physical(key.table), "Key": key.attributes(), "ConsistentRead": True}
         parameters |= self._projection(key.table, attributes.get(key.table))
         item = self._ask(self._client.get_item, f"table {self._physical(key.table)}", parameters).get("Item")
-        return {(key.table, identity(key)): item} if item else {}
+        return {self._identity(key): item} if item else {}
 
     def _batch_get(self, keys: Sequence[ItemKey], attributes: Mapping[str, Names]) -> dict[Identity, Item]:
         pending: dict[str, Any] = {}
@@ -116,7 +123,7 @@ class DynamoStore:
                     key = names[physical_name].key_of(item) if physical_name in names else None
                     if key is None:
                         raise keyless()
-                    found[key.table, identity(key)] = item
+                    found[self._identity(key)] = item
             pending = answer.get("UnprocessedKeys")
             if pending:
                 raise aws_errors.UnprocessedError

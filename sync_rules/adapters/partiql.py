@@ -28,7 +28,7 @@ TEXTS_KEPT_MAX: Final = 1_024  # of at most 8 KB each
 Compared = tuple[Test, Path]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as a Change: made for every copy, and never changed
 class Statement:
     """One UPDATE, and its parameters in the order of their marks."""
 
@@ -49,24 +49,19 @@ def statement_of(update: Update, table: Table) -> Statement | None:
     if update.adds or update.discards:
         return None
     names = tuple([name for name, _, _ in update.key.values])
-    # the whole key in the WHERE says that the item exists
-    guard = [
-        one for one in update.guard if one.test is not Test.EXISTS or len(one.path) > 1 or one.path[0] not in names
-    ]
-    if any(_null(condition.value) for condition in guard):
-        return None
-    text = _text(
-        table.physical_name,
-        names,
-        tuple([path for path, _ in update.sets]),
-        update.removes,
-        tuple([(condition.test, condition.path) for condition in guard]),
-    )
-    if text is None:
-        return None
-    compared = [condition.value for condition in guard if condition.value is not None]
-    values = [value for _, value in update.sets]
-    if sum(map(value_bytes, (*values, *compared))) > BATCHED_MAX_BYTES:
+    guard: list[Compared] = []
+    compared: list[AttributeValue] = []
+    for test, path, value in update.guard:
+        if test is Test.EXISTS and len(path) == 1 and path[0] in names:
+            continue  # the whole key in the WHERE says that the item exists
+        guard.append((test, path))
+        if value is not None:
+            compared.append(value)
+            if _holds_null(value):
+                return None
+    paths, values = zip(*update.sets, strict=True) if update.sets else ((), ())
+    text = _text(table.physical_name, names, paths, update.removes, tuple(guard))
+    if text is None or sum(map(value_bytes, (*values, *compared))) > BATCHED_MAX_BYTES:
         return None
     return Statement(text, (*values, *update.key.attributes().values(), *compared))
 
@@ -96,12 +91,8 @@ def _sayable(path: Path) -> bool:
     return not any("." in name or "[" in name for name in path)
 
 
-def _null(value: AttributeValue | None) -> bool:
-    """True for a value with NULL, which PartiQL compares as SQL does, and an expression as a value."""
-    return value is not None and _holds_null(value)
-
-
 def _holds_null(value: AttributeValue) -> bool:
+    """True for a value with NULL, which PartiQL compares as SQL does, and an expression as a value."""
     ((kind, content),) = value.items()
     if kind == "M":
         return any(map(_holds_null, content.values()))

@@ -25,6 +25,7 @@ class Test(Enum):
     IS_MAP = "is map"
 
     __test__ = False  # pytest would take it for a test case
+    __hash__ = object.__hash__  # faster than Enum's own
 
 
 class Condition(NamedTuple):
@@ -49,7 +50,7 @@ def unchanged(partition: str, item: Item | None, paths: Iterable[Path]) -> tuple
     return (Condition(Test.EXISTS, (partition,)), *(equals_seen(path, get(item, path)) for path in paths))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as a Change: made for every copy, and never changed
 class Update:
     """Set and remove paths of one item that exists, if the guard holds. Never creates the item.
 
@@ -222,8 +223,11 @@ def _with(item: Item, path: Path, value: AttributeValue | None) -> Item:
     name, rest = path[0], path[1:]
     if rest:
         value = {"M": _with(item.get(name, {}).get("M", {}), rest, value)}
-    others = {one: inner for one, inner in item.items() if one != name}
-    return others if value is None else {**others, name: value}
+    changed = dict(item)
+    changed.pop(name, None)
+    if value is not None:
+        changed[name] = value
+    return changed
 
 
 def distinct(conditions: Iterable[Condition]) -> tuple[Condition, ...]:

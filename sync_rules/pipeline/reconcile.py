@@ -161,11 +161,11 @@ def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[li
     """Write. Returns the targets to decide anew, such as those whose source changed under a transaction."""
     again: list[Target] = []
     for some in slices(intents, bounds.limits.apply_max_writes):
-        fitting = [intent for intent in some if not too_large(written(intent.target.image, intent.write))]
-        results = yield from apply_writes([intent.write for intent in fitting], bounds)
-        answers = dict(zip((intent.target.key for intent in fitting), results, strict=True))
-        for intent in some:
-            result = answers.get(intent.target.key, NO_ROOM)
+        fits = [not too_large(written(intent.target.image, intent.write)) for intent in some]
+        writes = [intent.write for intent, fitting in zip(some, fits, strict=True) if fitting]
+        results = iter((yield from apply_writes(writes, bounds)))
+        for intent, fitting in zip(some, fits, strict=True):
+            result = next(results) if fitting else NO_ROOM
             if result.status is Status.WRITTEN:
                 report.count(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
                 report.written.add(intent.target.key)
