@@ -88,7 +88,15 @@ def own(bench: Bench) -> Iterator[Figure]:
         reads.append(bench.engine.counts()["requests"])
         return cost
 
-    costs = bench.in_turns({"own": run}, rounds=9)["own"]
-    micros = tuple(1e6 * cost.cpu_seconds for cost in costs)
+    def by_hand() -> Cost:
+        event = copied("together", RECORDS)
+        return bench.counters.cost(lambda: baselines.handle(event, prefixes=["O#"])).per(RECORDS)
+
+    costs = bench.in_turns({"own": run, "by hand": by_hand}, rounds=MANY_ROUNDS, quick=9)
+    micros = tuple(1e6 * cost.cpu_seconds for cost in costs["own"])
     yield Figure("record of our own copy", micros, "us", CPU_TIME, at_most=10)
+    yield Figure(
+        "record of our own copy against a handler that deserialises it",
+        ratios(works(costs["own"]), works(costs["by hand"])), "%", bench.counters.kind, at_most=1.4, gated=True,
+    )  # fmt: skip
     yield Figure(f"requests for {RECORDS:,} of them, of one source", (max(reads),), "", ENGINE, at_most=1, gated=True)

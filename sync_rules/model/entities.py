@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from sync_rules.model.items import ItemKey
 from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
@@ -145,13 +145,34 @@ class Table:
     def key_of(self, item: Item) -> ItemKey | None:
         """The primary key inside an item or a record's Keys; None when an attribute is missing or of another type."""
         values = []
-        for attribute in self.key:
-            name, kind = attribute.name, attribute.type
+        for name, kind in self._typed:
             value = item.get(name)
             if value is None or kind not in value:
                 return None
             values.append((name, kind, value[kind]))
         return ItemKey(self.name, tuple(values))
+
+    def plain_key(self, keys: Mapping[Any, Any]) -> ItemKey | None:
+        """The primary key in a record's Keys as they came, if they are its attributes alone and plain text, as most
+        are; None: they must be read with care.
+        """
+        if len(keys) != len(self._typed):
+            return None
+        values = []
+        for name, kind in self._typed:
+            value = keys.get(name)
+            if type(value) is not dict or len(value) != 1 or kind not in value:
+                return None
+            text = value[kind]
+            if kind != "S" or type(text) is not str or not text.isascii():
+                return None
+            values.append((name, kind, text))
+        return ItemKey(self.name, tuple(values))
+
+    @cached_property
+    def _typed(self) -> tuple[tuple[str, KeyType], ...]:
+        """Name and type of each attribute of its key: every record asks."""
+        return tuple((attribute.name, attribute.type) for attribute in self.key)
 
 
 @dataclass(frozen=True)

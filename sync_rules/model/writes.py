@@ -146,7 +146,12 @@ Desired = Mapping[Path, AttributeValue | None]
 
 def differences(image: Item, desired: Desired) -> dict[Path, AttributeValue | None]:
     """The paths whose value differs from the desired one, with the desired value."""
-    return {path: value for path, value in desired.items() if not same(get(image, path), value)}
+    found: dict[Path, AttributeValue | None] = {}
+    for path, value in desired.items():  # a loop: every target comes by here, and most hold what they must
+        now = image.get(path[0]) if len(path) == 1 else get(image, path)
+        if now != value and not same(now, value):
+            found[path] = value
+    return found
 
 
 def as_seen(image: Item, paths: Iterable[Path]) -> tuple[Condition, ...]:

@@ -120,7 +120,8 @@ class Consumer:
         unkept = self._park(unreadable)
         report = run_work(process(changes, self.rules, self._bounds(remaining_ms)), self.world)
         self._count(report, len(changes), len(unreadable))
-        first = lowest([*unkept, *(change.position for change in changes if change.key in report.failed)])
+        failed = [change.position for change in changes if change.key in report.failed] if report.failed else []
+        first = lowest([*unkept, *failed])
         return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
 
     def handle_message(self, message: Message, remaining_ms: Callable[[], int] = lambda: 900_000) -> None:

@@ -62,9 +62,10 @@ def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
         elif image is not None:
             targets.append(Target(one.key, image, one.rules, attempt=one.attempt, members=one.members))
     report.add((yield from reconcile(targets, bounds)))
-    present = {target.key: target for target in targets}
-    for one in pulls:
-        if one.settles and one.key in present:
+    settling = [one for one in pulls if one.settles]
+    present = {target.key: target for target in targets} if settling else {}
+    for one in settling:
+        if one.key in present:
             yield from _second_look_of_pull(one, present[one.key], bounds, report)
     return report
 

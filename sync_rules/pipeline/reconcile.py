@@ -7,6 +7,7 @@ since, and its own record reconciles it again. Push and pull both end here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -58,6 +59,8 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
         decisions = Decisions()
         for target in waiting:
             _decide(target, sources, bounds, report, decisions)
+        for rule, count in Counter(decisions.right).items():
+            report.outcomes[rule.name, Outcome.RIGHT] += count
         for target, rules, blocked in decisions.stuck:
             yield from _park(target, rules, blocked, bounds, report)
         for target, rule in decisions.restricted:
@@ -90,14 +93,15 @@ def _with_whole_images(targets: Sequence[Target], bounds: Bounds) -> Work[Sequen
 # ------------------------------------------------------------------ what should happen
 @dataclass
 class Decisions:
-    """The decisions of a round: writes, targets that wait for another rule's write, rules to park, and rules that
-    restrict a delete that has happened.
+    """The decisions of a round: writes, targets that wait for another rule's write, rules to park, rules that restrict
+    a delete that has happened, and, for each target that needs nothing of a rule, that rule.
     """
 
     intents: list[Intent] = field(default_factory=list)
     deferred: list[Target] = field(default_factory=list)
     stuck: list[tuple[Target, Iterable[TargetRule], Blocked]] = field(default_factory=list)
     restricted: list[tuple[Target, TargetRule]] = field(default_factory=list)
+    right: list[TargetRule] = field(default_factory=list)
 
 
 def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, decisions: Decisions) -> None:
@@ -145,14 +149,14 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
         decisions.stuck.append((target, [rule], desired))
         return {}
     changes = differences(target.image, desired)
-    if reason := misfit(target.image, changes):
+    if changes and (reason := misfit(target.image, changes)):
         decisions.stuck.append((target, [rule], Blocked(reason)))
         return {}
     left_out = None if isinstance(found, Blocked) else rule.left_out(found, target.image)
     if left_out is not None:
         decisions.stuck.append((target, [rule], left_out))
     elif not changes:
-        report.count([rule], Outcome.RIGHT)
+        decisions.right.append(rule)
     return changes
 
 

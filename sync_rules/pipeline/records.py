@@ -97,11 +97,14 @@ def _read_record(record: object, position: str, rules: Rules, names: Names) -> C
     keys = data.get("Keys") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(keys, dict) or not keys:
         raise RecordError("a record has no dynamodb.Keys")
-    keys = read_image(keys)
-    table = _table_of(body, keys, rules)
-    if table is None:
-        return None
-    key = table.key_of(keys)
+    table = _streaming(body, rules)
+    key = table.plain_key(keys) if table is not None else None
+    if table is None or key is None:
+        keys = read_image(keys)
+        table = _table_of(body, keys, rules)
+        if table is None:
+            return None
+        key = table.key_of(keys)
     if key is None:
         expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
         raise RecordError(f"the keys of a record are not those of table {table.name}: expected {expected}")
@@ -123,7 +126,7 @@ def _read_record(record: object, position: str, rules: Rules, names: Names) -> C
     created_ms = _milliseconds(data.get("ApproximateCreationDateTime"))
     expired = new is None and _identity(body) == TIME_TO_LIVE
     room = room_made(data)
-    return Change(key, old, new, position, created_ms, in_order=not wrapped, expired=expired, shrank_from=room)
+    return Change(key, old, new, position, created_ms, not wrapped, expired, room)  # by name: twice the time
 
 
 def _lacking(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None, new: Item | None) -> str:
@@ -169,6 +172,12 @@ def _unwrap(kinesis: object) -> Mapping[str, Any]:
     return body
 
 
+def _streaming(body: Mapping[str, Any], rules: Rules) -> Table | None:
+    """The table whose stream a record names, as most do."""
+    arn = body.get("eventSourceARN")
+    return rules.of_stream(arn) if type(arn) is str and _is_stream(arn) else None
+
+
 def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None:
     """Find the table by the stream's ARN, the name in a Kinesis record, or the names of the key attributes."""
     arn = str(body.get("eventSourceARN", ""))
@@ -188,6 +197,8 @@ def _is_stream(arn: str) -> bool:
 
 
 def _milliseconds(stamp: object) -> int | None:
+    if type(stamp) is float and 0 <= stamp < SECONDS_MAX:  # as most are: all of these are dates
+        return int(stamp * 1000)
     if not isinstance(stamp, (int, float)) or isinstance(stamp, bool) or not abs(stamp) < STAMP_MAX:
         return None
     if stamp < SECONDS_MAX:

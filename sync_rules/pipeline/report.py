@@ -112,10 +112,12 @@ class Report:
                 self.outcomes[rule, Outcome.PARKED] += 1
 
     def trace_failures(self, origins: Mapping[ItemKey, Iterable[ItemKey]]) -> None:
-        """Report, instead of each item that could not be finished, the items whose records asked for its work."""
+        """Report, instead of each item that could not be finished, the items whose records asked for its work: an item
+        that is not in `origins` asked itself.
+        """
         failed, self.failed = self.failed, {}
         for key, unfinished in failed.items():
-            for origin in origins[key]:
+            for origin in origins.get(key, (key,)):
                 self.note(origin, unfinished)
 
     def note(self, key: ItemKey, unfinished: Unfinished) -> None:

@@ -75,14 +75,21 @@ class Sources:
         """The sources of a target by a rule: the items that it names, then the members that belong to it."""
         if rule.books is not None and (unusable := self.unusable(rule)) is not None:
             return unusable
+        keys = rule.source_keys(target.image)
+        if len(keys) == 1 and not self.members:  # as most have it
+            item = self.items[keys[0]]
+            return item if isinstance(item, StoreError) else (item,)
         found: list[Item | None] = []
-        for key in rule.source_keys(target.image):
+        for key in keys:
             item = self.items[key]
             if isinstance(item, StoreError):
                 return item
             found.append(item)
-        if not self.members:
-            return tuple(found)
+        return self._with_members(found, rule, target) if self.members else tuple(found)
+
+    def _with_members(
+        self, found: list[Item | None], rule: TargetRule, target: Target
+    ) -> tuple[Item | None, ...] | StoreError | Blocked:
         members = self.members.get((target.key, rule.name), ())
         if isinstance(members, StoreError | Blocked):
             return members
@@ -108,14 +115,15 @@ def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Ta
     """Split targets into rounds that fit into memory: a target made of several members is held with all of them."""
     some: list[Target] = []
     gathering = 0
-    gathered: dict[tuple[TargetRule, ...], bool] = {}
+    rules: tuple[TargetRule, ...] = ()
+    gathers = False
     for target in targets:
-        if target.rules not in gathered:
-            gathered[target.rules] = any(rule.gathers for rule in target.rules)
-        gathering += gathered[target.rules]
+        if target.rules is not rules:
+            rules, gathers = target.rules, any(rule.gathers for rule in target.rules)
+        gathering += gathers
         if len(some) >= limits.fan_out_round_max_items or gathering > limits.gathered_round_max_items:
             yield some
-            some, gathering = [], int(gathered[target.rules])
+            some, gathering = [], int(gathers)
         some.append(target)
     if some:
         yield some

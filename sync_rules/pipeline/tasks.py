@@ -82,10 +82,10 @@ class Chunk:
 
 @dataclass
 class Tasks:
-    """The work of a batch. `origins` has, for the key of each piece of work, the items whose records asked for it;
-    `since_ms` is, per rule, the time of the oldest change that concerns it (milliseconds since the epoch), from which
-    lag is measured. Each effect comes with the key of the item that changed. `unlisted` are the items that the
-    index of a rule does not list.
+    """The work of a batch. `origins` has, for the key of a piece of work, the items whose records asked for it, unless
+    that is only the item of this key, as it mostly is. `since_ms` is, per rule, the time of the oldest change that
+    concerns it (milliseconds since the epoch), from which lag is measured. Each effect comes with the key of the item
+    that changed. `unlisted` are the items that the index of a rule does not list.
     """
 
     pulls: tuple[Pull, ...] = ()
@@ -97,7 +97,7 @@ class Tasks:
     since_ms: dict[str, int] = field(default_factory=dict)
 
     def trace(self, work: ItemKey, change: Change) -> None:
-        """Note the record that asked for a piece of work."""
+        """Note the record that asked for a piece of work that may be another item's."""
         self.origins.setdefault(work, {})[change.key] = None
 
     def concerns(self, rules: Iterable[Rule], change: Change) -> None:
@@ -105,16 +105,19 @@ class Tasks:
         made_ms = change.created_ms
         if made_ms is not None:
             for rule in rules:
-                if self.since_ms.get(rule.name, made_ms) >= made_ms:
+                if self.since_ms.get(rule.name, made_ms + 1) > made_ms:
                     self.since_ms[rule.name] = made_ms
 
 
 @dataclass(slots=True)
 class TargetWork:
-    """Work collected for one target: rules to check, members that hinted at it, its newest relevant record."""
+    """Work collected for one target: rules and members that hinted at it; if a record of its own asked, all its rules,
+    and the newest of these records.
+    """
 
-    rules: dict[TargetRule, None]
+    hinted: dict[TargetRule, None]
     members: dict[ItemKey, None]
+    into: tuple[TargetRule, ...] = ()
     newest: Change | None = None
     appeared: bool = False
 
@@ -150,12 +153,22 @@ def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
                 tasks.concerns((part_rule,), change)
         if concern.listed:
             unlisted |= dict.fromkeys((rule.name, change.key) for rule in _unlisted(change, entity, rules))
+    _trace_own(tasks, asked, pushed)
     tasks.unlisted = tuple(unlisted)
     tasks.pulls = tuple(pull for key, one in asked.items() if (pull := _pull(key, one, newest.get(key))) is not None)
     tasks.pushes = group_pushes(pushed)
     tasks.parts = tuple(map(PartLook, parts))
     tasks.effects = tuple(effects)
     return tasks
+
+
+def _trace_own(tasks: Tasks, asked: Mapping[ItemKey, TargetWork], pushed: Mapping[tuple[ItemKey, Rule], bool]) -> None:
+    """Note the items whose own records asked for work, where records of others asked for it too."""
+    if not tasks.origins:
+        return
+    own = {key for key, _ in pushed} | {key for key, one in asked.items() if one.newest is not None}
+    for key in own & tasks.origins.keys():
+        tasks.origins[key][key] = None
 
 
 def _as_seen(change: Change, rule: Rule, entering: tuple[Rule, ...]) -> tuple[Change, ...]:
@@ -192,12 +205,11 @@ def _ask_pull(
         return
     one = asked.get(change.key)
     if one is None:
-        asked[change.key] = TargetWork(dict.fromkeys(into), {}, change, change.old is None)
+        asked[change.key] = TargetWork({}, {}, into, change, change.old is None)
     else:
-        one.rules.update(dict.fromkeys(into))
+        one.into = into
         one.newest = change
         one.appeared |= change.old is None
-    tasks.trace(change.key, change)
     tasks.concerns(into, change)
 
 
@@ -208,7 +220,6 @@ def _ask_pushes(
     for rule in anchored:
         if rule.pushes(change):
             pushed[change.key, rule] = change.new is None or pushed.get((change.key, rule), False)
-            tasks.trace(change.key, change)
             tasks.concerns((rule,), change)
 
 
@@ -232,7 +243,7 @@ def _ask_hinted(
     """Ask for pulls of the targets that a record of a source names by itself."""
     for hint in (hint for seen in _as_seen(change, rule, entering) for hint in rule.hints(seen)):
         one = asked.setdefault(hint.target, TargetWork({}, {}))
-        one.rules[rule] = None
+        one.hinted[rule] = None
         if hint.member is not None:
             one.members[hint.member] = None
         tasks.trace(hint.target, change)
@@ -243,12 +254,13 @@ def _pull(key: ItemKey, work: TargetWork, newest: Change | None) -> Pull | None:
     """The pull of a target; None if it was deleted. Its newest image in the batch is used only if no member hinted at
     it: a member may have changed later than that image, and then no record of the target need follow.
     """
-    rules, members = tuple(work.rules), tuple(work.members)
-    hinted = work.newest is None or bool(members)
-    if newest is not None and newest.new is None and newest.in_order:
+    last = newest if newest is not None and newest.in_order else None
+    if last is not None and last.new is None:
         return None
-    image = newest.new if newest is not None and newest.in_order and not hinted else None
-    return Pull(key, image, rules, members=members, settles=bool(members) or work.appeared)
+    rules = tuple(dict.fromkeys((*work.into, *work.hinted))) if work.hinted else work.into
+    members = tuple(work.members)
+    image = last.new if last is not None and work.newest is not None and not members else None
+    return Pull(key, image, rules, 0, members, bool(members) or work.appeared)
 
 
 def group_pushes(pushed: Mapping[tuple[ItemKey, Rule], bool]) -> tuple[Push, ...]:

@@ -142,17 +142,17 @@ class Rules:
 
     def entity_of(self, key: ItemKey) -> Entity | None:
         """The entity an item belongs to by its key, or None: an item no rule speaks of, or no key of its table."""
-        table = self.tables.get(key.table)
-        if table is None or not key.values:
+        by_partition = self._by_beginning.get(key.table)
+        if by_partition is None or not key.values:
             return None
         partition, sort = key.values[0][2], key.values[-1][2]
-        by_partition = self._by_beginning[key.table]
+        first, last = partition if isinstance(partition, str) else "", sort if isinstance(sort, str) else ""
         for length in by_partition.lengths:  # loops, as in the filter of records: every record comes by here
-            by_sort = by_partition.values.get(partition[:length] if isinstance(partition, str) else "")
+            by_sort = by_partition.values.get(first[:length])
             if by_sort is None:
                 continue
             for sort_length in by_sort.lengths:
-                for entity in by_sort.values.get(sort[:sort_length] if isinstance(sort, str) else "", ()):
+                for entity in by_sort.values.get(last[:sort_length], ()):
                     if entity.has(key):
                         return entity
         return None

@@ -121,6 +121,8 @@ class CopyRule(LinkedRule):
         """The copies as the source has them, with defaults for what it lacks. Without a source, or where `where` says
         no, the delete policy decides.
         """
+        if self._unconditional and sources and sources[0] is not None:
+            return self.values(sources[0])
         if self.snapshot and any(get(target, copy) is not None for copy in self.copies):
             return None
         source = sources[0] if sources else None
@@ -130,6 +132,11 @@ class CopyRule(LinkedRule):
         if isinstance(speaks, Blocked):
             return speaks
         return self.values(source) if source is not None and speaks else self.without_source(target)
+
+    @cached_property
+    def _unconditional(self) -> bool:
+        """True if every target has what its source has, whatever else it holds."""
+        return not self.snapshot and self.where is None and not (self.find is not None and self.find.sparse)
 
     def values(self, source: Item) -> dict[Path, AttributeValue | None]:
         """The value of each copy, given a source."""

@@ -96,7 +96,7 @@ class LinkedRule(TargetRule):
         return self.pointer(target)
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
-        key = self.source_key(target)
+        key = self.pointer(target)
         return () if key is None else (key,)
 
     # ---------------------------------------------------------------- what matters

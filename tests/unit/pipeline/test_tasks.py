@@ -309,6 +309,17 @@ def test_plan_names_whose_records_ask():
     assert [look.part.target for look in plan.parts] == [parent_of(rules), entry]
 
 
+def test_plan_names_an_item_whose_own_record_asks_too():
+    """Work that only the record of its own item asked for is that item's, without being noted: as in most of a stream."""
+    rules = kinds("posts")
+    parent, member = parent_of(rules), key(rules.tables["posts"], "p")
+    own = Change(parent, None, every_kind_user("1"))
+    hint = Change(member, None, post("p", "1", "x"))
+    assert tasks_of([own], rules).origins == {}
+    for changes in ([own, hint], [hint, own]):
+        assert tasks_of(changes, rules).origins[parent].keys() == {parent, member}
+
+
 def test_plan_lists_a_nodes_edges_once():
     """A node that comes lists its edges; the rule that answers for its deletion shares that listing, and asks for it
     only when the node goes.
