@@ -1,11 +1,14 @@
 """The measures of commands that people wait for: items for each second of CPU, beside a bare scan of the same items.
 
-Invariant: every command looks at each item as it does in a user's account; none writes, as all copies are right.
+Invariant: every command looks at each item as it does in a user's account; none writes, as all copies are right. A
+redrive has a failure record for each item that it looks at, or batches of records that were given up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -15,24 +18,34 @@ import boto3
 from benchmarks.bench import Bench, works
 from benchmarks.counters import CPU_TIME, Cost
 from benchmarks.figures import Figure, ratios
-from benchmarks.ours import RULES_FILE, NoFailures, store_of
+from benchmarks.ours import RULES_FILE, NoFailures, copied, store_of
 from benchmarks.shop import RULES, record_day
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.failure_log import FailedLines
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.commands.record import Tape
 from sync_rules.jobs.dryrun.planner import Planner
+from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
 from sync_rules.lab.recording import Body, Header, read, writing
 from sync_rules.lab.replay import Common, Replay
 from sync_rules.lab.trial import variants
 from sync_rules.language.load import load_rules, parse_rules
+from sync_rules.model.items import Failure, ItemKey
+from sync_rules.model.json_bytes import compact
+from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.rules.ruleset import Rules
 
 RULE: Final = "name-on-orders"
 TABLE: Final = "together"
+FAILED_SHARE: Final = 10  # of the items have a failure record: each is looked at alone
+BATCH_RECORDS: Final = 100
+CREATED: Final = datetime(2026, 1, 1, tzinfo=UTC)
 ARN: Final = "arn:aws:dynamodb:us-east-1:111122223333:table/together/stream/2026-01-01T00:00:00.000"
 
 
 def tools(bench: Bench) -> Iterator[Figure]:
-    """A bare scan with boto3, and what verify, plan and record do with as many items."""
+    """A bare scan with boto3, and what verify, plan, record and redrive do with as many items."""
     url, items = bench.engine.url, bench.size(10_000)
     rules = load_rules(RULES_FILE)
     some = frozenset({RULE})
@@ -58,12 +71,26 @@ def tools(bench: Bench) -> Iterator[Figure]:
             tape.take({"Records": bodies})
             assert tape.tables.total() == items
 
-    def of(work: Callable[[], None]) -> Cost:
-        bench.engine.set(targets=items, right=True)
-        return bench.counters.cost(work).per(items)
+    failed = [failure_of(number) for number in range(items // FAILED_SHARE)]
+    copies = copied(TABLE, items)["Records"]
+    given_up = [batch_of(copies[at : at + BATCH_RECORDS]) for at in range(0, items, BATCH_RECORDS)]
 
-    named = {"scan": scan, "verify": verify, "plan": plan, "record": record}
-    costs = bench.in_turns({name: lambda work=work: of(work) for name, work in named.items()}, rounds=5)  # type: ignore[misc]
+    def redrive_failures() -> None:
+        redriven(rules, store, failed)
+
+    def redrive_batches() -> None:
+        assert redriven(rules, store, given_up).records == items
+
+    named = {
+        "scan": scan, "verify": verify, "plan": plan, "record": record,
+        "redrive of failure records": redrive_failures, "redrive of batches": redrive_batches,
+    }  # fmt: skip
+
+    def of(name: str) -> Cost:
+        bench.engine.set(targets=items, right=True)
+        return bench.counters.cost(named[name]).per(len(failed) if named[name] is redrive_failures else items)
+
+    costs = bench.in_turns({name: partial(of, name) for name in named}, rounds=5)
     for name, found in costs.items():
         rates = tuple(1 / cost.cpu_seconds for cost in found)
         yield Figure(f"{name}, items of 1 KB for each second of CPU", rates, "", CPU_TIME)
@@ -73,6 +100,34 @@ def tools(bench: Bench) -> Iterator[Figure]:
                 ratios(works(found), works(costs["scan"])), "x", bench.counters.kind,
             )  # fmt: skip
     yield from replayed(bench)
+
+
+def redriven(rules: Rules, store: DynamoStore, entries: list[dict[str, object]]) -> RedriveCounts:
+    """Redrive entries from a file; asserts that each succeeds and is removed."""
+    with TemporaryDirectory() as folder:
+        lines = Path(folder) / "failures.jsonl"
+        lines.write_text("".join(f"{compact(one)}\n" for one in entries))
+        place = FailedLines(lines)
+        redriver = Redriver(rules, World(store, DroppingQueue(), NoFailures()))
+        redriver.take(place)
+        redriver.rest()
+        place.close()
+        assert not lines.read_text()
+    assert redriver.tally.done == len(entries)
+    return redriver.tally
+
+
+def failure_of(number: int) -> dict[str, object]:
+    """A failure record of the copy on one target."""
+    key = ItemKey(TABLE, (("PK", "S", "U#1"), ("SK", "S", f"O#{number:09}")))
+    return failure_record(Failure(RULE, key, "ThrottlingException"), CREATED)
+
+
+def batch_of(bodies: list[Body]) -> dict[str, object]:
+    """A batch that was given up, as Lambda sends it to an on-failure destination in S3."""
+    numbers = [body["dynamodb"]["SequenceNumber"] for body in bodies]
+    span = {"startSequenceNumber": numbers[0], "endSequenceNumber": numbers[-1], "streamArn": ARN, "shardId": "shard"}
+    return {"DDBStreamBatchInfo": span, "payload": compact({"Records": bodies})}
 
 
 def replayed(bench: Bench) -> Iterator[Figure]:

@@ -7,9 +7,10 @@ rule leaves as they were (a snapshot, a copy of a deleted source, a stuck part) 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, Literal
 
 from sync_rules.adapters.memory import MemoryStore
@@ -128,6 +129,7 @@ def _without(item: Item, path: Path, *, emptied: bool) -> Item:
 
 # ---------------------------------------------------------------- the end of a replay
 REJECTED: Final = frozenset({"ItemTooLarge", "ValidationException"})  # reasons of parked writes that cannot succeed
+ENDS_MAX: Final = 4  # kept of each sort: a reduction makes hundreds of replays, and each of them ends differently
 Check = Literal["rules", "application", "recompute"]
 
 
@@ -173,25 +175,28 @@ class Wrong:
 
 @dataclass
 class Checked:
-    """Ends of earlier replays under the same rules that were found right: one that holds the same is right again."""
+    """Ends of earlier replays under the same rules that were found right: one that holds the same is right again. Ends
+    may differ in the ledger alone, which no recompute starts from. `ends` have the differences that were found in them,
+    `recomputed` the tables before and after the backfill.
+    """
 
-    store: MemoryStore | None = None  # tables of which a recompute gave the same
-    differences: tuple[Difference, ...] = ()  # in these tables
+    ends: deque[tuple[MemoryStore, tuple[Difference, ...]]] = field(default_factory=partial(deque, maxlen=ENDS_MAX))
+    recomputed: deque[tuple[MemoryStore, MemoryStore]] = field(default_factory=partial(deque, maxlen=ENDS_MAX))
     items: dict[ItemKey, tuple[Item | None, Item | None, Sequence[Item]]] = field(default_factory=dict)
 
 
 def wrongs(ending: Ending, checked: Checked | None = None) -> Iterator[Wrong]:
     """All differences, in a fixed order. Raises StoreError when the backfill does not finish."""
     checked = checked or Checked()
-    known = checked.store is not None and checked.store.holds_same(ending.store)
-    found = checked.differences if known else tuple(differences(ending.store, ending.rules, ending.names))
+    known = next((found for store, found in checked.ends if store.holds_same(ending.store)), None)
+    found = tuple(differences(ending.store, ending.rules, ending.names)) if known is None else known
     yield from _by_rules(ending, found)
     yield from _by_versions(ending)
     yield from _by_application(ending, checked)
-    if not known:
-        wrong = tuple(_by_recompute(ending, found))
+    if known is None:
+        wrong = tuple(_by_recompute(ending, found, checked))
         if not wrong:
-            checked.store, checked.differences = ending.store, found
+            checked.ends.append((ending.store, found))
         yield from wrong
 
 
@@ -336,9 +341,9 @@ class _History:
         return any(overlaps(path, one) for one in self.paths.get(key, ()))
 
 
-def _by_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
+def _by_recompute(ending: Ending, found: Sequence[Difference], checked: Checked) -> Iterator[Wrong]:
     history = _history(ending, found)
-    made = _recomputed(ending, history)
+    made = _recomputed(ending, history, checked)
     derived, behind = Derived(ending.rules), _behind(ending, found)
     for key in _keys(ending.rules, ending.store, made):
         entity = ending.rules.entity_of(key)
@@ -410,12 +415,23 @@ def recomputed(rules: Rules, store: MemoryStore) -> MemoryStore:
         StoreError: when the backfill does not finish.
     """
     ending = Ending(rules, store, store)
-    return _recomputed(ending, _history(ending, ()))
+    return _backfilled(rules, _stripped(ending, _history(ending, ())))
 
 
-def _recomputed(ending: Ending, history: _History) -> MemoryStore:
-    """The application's items and history, after a backfill. Maps that become empty stay: no rule takes away the map in
-    which it wrote, and other rules may read it.
+def _recomputed(ending: Ending, history: _History, checked: Checked) -> MemoryStore:
+    """The application's items and history, after a backfill: the one that an earlier replay made of the same items."""
+    before = _stripped(ending, history)
+    for known, made in checked.recomputed:
+        if known.holds_same(before):
+            return made
+    made = _backfilled(ending.rules, before.copy())
+    checked.recomputed.append((before, made))
+    return made
+
+
+def _stripped(ending: Ending, history: _History) -> MemoryStore:
+    """The application's items and history. Maps that become empty stay: no rule takes away the map in which it wrote,
+    and other rules may read it.
     """
     derived = Derived(ending.rules)
     made = MemoryStore(ending.rules.tables)
@@ -428,14 +444,19 @@ def _recomputed(ending: Ending, history: _History) -> MemoryStore:
             identity = (path for rule in derived.mirrors(entity) for path in rule.identity_paths)
             spare = (*identity, *history.paths.get(key, ()))
             made.put(key.table, bare(item, derived.paths(key, item), spare, emptied=True))
+    return made
+
+
+def _backfilled(rules: Rules, made: MemoryStore) -> MemoryStore:
+    """These tables, after a backfill of all rules. Raises StoreError when it does not finish."""
     run = BackfillRun(
-        Selection(ending.rules, ending.names),
+        Selection(rules, rules.kept),
         made,
         _Nowhere(),
         MemoryState(),
         {},
-        supplies=segments(ending.rules, 1),
-        completes=ending.names,
+        supplies=segments(rules, 1),
+        completes=rules.kept,
         sleep=lambda _seconds: None,
     )
     if not run.run():

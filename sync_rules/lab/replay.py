@@ -125,6 +125,21 @@ def load_data(file: File, rules: Rules) -> tuple[Put, ...]:
     return puts
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A recording as it was given, its records that are not of a ledger, and the items before the first one."""
+
+    records: Sequence[Recorded]
+    data: Sequence[Put]
+    with_copies: bool
+    own: Sequence[Recorded]
+    puts: tuple[Put, ...]
+
+    def of(self, records: Sequence[Recorded], data: Sequence[Put], *, with_copies: bool) -> bool:
+        """True for the very same recording and items: they are not compared one by one."""
+        return self.records is records and self.data is data and self.with_copies is with_copies
+
+
 @dataclass
 class Common:
     """Shared by replays under the same rules, because no delivery changes it: the tables before the first record, what
@@ -133,6 +148,7 @@ class Common:
 
     checked: Checked = field(default_factory=Checked)
     own_work: dict[str, bool] = field(default_factory=dict)
+    recording: Asked | None = None
     beginning: Beginning | None = None
 
 
@@ -185,9 +201,10 @@ class Replay:
     # ---------------------------------------------------------------- the application
     def _play(self, records: Sequence[Recorded], data: Sequence[Put]) -> bool:
         """Replay everything. False when the rules do not come to rest."""
-        own = [one for one in records if not self._derived.in_ledger(one.change.key)]
+        asked = self._asked(records, data)
+        own = asked.own
         self.counts["ledger"] = len(records) - len(own)
-        tables = self._begin(tuple(self._first(own, data)))
+        tables = self._begin(asked.puts)
         if not tables.rested:
             return False
         moved = tables.moves.recorded(own) if not self._with_copies else ()
@@ -198,6 +215,15 @@ class Replay:
             if outcome == "done" and not self._work(one):
                 return False
         return self._end()
+
+    def _asked(self, records: Sequence[Recorded], data: Sequence[Put]) -> Asked:
+        """The part of a replay that follows from the recording alone, made once for all deliveries."""
+        known = self._common.recording
+        if known is None or not known.of(records, data, with_copies=self._with_copies):
+            own = [one for one in records if not self._derived.in_ledger(one.change.key)]
+            known = Asked(records, data, self._with_copies, own, tuple(self._first(own, data)))
+            self._common.recording = known
+        return known
 
     def _first(self, records: Sequence[Recorded], data: Sequence[Put]) -> Iterator[Put]:
         """The initial items: the old image of each item's first record, and the data."""
@@ -212,7 +238,7 @@ class Replay:
     def _begin(self, puts: tuple[Put, ...]) -> Played:
         """Go on from the tables before the first record, with all that the rules make of them. Raises StoreError."""
         beginning = self._common.beginning
-        if beginning is None or beginning.puts != puts:
+        if beginning is None or (beginning.puts is not puts and beginning.puts != puts):
             beginning = self._common.beginning = begin(self._rules, puts)
         self._tables = beginning.tables.fork(self._delivery)
         if beginning.error is not None:

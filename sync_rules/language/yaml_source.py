@@ -21,7 +21,7 @@ from ruamel.yaml.reader import ReaderError
 from sync_rules.language.problems import Location, Problems
 from sync_rules.model import json_bytes
 
-VALUES_MAX = 100_000  # an alias of an alias of an alias can stand for any number of values
+VALUES_MAX = 100_000  # by aliases: an alias of an alias of an alias can stand for any number of values
 FILE_MAX_LEVELS = 40
 KeyPath = tuple[str | int, ...]
 TYPE_NAMES = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
@@ -200,7 +200,7 @@ class _Reader:
         self.tags = tags
         self.aliases = aliases
         self.within: Any = None  # the mark of the outermost alias that is being read
-        self.left = VALUES_MAX  # values that may still be read; negative once there are too many
+        self.left = VALUES_MAX  # values that aliases may still stand for; negative once there are too many
 
     def convert(self, node: Node, path: KeyPath) -> Any:
         """The value of a node."""
@@ -220,12 +220,12 @@ class _Reader:
         self.document.locations[path] = location
         if self.left <= 0 or len(path) > FILE_MAX_LEVELS:
             if self.left >= 0:
-                limits = f"at most {VALUES_MAX} values, {FILE_MAX_LEVELS} deep"
+                limits = f"at most {VALUES_MAX:,} values by aliases, {FILE_MAX_LEVELS} deep"
                 message = f"expected {limits}; found more, as when an alias holds itself"
                 self.problems.add("SR003", Location(location.line, location.column), message)
             self.left = -1  # nothing more is read
             return None
-        self.left -= 1
+        self.left -= self.within is not None
         tag = (node.tag or "").rpartition(":")[2]
         if isinstance(node, MappingNode):
             if tag != "map":

@@ -24,8 +24,16 @@ ELEMENT_BYTES = 1
 
 
 def item_bytes(item: Item) -> int:
-    """The size of an item: every attribute name and value."""
-    return sum(_text_bytes(name) + value_bytes(value) for name, value in item.items())
+    """The size of an item: every attribute name and value. Every write of the store in memory asks for it."""
+    total = 0
+    for name, value in item.items():
+        text = value.get("S")
+        total += len(name) if name.isascii() else len(name.encode())
+        if text is None:
+            total += value_bytes(value)
+        else:
+            total += len(text) if text.isascii() else len(text.encode())
+    return total
 
 
 def shrank_from(old: Item | None, new: Item | None) -> int:
@@ -112,16 +120,21 @@ def impossible(table: Table, item: Item | None) -> str:
 def possible_row(item: Item, partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> bool:
     """True if an index with these key attributes takes the item: each is missing, or has its type and size."""
     partition = tuple(partition)
-    return all(
-        attribute.type in value and possible(value, max_bytes(attribute.name, partition))
-        for attribute in (*partition, *sort)
-        if (value := item.get(attribute.name)) is not None
-    )
+    for attribute in (*partition, *sort):
+        value = item.get(attribute.name)
+        if value is not None and not (
+            attribute.type in value and possible(value, max_bytes(attribute.name, partition))
+        ):
+            return False
+    return True
 
 
 def max_bytes(name: str, partition: Iterable[KeyAttribute]) -> int:
     """The size limit of a key attribute, by the part of the key that it is in."""
-    return PARTITION_KEY_MAX_BYTES if name in {attribute.name for attribute in partition} else SORT_KEY_MAX_BYTES
+    for attribute in partition:
+        if attribute.name == name:
+            return PARTITION_KEY_MAX_BYTES
+    return SORT_KEY_MAX_BYTES
 
 
 KeyLimit = tuple[KeyType, int]  # type, and bytes at most

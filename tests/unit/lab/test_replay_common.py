@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.lab import played
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.recompute import Derived
+from sync_rules.lab.recompute import ENDS_MAX, Checked, Derived, wrongs
 from sync_rules.lab.replay import Common, Replay
 from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.ledger import VERSION
 from tests.support import every_kind
 from tests.support.tapes import in_memory, shopping
 
@@ -53,9 +55,31 @@ def test_replays_that_share_begin_once_and_recompute_once(tmp_path_factory, monk
     monkeypatch.setattr("sync_rules.lab.replay.begin", lambda *asked: made.append(1) or begin(*asked))
     judged: list[object] = []
     monkeypatch.setattr(Derived, "own_work", lambda of, change: judged.append(change) or own_work(of, change))
+    filled: list[object] = []
+    run = BackfillRun.run
+    monkeypatch.setattr(BackfillRun, "run", lambda of: filled.append(of) or run(of))
     common = Common()
     for seed in range(3):
         for delivery in VARIANTS:
             assert list(Replay(RULES, replace(delivery, seed=seed), common=common).mismatches(records)) == []
     assert len(made) == 1
     assert len(judged) <= len(records)
+    assert len(filled) <= 1
+
+
+def test_ends_that_differ_in_the_ledger_alone_are_recomputed_once(tmp_path_factory, monkeypatch):
+    """How often a total was added to differs from delivery to delivery; what a recompute starts from does not."""
+    played = Replay(RULES, VARIANTS[0])
+    records = in_memory(tmp_path_factory, RULES, shopping(RULES, 5, actions=25).bodies)
+    assert list(played.mismatches(records)) == []
+    total = next(item for item in played.store.items("ledger") if VERSION in item)
+    filled: list[object] = []
+    run = BackfillRun.run
+    monkeypatch.setattr(BackfillRun, "run", lambda of: filled.append(of) or run(of))
+    checked = Checked()
+    for number in range(ENDS_MAX + 3):
+        end = played.store.copy()
+        end.put("ledger", {**total, VERSION: {"N": str(1_000 + number)}})
+        assert list(wrongs(replace(played._tables.ending(), store=end), checked)) == []
+    assert len(filled) == 1
+    assert len(checked.ends) == ENDS_MAX

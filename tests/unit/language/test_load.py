@@ -5,6 +5,8 @@ import re
 import pytest
 
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, parse_rules
+from sync_rules.language.problems import Problems
+from sync_rules.language.yaml_source import VALUES_MAX, read
 from sync_rules.model.errors import UserError
 from sync_rules.rules import fingerprints
 
@@ -92,6 +94,15 @@ def test_anchors_save_writing():
         "a: {copy: user.name, into: order.a, where: &w status}", "b: {copy: user.name, into: order.b, where: *w}"
     )
     assert rules.rules["b"].where == rules.rules["a"].where
+
+
+def test_a_file_may_hold_any_number_of_values_that_are_written_out():
+    """Only what aliases stand for is limited: the items of a replay's `--data` are many."""
+    problems = Problems()
+    document = read("\n".join(f"- {number}" for number in range(VALUES_MAX + 2)), problems)
+    assert problems.sorted() == []
+    assert document is not None
+    assert len(document.data) == VALUES_MAX + 2
 
 
 def test_table_forms_say_keys_indexes_and_projection():
