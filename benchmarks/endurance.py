@@ -29,14 +29,16 @@ from benchmarks.fresh import deployed
 from benchmarks.ours import renamed
 from benchmarks.running import ENVIRONMENT, answering
 from sync_rules.adapters.sqs import SqsQueue
+from sync_rules.costs.copies import CHUNK_COPIES, PAGE_COPIES
 
 TIMEOUT_SECONDS: Final = 180  # of the queue function
 EMPTY_SECONDS: Final = 0.02
 WARM_SHARE: Final = 0.2  # of a worker's messages, after which its memory is looked at for the first time
 GROWTH_MAX_MB: Final = 5
-CREATE: Final = "CREATE TABLE messages (id INTEGER PRIMARY KEY, body TEXT, taken INTEGER DEFAULT 0, later INTEGER)"
-TAKE: Final = """UPDATE messages SET taken = taken + 1 WHERE id =
-    (SELECT id FROM messages WHERE taken = 0 AND later = 0 ORDER BY id LIMIT 1) RETURNING id, body"""
+CREATE: Final = """CREATE TABLE messages
+    (id INTEGER PRIMARY KEY, body TEXT, taken INTEGER DEFAULT 0, receives INTEGER DEFAULT 0, later INTEGER)"""
+TAKE: Final = """UPDATE messages SET taken = 1, receives = receives + 1 WHERE id =
+    (SELECT id FROM messages WHERE taken = 0 AND later = 0 ORDER BY id LIMIT 1) RETURNING id, body, receives"""
 
 
 class FileQueue(SqsQueue):
@@ -55,8 +57,8 @@ class FileQueue(SqsQueue):
     def _send(self, body: str, delay_seconds: int = 0) -> None:
         self._base.execute("INSERT INTO messages (body, later) VALUES (?, ?)", (body, delay_seconds > 0))
 
-    def take(self) -> tuple[int, str] | None:
-        row: tuple[int, str] | None = self._base.execute(TAKE).fetchone()
+    def take(self) -> tuple[int, str, int] | None:
+        row: tuple[int, str, int] | None = self._base.execute(TAKE).fetchone()
         return row
 
     def delete(self, number: int) -> None:
@@ -129,8 +131,10 @@ def work(settings: Mapping[str, str], file: Path, share: int) -> Worked:
             if taken is None:
                 time.sleep(EMPTY_SECONDS)
                 continue
-            number, body = taken
-            failed = handler({"Records": [{"messageId": str(number), "body": body}]}, Context())["batchItemFailures"]
+            number, body, receives = taken
+            attributes = {"ApproximateReceiveCount": str(receives)}
+            record = {"messageId": str(number), "body": body, "attributes": attributes}
+            failed = handler({"Records": [record]}, Context())["batchItemFailures"]
             (queue.release if failed else queue.delete)(number)
             worked.messages += 1
             worked.failed += bool(failed)
@@ -183,7 +187,8 @@ def run(copies: int, workers: int, table: str = "together") -> Run:
         with context.Pool(1) as one:
             one.apply(change, (settings, file, table))
         with context.Pool(workers) as pool:
-            found = [pool.apply_async(work, (settings, file, copies // 200 // workers)) for _ in range(workers)]
+            share = copies // (PAGE_COPIES if table == "together" else CHUNK_COPIES) // workers
+            found = [pool.apply_async(work, (settings, file, share)) for _ in range(workers)]
             worked = tuple(each.get() for each in found)
         return Run(copies, time.monotonic() - began, engine.counts(), worked)
 

@@ -14,7 +14,7 @@ from benchmarks.answering import AFTER
 from benchmarks.bench import Bench, works
 from benchmarks.counters import CPU_TIME, Cost
 from benchmarks.figures import ENGINE, WALL, Figure, ratios
-from benchmarks.ours import consumer_of, handled, renamed
+from benchmarks.ours import consumer_of, handled, renamed, shared
 from benchmarks.scale import IN_PARTITION, REGION, estimate
 from sync_rules.adapters.dynamodb import WORKERS
 from sync_rules.costs.copies import WORKER_GIGABYTES
@@ -31,6 +31,7 @@ WORDS: Final = {
     "ours": "ours",
 }
 ONE_BY_ONE: Final = {"loop": 50, "pool": 10}  # one request for each copy; so many times fewer at a latency
+SHARED: Final = 10_000  # targets, most of them beyond what one invocation does
 ONE_WORKER: Final = 1  # as many as the loop has: CPU time of threads counts their waiting for each other too
 
 
@@ -89,6 +90,8 @@ def sent(bench: Bench) -> Iterator[Figure]:
     bench.engine.set(targets=100)
     handled(pipeline, renamed("together", times=100))
     lists = bench.engine.counts()["fan_outs"]
+    bench.copying(SHARED, shared(url, renamed("together")))
+    of_workers = bench.engine.counts()
     ours, theirs = found["ours"], found["loop"]
     yield Figure("requests per copy", (ours["requests"],), "", ENGINE, at_most=0.042, gated=True)
     yield Figure(
@@ -98,6 +101,8 @@ def sent(bench: Bench) -> Iterator[Figure]:
     yield Figure("write units per copy", (ours["written"],), "", ENGINE, at_most=1, at_least=1, gated=True)
     yield Figure("write units per copy that is right", (again["ours"],), "", ENGINE, at_most=0, gated=True)
     yield Figure("read units per copy of 1 KB", (ours["read_units"],), "", ENGINE, at_most=0.3, gated=True)
+    words, units = f"read units per copy of 1 KB, {SHARED:,} shared by workers", of_workers["read_units"] / SHARED
+    yield Figure(words, (units,), "", ENGINE, at_most=0.3, gated=True)
     words = "fan-outs of 100 changes of one source in one batch"
     yield Figure(words, (lists,), "", ENGINE, at_most=1, at_least=1, gated=True)
     for name in ("loop", "pool", "blind", "guarded"):

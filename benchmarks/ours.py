@@ -1,13 +1,13 @@
 """The pipeline as it runs in Lambda, in front of the engine: events in, copies out.
 
 Invariant: this is the code of production with production's settings, and writes in batches. One difference: an event is
-processed to its end here, while in Lambda other workers take the rest of a large fan-out.
+processed to its end here, while in Lambda other workers take the rest of a large fan-out; `shared` counts what they do.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +25,8 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.messages import Message, decode, encode
+from sync_rules.pipeline.requests import DroppingQueue, Queue, World
 from sync_rules.rules.ruleset import Rules
 
 RULES_FILE: Final = Path(__file__).parent / "rules.yaml"
@@ -54,12 +55,27 @@ def store_of(url: str, rules: Rules, workers: int = WORKERS) -> DynamoStore:
     return DynamoStore(client, rules.tables, write_mode="batch", workers=workers)
 
 
-def consumer_of(url: str, workers: int = WORKERS, write_units: int | None = None) -> Consumer:
-    """The pipeline of a process. `write_units` is its limit for each table, per second."""
+class Messages:
+    """A queue that keeps every message as text."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def send(self, message: Message, _delay_seconds: int) -> None:
+        self.texts.append(encode(message))
+
+
+def consumer_of(
+    url: str, workers: int = WORKERS, write_units: int | None = None, queue: Queue | None = None
+) -> Consumer:
+    """The pipeline of a process. `write_units` is its limit for each table, per second. With a `queue` it sends on what
+    one invocation does not do.
+    """
     rules = load_rules(RULES_FILE)
     limited = {name: replace(one, max_write_units_per_second=write_units) for name, one in rules.tables.items()}
     store = within_budget(store_of(url, rules, workers), limited)
-    return Consumer(rules, World(store, DroppingQueue(), NoFailures()), THIS_PROCESS, limits=INLINE)
+    limits = INLINE if queue is None else Limits()
+    return Consumer(rules, World(store, queue or DroppingQueue(), NoFailures()), THIS_PROCESS, limits=limits)
 
 
 def idle_consumer(rules: Rules) -> Consumer:
@@ -71,6 +87,19 @@ def handled(consumer: Consumer, event: dict[str, Any]) -> None:
     """Handle an event, and assert that no record failed."""
     answer = consumer.handle_event(event, lambda: MINUTE_MS)
     assert answer == {"batchItemFailures": []}, answer
+
+
+def shared(url: str, event: dict[str, Any]) -> Callable[[], None]:
+    """Work that handles an event, and then every message that comes of it, as workers would."""
+    queue = Messages()
+    consumer = consumer_of(url, 1, queue=queue)
+
+    def work() -> None:
+        handled(consumer, event)
+        while queue.texts:
+            consumer.handle_message(decode(queue.texts.pop(0)), lambda: MINUTE_MS)
+
+    return work
 
 
 # ---------------------------------------------------------------- events

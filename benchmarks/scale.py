@@ -18,6 +18,7 @@ from typing import Final
 from sync_rules.costs.copies import (
     CHUNK_COPIES,
     INLINE_COPIES,
+    PAGE_COPIES,
     RECORD_SECONDS,
     STREAM_BATCH_RECORDS,
     WORKER_COPIES_SECOND,
@@ -59,7 +60,7 @@ LAMBDA_MAX_SECONDS: Final = 900
 # ---------------------------------------------------------------- assumptions
 TARGET_BYTES: Final = 1_024
 INDEX_ROW_BYTES: Final = 128  # keys only
-LISTED_COPIES_SECOND: Final = 18_000  # by the one process that lists them and sends them on: benchmarks.simulation
+LISTED_COPIES_SECOND: Final = 18_000  # by the process that lists an index and sends keys on: benchmarks.simulation
 LOOP_COPIES_SECOND: Final = 130  # the hand-written loop, measured beside
 
 
@@ -151,8 +152,9 @@ def estimate(copies: int, layout: Layout) -> Estimate:
     prices = own_prices().regions[REGION]
     workers = max(WORKERS_MIN, math.ceil(fastest / WORKER_COPIES_SECOND)) if copies > INLINE_COPIES else 1
     return Estimate(
-        copies, seconds, binds, workers, on_demand(prices, 0, writes), on_demand(prices, reads, 0), compute(copies)
-    )
+        copies, seconds, binds, workers,
+        on_demand(prices, 0, writes), on_demand(prices, reads, 0), compute(copies, layout),
+    )  # fmt: skip
 
 
 def _duration(copies: int, layout: Layout) -> tuple[float, str, float]:
@@ -190,10 +192,11 @@ def _table_limits(copies: int, layout: Layout, stage: int) -> tuple[Limit, Limit
 
 def _limits(copies: int, layout: Layout, stage: int) -> Iterable[Limit]:
     """The limits of the copies that workers make."""
-    table = _table_limits(copies, layout, stage)
-    yield from table
-    yield Limit("listing", LISTED_COPIES_SECOND)
-    least = min(LISTED_COPIES_SECOND, *(one.copies_second for one in table))
+    limits = [*_table_limits(copies, layout, stage)]
+    if not layout.consistent:  # in the base table each worker lists what it makes
+        limits.append(Limit("listing", LISTED_COPIES_SECOND))
+    yield from limits
+    least = min(one.copies_second for one in limits)
     meanwhile = WORKERS_FIRST + WORKERS_MORE_SECOND / 2 * copies / least
     workers = min(WORKERS_MAX, meanwhile)
     yield Limit("workers, few at first" if workers < WORKERS_MAX else "workers", workers * WORKER_COPIES_SECOND)
@@ -210,9 +213,10 @@ def read_units(copies: int, layout: Layout) -> float:
     return reads_of(copies, TARGET_BYTES, layout.listed_bytes, consistent=layout.consistent)
 
 
-def compute(copies: int) -> Decimal:
+def compute(copies: int, layout: Layout) -> Decimal:
     """The cost of Lambda and SQS."""
-    money = money_of(compute_of(copies, WORKER_COPIES_SECOND), own_prices().regions[REGION])
+    work = compute_of(copies, WORKER_COPIES_SECOND, consistent=layout.consistent)
+    money = money_of(work, own_prices().regions[REGION])
     assert money is not None
     return money
 
@@ -249,10 +253,10 @@ def assumed() -> Iterable[tuple[str, str]]:
     yield "a target; no index contains a copied attribute", f"{TARGET_BYTES:,} bytes"
     yield "a target's row in an index that projects keys only", f"{INDEX_ROW_BYTES} bytes"
     yield "copies per second of one process, each answer after 5 ms, on a busy machine", f"{WORKER_COPIES_SECOND:,}"
-    yield "copies per second that one process lists, and sends on to workers", f"{LISTED_COPIES_SECOND:,}"
+    yield "copies per second that one process lists in an index, and sends on to workers", f"{LISTED_COPIES_SECOND:,}"
     yield "copies per second of the hand-written loop", f"{LOOP_COPIES_SECOND}"
     yield "copies made by the invocation that got the record; workers make the others", f"{INLINE_COPIES:,}"
-    yield "copies per message to a worker", f"{CHUNK_COPIES}"
+    yield "copies per message to a worker, in the base table, through an index", f"{PAGE_COPIES}, {CHUNK_COPIES}"
     yield "records of the pipeline's own writes, per batch", f"{STREAM_BATCH_RECORDS}"
     yield "time for each such record", f"{RECORD_SECONDS * 1e6:.0f} us"
     yield "memory of a worker, which gives it a whole core", f"{WORKER_GIGABYTES} GB"

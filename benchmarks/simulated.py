@@ -280,7 +280,7 @@ class Account:
         self._busiest = max(self._busiest, self._busy)
         self.deadline(WORKER_SECONDS)
         try:
-            consumer.handle_message(decode(message.body), self._remaining_ms)
+            consumer.handle_message(decode(message.body), self._remaining_ms, again=message.receives > 0)
         except StoreError:
             self.counts["again"] += 1
             if message.receives + 1 >= RECEIVES_MAX:
@@ -338,6 +338,11 @@ class Account:
         self._clock.start(work)
         self._clock.play()
         return self._clock.now
+
+    @property
+    def listed_seconds(self) -> float:
+        """When the last message was sent."""
+        return self._listed
 
     @property
     def sent(self) -> tuple[Message, ...]:

@@ -100,27 +100,32 @@ def each(copies: int, layout: Layout, setting: Setting) -> Ran:
 # ---------------------------------------------------------------- pieces
 @dataclass(frozen=True)
 class Pace:
-    """The product's own pace, where nothing limits it: copies per second listed and made, and read units of a copy."""
+    """The product's own pace, where nothing limits it: copies per second listed and made, and a worker's read units."""
 
     listed_second: float
     worker_second: float
-    listed_units: float
     worker_units: float
 
 
 @cache
 def pace(layout: Layout, setting: Setting) -> Pace:
-    """Run the planner on one message that spreads, and a worker on the first of what it sent."""
+    """Run the planner on one message that spreads, and a worker on the first of what it sent. In the base table the
+    planner makes the copies itself, once it has sent on where the next one begins.
+    """
     keys, chunks = Limits().fan_out_spread_max_items, 20
     name = placed(layout)
     source = ItemKey(name, (("PK", "S", "U#1"), ("SK", "S", "USER")))
     lister = account(layout, keys, setting, 1_000, 10**9)
     seconds = lister.processed([PushMessage((RULES_OF[name],), source, spread=True)])
+    if layout.consistent:
+        copies = lister.counts["copies"]
+        rate = min(copies / seconds, setting.units_of_each or math.inf)
+        return Pace(copies / lister.listed_seconds, rate, lister.counts["read units"] / copies)
     worker = account(layout, keys, setting, 1_000, 10**9)
     worked = worker.processed(lister.sent[:chunks])
     copies = worker.counts["copies"]
     rate = copies / worked if not setting.units_of_each else min(copies / worked, setting.units_of_each)
-    return Pace(keys / seconds, rate, lister.counts["read units"] / keys, worker.counts["read units"] / copies)
+    return Pace(keys / seconds, rate, worker.counts["read units"] / copies)
 
 
 @dataclass
@@ -200,21 +205,22 @@ class Throughput:
 
 
 def pieces(copies: int, layout: Layout, setting: Setting) -> Ran:
-    """Simulate a fan-out in pieces, in the order of time: one worker lists them until it comes to the end, the others
-    make them.
+    """Simulate a fan-out in pieces, in the order of time. Through an index one worker lists them until it comes to the
+    end, and the others make them; in the base table each makes the piece that it lists.
     """
     its, throughput = pace(layout, setting), Throughput(layout, copies)
     size = max(Limits().fan_out_chunk_max_items, copies // PIECES)
+    due = [(max(0.0, (number + 1 - WORKERS_FIRST) / WORKERS_MORE_SECOND), number) for number in range(setting.workers)]
+    if layout.consistent:
+        return _relayed(copies, its, throughput, size, due)
     queue: deque[int] = deque()  # numbers of the targets with which pieces begin
     idle: list[int] = []
-    due = [(max(0.0, (number + 1 - WORKERS_FIRST) / WORKERS_MORE_SECOND), number) for number in range(setting.workers)]
     listed, listed_at, ended, busiest = 0, 0.0, 0.0, 0
     while due:
         now, worker = heapq.heappop(due)
         if worker == LISTER and listed < copies:
             some = min(size, copies - listed)
-            units = some * its.listed_units if layout.consistent else 0  # an index has partitions of its own
-            listed_at = max(now + some / its.listed_second, throughput.take(listed, now, 0, units))
+            listed_at = now + some / its.listed_second  # an index has partitions of its own
             queue.append(listed)
             listed += some
             for each_idle in [LISTER, *idle]:
@@ -230,6 +236,19 @@ def pieces(copies: int, layout: Layout, setting: Setting) -> Ran:
         else:
             idle.append(worker)
     return Ran(copies, ended, listed_at, busiest, {})
+
+
+def _relayed(copies: int, its: Pace, throughput: Throughput, size: int, due: list[tuple[float, int]]) -> Ran:
+    """The pieces of a base table: who is free takes the next one, as soon as the one before it is listed."""
+    workers, listed, listed_at, ended = len(due), 0, 0.0, 0.0
+    while listed < copies:
+        free_at, worker = heapq.heappop(due)
+        now, some = max(free_at, listed_at), min(size, copies - listed)
+        listed_at = now + some / its.listed_second
+        made_at = max(now + some / its.worker_second, throughput.take(listed, now, some, some * its.worker_units))
+        listed, ended = listed + some, max(ended, made_at)
+        heapq.heappush(due, (made_at, worker))
+    return Ran(copies, ended, listed_at, workers, {})
 
 
 def simulated(copies: int, layout: Layout, setting: Setting) -> Ran:

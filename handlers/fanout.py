@@ -26,13 +26,17 @@ def _process(record: dict[str, Any]) -> bool:
         failure = Failure("", None, str(error), record["messageId"])
         return _completed(record, lambda: consumer().world.failures.park(failure))
     with message_keys(message):
-        return _completed(record, lambda: _handle(message))
+        return _completed(record, lambda: _handle(message, again=_receives(record) > 1))
 
 
-def _handle(message: Message) -> None:
+def _receives(record: dict[str, Any]) -> int:
+    return int(record.get("attributes", {}).get("ApproximateReceiveCount", 1))
+
+
+def _handle(message: Message, *, again: bool) -> None:
     telemetry = consumer().telemetry
     before = dict(telemetry.outcomes)
-    consumer().handle_message(message, deadline.remaining_ms)
+    consumer().handle_message(message, deadline.remaining_ms, again=again)
     log_done(telemetry, before)
 
 
@@ -43,7 +47,6 @@ def _completed(record: dict[str, Any], work: Callable[[], None]) -> bool:
     except StoreError as error:
         logger.warning("message comes again", message_id=record["messageId"], reason=error.reason)
         if (queue := receipts()) is not None and "receiptHandle" in record:
-            times = int(record.get("attributes", {}).get("ApproximateReceiveCount", 1))
-            queue.come_again(record["receiptHandle"], times)
+            queue.come_again(record["receiptHandle"], _receives(record))
         return False
     return True

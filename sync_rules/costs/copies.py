@@ -15,7 +15,8 @@ from sync_rules.costs.prices import Region
 from sync_rules.model.units import READ_UNIT_BYTES, read_units, write_units
 
 INLINE_COPIES: Final = 1_000  # made where the record arrives; the rest goes to workers
-CHUNK_COPIES: Final = 200  # of one message to a worker
+CHUNK_COPIES: Final = 200  # of one message to a worker, where an index lists them
+PAGE_COPIES: Final = 500  # of one message to a worker that lists them itself, in the base table
 STREAM_BATCH_RECORDS: Final = 100  # of our own writes, which come back
 WORKER_COPIES_SECOND: Final = 2_500  # one process, 5 ms for each answer: what `make bench` measured on a busy machine
 RECORD_SECONDS: Final = 0.0001  # for a record of our own write, with reading it as JSON
@@ -38,27 +39,30 @@ def writes_of(copies: int, target_bytes: int) -> int:
 
 
 def reads_of(copies: int, target_bytes: int, listed_bytes: int, *, consistent: bool) -> float:
-    """The read units: of the listing; of the images, which a worker reads again and an index does not have; of the
-    source, once for each page, each chunk, and each batch of records of the pipeline's own writes.
+    """The read units: of the listing, consistent in the base table, whose rows are images; of the images that an index
+    does not have; of the source, once for each message and each batch of records of the pipeline's own writes.
     """
     listing = copies * listed_bytes / READ_UNIT_BYTES * (1 if consistent else 0.5)
-    seen_by_listing = min(copies, INLINE_COPIES) if consistent else 0
-    images = (copies - seen_by_listing) * read_units(target_bytes, consistent=True)
-    sources = math.ceil(copies / CHUNK_COPIES) + math.ceil(copies / STREAM_BATCH_RECORDS)
+    images = 0 if consistent else copies * read_units(target_bytes, consistent=True)
+    sources = math.ceil(copies / _of_a_message(consistent=consistent)) + math.ceil(copies / STREAM_BATCH_RECORDS)
     return listing + images + sources
 
 
-def compute_of(copies: int, copies_second: float = WORKER_COPIES_SECOND) -> Compute:
+def compute_of(copies: int, copies_second: float = WORKER_COPIES_SECOND, *, consistent: bool) -> Compute:
     """Lambda and SQS: the workers, and the stream handler, which gets a record of each write. `copies_second`: the pace
     of one worker, which is paid while it waits.
     """
-    chunks = math.ceil(max(copies - INLINE_COPIES, 0) / CHUNK_COPIES)
+    chunks = math.ceil(max(copies - INLINE_COPIES, 0) / _of_a_message(consistent=consistent))
     seconds = copies / copies_second + copies * RECORD_SECONDS
     return Compute(
         seconds * WORKER_GIGABYTES,
         1 + chunks + math.ceil(copies / STREAM_BATCH_RECORDS),
         chunks * REQUESTS_OF_A_MESSAGE,
     )
+
+
+def _of_a_message(*, consistent: bool) -> int:
+    return PAGE_COPIES if consistent else CHUNK_COPIES
 
 
 def money_of(compute: Compute, region: Region) -> Decimal | None:

@@ -333,7 +333,7 @@ def _of_all(sizes: Sizes, rule: Rule, effort: Effort, event: Event) -> Done | No
         reads += each * (row / READ_UNIT_BYTES * 0.5 + read_units(target, consistent=True))
         load.requests += rate * REQUESTS_OF_A_MESSAGE
     load.read(listed if index is None else Place(table), rate * reads)
-    done = compute_of(copies)
+    done = compute_of(copies, consistent=index is None)
     load.busy += rate * (done.gb_seconds * share - each * RECORD_SECONDS * WORKER_GIGABYTES)
     load.records[table] += rate * each
     load.requests += rate * done.queue_requests

@@ -151,7 +151,7 @@ class Rehearsal:
         work = (
             process(arrival.changes, self._rules, bounds)
             if message is None
-            else process_message(message, self._rules, bounds)
+            else process_message(message, self._rules, bounds, again=arrival.tries > 0)
         )
         try:
             report: Report = run_work(work, self._faulty)

@@ -26,7 +26,10 @@ class Limits:
     """Targets that one push reconciles while its record holds up the shard, before the rest goes to workers."""
 
     fan_out_spread_max_items: int = 50_000
-    """Targets whose keys one invocation sends as chunks before the next invocation goes on."""
+    """Targets whose keys one invocation lists in an index and sends as chunks, before the next one goes on."""
+
+    fan_out_relay_max_items: int = 500
+    """Targets that one worker lists in the base table and reconciles, once it has told the next where to begin."""
 
     fan_out_chunk_max_items: int = 200
     """Targets of one chunk, for one worker: all of them are delivered again if one fails."""

@@ -4,7 +4,8 @@
    records that no rule can concern; records that cannot be understood are parked.
 2. Tasks (`tasks.tasks_of`): the changes name the targets to pull, the sources to push, the parts and the effects.
 3. Fan-out (`fanout.pull`, `fanout.push`): targets are listed page by page, and their images are read. What does not fit
-   goes on as messages (`handover`): the rest of a push, chunks of keys, a second look through an index.
+   goes on as messages: the rest of a push (`fanout.relay` goes on with a base table's, `handover.spread` with an
+   index's), chunks of keys, a second look through an index.
 4. Reconcile (`reconcile.reconcile` for targets, `parts.reconcile_parts` for parts): sources are read after the images,
    and what differs is written under a guard. What cannot succeed now is parked, and a message will retry it.
 5. Effects (`effects.run_effect`): archive and call, after all writes, so that no copy waits for them.
@@ -29,7 +30,7 @@ from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, LooksToCome
 from sync_rules.pipeline.effects import run_effect, run_message
-from sync_rules.pipeline.fanout import process_chunks, pull, push
+from sync_rules.pipeline.fanout import process_chunks, pull, push, relay
 from sync_rules.pipeline.handover import spread
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage, PushMessage
 from sync_rules.pipeline.parts import reconcile_parts
@@ -57,9 +58,9 @@ def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Rep
     return report
 
 
-def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
+def process_message(message: Message, rules: Rules, bounds: Bounds, *, again: bool = False) -> Work[Report]:
     """Process a message of the queue. A message about rules that no longer exist asks for nothing, unless it has values
-    that are kept nowhere else: those of a call.
+    that are kept nowhere else: those of a call. `again`: it was delivered before, and its work may be done in part.
     """
     match message:
         case PullMessage():
@@ -75,8 +76,17 @@ def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Repo
             yield from run_message(message, rules, bounds, report)
             return report
         case PushMessage():
-            work = spread if message.spread else push
-            return (yield from work(pushes_of(message, rules), rules, bounds))
+            return (yield from _process_push(message, rules, bounds, again=again))
+
+
+def _process_push(message: PushMessage, rules: Rules, bounds: Bounds, *, again: bool) -> Work[Report]:
+    pushes = pushes_of(message, rules)
+    if not message.spread:
+        return (yield from push(pushes, rules, bounds))
+    report = yield from spread([one for one in pushes if one.index is not None], rules, bounds)
+    of_tables = [one for one in pushes if one.index is None]
+    report.add((yield from relay(of_tables, rules, bounds, ahead=not again)))
+    return report
 
 
 class Consumer:
@@ -124,8 +134,10 @@ class Consumer:
         first = lowest([*unkept, *failed])
         return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
 
-    def handle_message(self, message: Message, remaining_ms: Callable[[], int] = lambda: 900_000) -> None:
-        """Process a message from the queue.
+    def handle_message(
+        self, message: Message, remaining_ms: Callable[[], int] = lambda: 900_000, *, again: bool = False
+    ) -> None:
+        """Process a message from the queue. `again`: it was delivered before.
 
         Raises:
             StoreError: when some of its work failed: the message must be delivered again.
@@ -135,7 +147,7 @@ class Consumer:
             raise StoreError(OUT_OF_TIME, f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
         self._begin()
         self._looks.begins(message)
-        report = run_work(process_message(message, self.rules, bounds), self.world)
+        report = run_work(process_message(message, self.rules, bounds, again=again), self.world)
         self._count(report)
         if report.failed:
             reason = next(iter(report.failed.values())).reason

@@ -1,13 +1,15 @@
-"""Push, pull and chunk: which targets are reconciled, in which order, and how many at a time.
+"""Push, relay, pull and chunk: which targets are reconciled, in which order, and how many at a time.
 
 Invariant: pages are processed in rounds. In each round every image is read first, the sources then, so that no copy is
 compared with a source older than its image. An index row is never an image, nor is the row that a chunk was made from.
+Whoever takes the rest of a listing lists it anew: a message says where to begin, and what was there is in none.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
@@ -19,6 +21,7 @@ from sync_rules.pipeline.handover import (
     hand_over,
     inline_max_items,
     second_look_of_push,
+    send_chunks,
     send_second_look,
 )
 from sync_rules.pipeline.listings import Listing, list_page, report_unfinished
@@ -118,6 +121,52 @@ def _push_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work
     return (yield from _reconcile_listed(listed, bounds))
 
 
+def relay(pushes: Sequence[Push], rules: Rules, bounds: Bounds, *, ahead: bool) -> Work[Report]:
+    """Reconcile one page of each push through the base table; another worker goes on where it ends. `ahead`: the rest
+    is sent before the page is reconciled, so that workers share the listing, and each item is read once.
+
+    A message that comes again may have sent its rest before: it sends it last, and unshared, so that work which dies
+    again and again does not multiply what is behind it. For the same reason targets that fail go on as chunks of keys.
+    """
+    report = Report()
+    for one in pushes:
+        listing, done = Listing(one, one.cursor), Report()
+        try:
+            yield from _relay(listing, rules, bounds, done, ahead=ahead)
+        except StoreError as error:
+            listing.failed = str(error)
+        report.add(report_unfinished([listing], done))
+    return report
+
+
+def _relay(listing: Listing, rules: Rules, bounds: Bounds, report: Report, *, ahead: bool) -> Work[None]:
+    if bounds.out_of_time():
+        raise StoreError(OUT_OF_TIME)
+    push = listing.push
+    names = _attributes_read([listing])[push.rules[0].listed.table.name]
+    page = yield from list_page(listing, rules, bounds, names, bounds.limits.fan_out_relay_max_items)
+    if listing.failed:
+        return
+    rest = None if listing.done else replace(push, cursor=listing.cursor, spread=ahead).message()
+    if rest is not None and ahead:
+        yield Later(rest)
+    listed = {key: Listed(image, [listing]) for key, image in page}
+    done = yield from _reconcile_listed(listed, bounds)
+    failed = tuple(done.failed if done.failed.keys() <= listed.keys() else listed)  # else parts, of any of them
+    report.add(_without_failures(done))
+    listing.failed, listing.targets_failed = "", False
+    yield from send_chunks(push, failed, bounds.limits)
+    if rest is not None and not ahead:
+        yield Later(rest)
+
+
+def _without_failures(report: Report) -> Report:
+    """A report without the targets that failed: they are counted by whoever gets their chunk."""
+    report.failed = {}
+    report.outcomes = Counter({of: n for of, n in report.outcomes.items() if of[1] is not Outcome.FAILED})
+    return report
+
+
 def process_chunks(chunks: Sequence[Chunk], bounds: Bounds) -> Work[Report]:
     """Reconcile exactly these targets; nothing is listed. If one fails, its whole chunk is delivered again."""
     report = Report()
@@ -141,8 +190,7 @@ def _process_chunk(chunk: Chunk, bounds: Bounds) -> Work[Report]:
             except StoreError as error:
                 listing.failed = str(error)
             else:
-                report.written |= done.written
-                report.outcomes.update({of: n for of, n in done.outcomes.items() if of[1] is not Outcome.FAILED})
+                report.add(_without_failures(done))
                 return report
         report.add(report_unfinished([listing], done))
     return report

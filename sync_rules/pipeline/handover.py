@@ -1,4 +1,5 @@
 """Send on what does not fit into one invocation: the rest of a push, chunks of keys for parallel workers, second looks.
+The rest of a push through the base table is a `fanout.relay`.
 
 Invariant: messages hold keys and rule names, and nothing counts as done before its message is safe. The keys of a page
 are sent before the rest that begins behind it. The second look through an index is sent after the last page. A second
@@ -7,7 +8,7 @@ look is never spread: it is not urgent, and all of its pages together decide if 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -34,6 +35,9 @@ def hand_over(listing: Listing, bounds: Bounds) -> Work[None]:
     delivered again, and send the same rest once more. A few failed targets are sent as messages of their own. For many,
     for targets that could not be read, and for deletes, which only a push makes, the rest begins where the first of
     them was listed; if this push began there too, nothing is sent, and the push fails.
+
+    The rest of a base table's listing is shared out only if something was written. Where all is right, the push of
+    another delivery may have been here, and one that only reads needs no help.
     """
     listing.done = listing.handed_over = True
     cursor = listing.cursor
@@ -43,7 +47,8 @@ def hand_over(listing: Listing, bounds: Bounds) -> Work[None]:
         cursor = listing.first_failed
         if cursor == listing.push.cursor:
             return
-    rest = replace(listing.push, cursor=cursor, found=listing.found, spread=listing.push.delay_seconds == 0)
+    shared = listing.push.delay_seconds == 0 and (listing.wrote or listing.push.index is not None)
+    rest = replace(listing.push, cursor=cursor, found=listing.found, spread=shared)
     try:
         for message in listing.retries if few else ():
             yield Later(message, bounds.limits.parked_first_delay_seconds)
@@ -72,8 +77,7 @@ def send_second_look(
 def second_look_of_push(listing: Listing, bounds: Bounds) -> Work[None]:
     """Send the second look of a push after the last page of its index."""
     push = listing.push
-    find = push.rules[0].find  # all rules of a push list alike
-    if find is None or find.index is None or listing.handed_over:
+    if push.index is None or listing.handed_over:
         return
     settle_seconds = max(rule.settle_seconds for rule in push.rules)
     message = replace(push, cursor=None, found=False, spread=False).message()
@@ -85,8 +89,8 @@ def second_look_of_push(listing: Listing, bounds: Bounds) -> Work[None]:
 
 # ---------------------------------------------------------------- in chunks
 def spread(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
-    """List pushes that were handed over, and send their keys on in chunks; nothing is reconciled here. The report names
-    as failed the items whose listing or messages were not finished: chunks may then be sent twice.
+    """List pushes through an index that were handed over, and send their keys on in chunks; nothing is reconciled here.
+    The report names as failed the items whose listing or messages were not finished: chunks may then be sent twice.
     """
     listings = [Listing(one, one.cursor) for one in pushes]
     for listing in listings:
@@ -119,6 +123,12 @@ def _send_chunks(listing: Listing, rules: Rules, bounds: Bounds) -> Work[None]:
         yield Later(chunk_message(push, waiting))
     if listing.handed_over:
         yield Later(replace(push, cursor=listing.cursor).message())
+
+
+def send_chunks(push: Push, keys: Collection[ItemKey], limits: Limits) -> Work[None]:
+    """Send these targets of a push on, to be looked at anew. Raises StoreError."""
+    for some in chunks(keys, limits) if keys else ():
+        yield Later(chunk_message(push, some))
 
 
 def chunks(keys: Iterable[ItemKey], limits: Limits) -> list[list[ItemKey]]:

@@ -48,20 +48,20 @@ class Listing:
 
 
 def list_page(
-    listing: Listing, rules: Rules, bounds: Bounds, looked_at: Names = NO_NAMES
+    listing: Listing, rules: Rules, bounds: Bounds, looked_at: Names = NO_NAMES, max_items: int | None = None
 ) -> Work[list[tuple[ItemKey, Item | None]]]:
-    """List one page of a push: the keys of its targets, and the image of each that is not an index row, with the
-    attributes that rules read.
+    """List one page of a push, of at most `max_items`: the keys of its targets, and the image of each that is not an
+    index row, with the attributes that rules read.
     """
-    rule = listing.push.rules[0]  # all rules of a push list alike
-    table, index = rule.listed.table, rule.find.index if rule.find is not None else None
+    rule, index = listing.push.rules[0], listing.push.index  # all rules of a push list alike
+    table = rule.listed.table
     conditions = rule.conditions(listing.push.source)
     if conditions is None:  # no item can name this one
         listing.done = True
         return []
     try:
         names = looked_at if index is None else NO_NAMES
-        limit = bounds.limits.fan_out_page_max_items
+        limit = max_items or bounds.limits.fan_out_page_max_items
         page = yield List(table.name, index, conditions, limit, listing.cursor, attributes=names)
     except StoreError as error:
         given = listing.cursor is not None and listing.cursor is listing.push.cursor

@@ -30,7 +30,8 @@ class PushMessage:
 
     `removed`: a REMOVE record of the source started this, so `on_delete: delete` applies. `delay_seconds` is 0 for the
     first pass, and for a second look the delay that it waited; `found`: an earlier page of it had to write. `spread`:
-    the receiver sends the keys of the targets on as chunks, and reconciles none.
+    workers share it. The receiver sends the keys of an index on as chunks, and reconciles none; of the base table it
+    reconciles one page, and sends the rest on before it writes.
     """
 
     rules: tuple[str, ...]

@@ -42,7 +42,7 @@ class Push:
     """Reconcile everything that one item lists (a source its targets, a node its edges), for rules of the same Query.
 
     `cursor` is where the listing goes on; `delay_seconds` is how long this second look waited (0: the first pass);
-    `found`: an earlier page of this pass had to write. `spread`: keys are sent as chunks, and nothing is reconciled.
+    `found`: an earlier page of this pass had to write. `spread`: workers share it, by chunks of keys or page by page.
     """
 
     source: ItemKey
@@ -70,6 +70,12 @@ class Push:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(rule.name for rule in self.rules)
+
+    @property
+    def index(self) -> str | None:
+        """The index that is listed; None for the base table."""
+        find = self.rules[0].find  # all rules of a push list alike
+        return find.index if find is not None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,7 @@ class History:
             fan_out_round_max_items=(1_000, 2, 1)[rounds],
             fan_out_inline_max_items=(10_000, 2, 4)[inline],
             fan_out_second_look_max_items=(10_000, 2, 4)[inline],
+            fan_out_relay_max_items=(2, 1, 3)[rounds],
             fan_out_chunk_max_items=(3, 2, 1)[rounds],
             chunk_step_max_items=(1, 2, 1)[rounds],
             fan_out_spread_max_items=(10_000, 1, 3)[(rounds + inline) % 3],
@@ -530,7 +531,7 @@ class History:
             lane = greenlet(lambda: consumer.handle_event(event, self._remaining_ms))
         else:
             message = decode(origin.text)
-            lane = greenlet(lambda: consumer.handle_message(message, self._remaining_ms))
+            lane = greenlet(lambda: consumer.handle_message(message, self._remaining_ms, again=origin.again))
         worker = Worker(self.begun, origin, lane, self.world.clock)
         self.workers.append(worker)
         if self.story is not None:
@@ -569,7 +570,7 @@ class History:
             return
         if isinstance(origin, Note):
             if answer is not None:
-                self.world.notes.append(origin)
+                self.world.notes.append(replace(origin, again=True))
             return
         failures = answer["batchItemFailures"]
         failed = failures[0]["itemIdentifier"] if failures else None
@@ -583,7 +584,7 @@ class History:
         self.workers.remove(worker)
         self._kill(worker)
         if isinstance(worker.origin, Note):
-            self.world.notes.append(worker.origin)
+            self.world.notes.append(replace(worker.origin, again=True))
         elif isinstance(worker.origin, Batch):
             self.world.streams.over(worker.origin, "", gives_up=False)
 

@@ -122,6 +122,7 @@ class Note:
     since: int
     parked: bool
     call: bool
+    again: bool = False  # delivered before, and not finished
 
     def described(self) -> str:
         return f"message {self.text[:160]}"

@@ -21,6 +21,7 @@ from tests.simulation import (
     mutants_own,
     mutants_parts,
     mutants_reads,
+    mutants_relay,
     mutants_sieve,
     mutants_work,
     mutants_writers,
@@ -124,6 +125,7 @@ LAWS: Mapping[str, Mutation] = {
     **mutants_history.MUTANTS,
     # what goes on in chunks
     **mutants_chunks.MUTANTS,
+    **mutants_relay.MUTANTS,
     # what people do beside the pipeline
     **mutants_backfill.MUTANTS,
     **mutants_errands.MUTANTS,

@@ -17,7 +17,7 @@ from tests.simulation.breaking import Mutation, Work, among, answered, at_each_h
 
 INDEX = ("index", "strict-index", "two-index", "delete-index")
 DELETE = among("O1", "delete", "delete-index", "two-delete")
-SETS = among("O1", "collect", "collect-index")
+SETS = among("O4", "collect-few")  # without a second look, which is no chunk
 OF_A_CHUNK = {"of": {"S": "a chunk"}}  # stands as the cursor of a push whose targets came in a chunk
 
 
@@ -155,7 +155,7 @@ MUTANTS = {
     "chunk never fails": Mutation(lambda: looked_at(failures_forgotten)),
     "first target of a chunk only": Mutation(lambda: looked_at(first_target_only)),
     "chunk forgets the removal": Mutation(lambda: looked_at(not_removed), DELETE),
-    "chunk without link check": Mutation(no_link_check, DELETE),
+    "chunk without link check": Mutation(no_link_check, among("O1", "delete-index")),
     "chunk without parts": Mutation(no_parts, SETS),
     "chunk takes index rows for images": Mutation(rows_as_images, among("O3", *INDEX)),
 }

@@ -126,10 +126,12 @@ def value_in_message() -> Iterator[None]:
 
         return ask
 
-    def receiving(message: Any, rules: Any, bounds: Any) -> Work:
+    def receiving(message: Any, rules: Any, bounds: Any, *, again: bool) -> Work:
         text = encode(message)
         items = {message.source: carried[text]} if text in carried else {}
-        return answered(answered(process_message(message, rules, bounds), carrying(dict(items))), known(items))
+        return answered(
+            answered(process_message(message, rules, bounds, again=again), carrying(dict(items))), known(items)
+        )
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(consumer, "push", lambda *args: answered(push(*args), carrying({}))))

@@ -79,6 +79,7 @@ class History:
             fan_out_round_max_items=(1_000, 2, 1)[rounds],
             fan_out_inline_max_items=(10_000, 2, 4)[inline],
             fan_out_second_look_max_items=(10_000, 2, 4)[inline],
+            fan_out_relay_max_items=(2, 1, 3)[rounds],
             fan_out_chunk_max_items=(3, 2, 1)[rounds],
             chunk_step_max_items=(1, 2, 1)[rounds],
             fan_out_spread_max_items=(10_000, 1, 3)[(rounds + inline) % 3],
@@ -301,7 +302,8 @@ class History:
         note = ready[self.choices.schedule.pick(len(ready))]
         if not self.faults.occurs("message twice"):
             self.world.notes.remove(note)
-        self.workers.begin(consumer.process_message(decode(note.text), self.rules, self.bounds), note)
+        work = consumer.process_message(decode(note.text), self.rules, self.bounds, again=note.again)
+        self.workers.begin(work, note)
         return True
 
     def _waits(self, note: Note) -> bool:

@@ -258,7 +258,7 @@ class Workers:
             origin.died()
             return
         if isinstance(origin, Note):
-            self.world.notes.append(origin)
+            self.world.notes.append(replace(origin, again=True))
         else:
             self.world.streams.release(origin, origin.changes)
 
@@ -276,7 +276,7 @@ class Workers:
             if report.failed and self.world.shelf is not None and self._gives_up():
                 self.world.put_aside(origin.text)
             elif report.failed:
-                self.world.notes.append(origin)
+                self.world.notes.append(replace(origin, again=True))
             return
         lowest = consumer.lowest(change.position for change in origin.changes if change.key in report.failed)
         if report.failed and lowest is None:

@@ -166,12 +166,13 @@ class Streams:
 class Note:
     """A message as text, not delivered before the indexes have caught up with `after`.
 
-    `attempt` is the number of times that its item was parked.
+    `attempt` is the number of times that its item was parked; `again`: it was delivered before, and not finished.
     """
 
     text: str
     after: int
     attempt: int = 0
+    again: bool = False
 
     @property
     def parked(self) -> bool:

@@ -92,7 +92,7 @@ rules:
 
 
 def collect_numbers() -> Configuration:
-    """A set of numbers: the seats that are taken."""
+    """A set of numbers: the seats that are taken. Most are of one hall, which is often created when they are there."""
     rules = """
 tables:
   halls: {key: {hall: S}}
@@ -107,14 +107,14 @@ rules:
     def claim(place: Place, item: Item) -> Claim | None:
         return (("halls", place[1][:1]), place[1][1]) if place[0] == "seats" and on(item) else None
 
-    pairs = (("s0", "1"), ("s0", "22"), ("s2", "1"), ("s1", "22"), ("s0", "-0.5"))
+    pairs = (("s0", "1"), ("s0", "22"), ("s2", "1"), ("s0", "3"), ("s0", "-0.5"), ("s0", "4"))
     seats = tuple({"hall": {"S": hall}, "seat": {"S": seat}} for hall, seat in pairs)
     return Configuration(
         "collect-numbers",
         rules,
         (
             Kind("seats", seats, truths=("name",), flag="noise"),
-            Kind("halls", keys(("s0", "s1", "s2"), "hall"), copies=(("seats",),)),
+            Kind("halls", keys(("s0", "s2"), "hall"), copies=(("seats",),), made=True),
         ),
         truths=(Collected("halls", (("seats",),), claim=claim, kind="NS"),),
         exact_cost=False,
@@ -158,7 +158,7 @@ rules:
 def collect_index(name: str, options: str = "", *, strict: bool = False, few: bool = False) -> Configuration:
     """Edges that may change their node, listed through an index that may lag.
 
-    `few`: one node, absent at first, so that it is often created while the index does not show an edge yet.
+    `few`: one node, absent at first, so that it is often created while the index does not show an edge yet, or only some.
     """
     rules = f"""
 tables:
@@ -181,7 +181,7 @@ rules:
         name,
         rules,
         (
-            replace(edges, first_links=(None,) * len(slots)) if few else edges,
+            replace(edges, first_links=(None, None, *goals * 3)) if few else edges,
             Kind("goals", keys(goals, "goal"), copies=(("members",),), made=few),
         ),
         truths=(Collected("goals", (("members",),), claim=claim, strict=strict),),

@@ -28,7 +28,6 @@ from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, Outcome
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
@@ -57,7 +56,7 @@ class Pump:
 
     mappings: Sequence[EventSourceMapping]
     queue: LocalQueue
-    handle_message: Callable[[Message], None]
+    handle_message: Callable[[Taken], None]
     now_ms: Callable[[], int] = field(kw_only=True)
     sleep: Callable[[float], object] = field(kw_only=True)
     concurrently: Concurrently = field(default=serially, kw_only=True)
@@ -97,7 +96,7 @@ class Pump:
 
     def _handle(self, taken: Taken) -> bool:
         try:
-            self.handle_message(taken.message)
+            self.handle_message(taken)
         except Exception as error:  # noqa: BLE001 - as with SQS, any exception redelivers the message
             self.thrown[error.reason if isinstance(error, StoreError) else type(error).__name__] += 1
             return False
@@ -324,8 +323,8 @@ class LocalRun:
     def _invoke(self, event: dict[str, Any]) -> dict[str, Any] | None:
         return self.consumer.handle_event(event, self._remaining())
 
-    def _handle_message(self, message: Message) -> None:
-        self.consumer.handle_message(message, self._remaining())
+    def _handle_message(self, taken: Taken) -> None:
+        self.consumer.handle_message(taken.message, self._remaining(), again=taken.receives > 1)
 
     def _remaining(self) -> Callable[[], int]:
         started_ms = self._now_ms()

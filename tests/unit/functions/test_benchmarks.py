@@ -452,11 +452,11 @@ def test_scale_page_says_what_the_template_writes(monkeypatch):
     assert (default, pace[default], pace[40_000]) == (500, (4, 125), (160, 250))
     assert {each for units, (_, each) in pace.items() if units >= 1_000} == {250}
     assert round(10**6 / default / 60) == 33
-    shown = scale.compute(10**6)
+    shown = scale.compute(10**6, scale.LAYOUTS[1])
     dearer = []
     for units in (125, 250):
         monkeypatch.setattr(scale, "WORKER_COPIES_SECOND", units)
-        dearer.append(round(scale.compute(10**6) / shown))
+        dearer.append(round(scale.compute(10**6, scale.LAYOUTS[1]) / shown))
     assert dearer == [10, 5]
     said = " ".join(PAGE.split())
     for words in (

@@ -310,6 +310,16 @@ def test_handlers_without_a_queue_park_without_holding_up(bare):
     assert "user" in bare.scene.item(free)
 
 
+def test_handlers_say_of_a_message_that_it_comes_again(function, monkeypatch):
+    """A message that SQS delivered before may have sent its rest: the pipeline is told so."""
+    told = []
+    monkeypatch.setattr(runtime.consumer(), "handle_message", lambda *_args, again: told.append(again))
+    body = encode(PushMessage(("names",), function.scene.at("authors", KEY_MARK), spread=True))
+    for receives in ({}, {"ApproximateReceiveCount": "1"}, {"ApproximateReceiveCount": "2"}):
+        fanout.handler({"Records": [{"messageId": "m", "body": body, "attributes": receives}]}, context())
+    assert told == [False, False, True]
+
+
 def test_handlers_without_a_queue_report_a_message_that_fails(bare):
     """A message that failed is reported though the function was not told its queue, and so cannot ask for it earlier."""
     bare.scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "name": s("Ada")})

@@ -31,7 +31,7 @@ entities:
   order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
 rules: {names: {copy: user.name, into: order.user.name}}
 """
-FEW = Limits(fan_out_inline_max_items=2, fan_out_page_max_items=2, fan_out_chunk_max_items=3)
+FEW = Limits(fan_out_inline_max_items=2, fan_out_page_max_items=2, fan_out_relay_max_items=4, fan_out_chunk_max_items=3)
 
 
 @pytest.fixture
@@ -50,14 +50,18 @@ def test_logs_follow_a_source_over_chunks_to_its_failure(names):
     (on,) = told(names.lines(), "push goes on")
     assert (on["source"], on["rules"], on["more"]) == (source, ["names"], True)
     lines = []
+    names.scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
+    assert names.fanout() == []
+    names.scene.tap.result = lambda _write: None
+    lines += names.lines()
     while any(type(message).__name__ != "PullMessage" for message, _ in names.scene.queue.messages):
         assert names.fanout() == []
         lines += names.lines()
     handled = [line for line in told(lines, "message done") if line.get("source") == source]
     assert {line["kind"] for line in handled} == {"push", "chunk"}
     sent = [line for line in told(lines, "push goes on") if line["source"] == source]
-    assert sum(line["targets"] for line in sent) == sum(line.get("targets", 0) for line in handled) == 7
-    assert sum(line["chunks"] for line in sent) == len([line for line in handled if line["kind"] == "chunk"]) == 3
+    assert sum(line["targets"] for line in sent) == sum(line.get("targets", 0) for line in handled) == 4
+    assert sum(line["chunks"] for line in sent) == len([line for line in handled if line["kind"] == "chunk"]) == 2
     assert sum(line["outcomes"].get("copied", 0) for line in handled) == 6
     (parked,) = told(lines, "parked")
     assert (parked["rule"], parked["item"], parked["source"]) == ("names", logs.key_text(stuck), source)

@@ -62,8 +62,24 @@ def test_simulated_partition_throttles_and_loses_nothing():
 
 def test_simulated_planner_lists_at_the_pace_of_the_formula():
     """The computed tables have the pace of one process that lists from what the planner does in the simulation."""
-    for layout in (PARTITION, WARM):
-        assert pace(layout, Setting(8)).listed_second == pytest.approx(LISTED_COPIES_SECOND, rel=simulation.EXPLAINED)
+    listed = pace(WARM, Setting(8)).listed_second
+    assert listed == pytest.approx(LISTED_COPIES_SECOND, rel=simulation.EXPLAINED)
+
+
+def test_simulated_workers_in_one_partition_read_each_target_once():
+    """A quarter of a unit for a target of 1 KB, and its source once in 500 targets."""
+    for setting in (Setting(2), PACES[500]):
+        ran = each(10_000, PARTITION, setting)
+        assert ran.counts["read units"] / 10_000 < 0.26
+        assert not ran.counts["again"]
+
+
+def test_simulated_pieces_of_a_partition_agree_with_items():
+    """Also where each worker lists what it makes."""
+    for setting in (Setting(2), PACES[500]):
+        assert pieces(10_000, PARTITION, setting).seconds == pytest.approx(
+            each(10_000, PARTITION, setting).seconds, rel=0.15
+        )
 
 
 def test_simulated_split_by_heat_helps_no_ordered_writes():
@@ -95,6 +111,6 @@ def test_simulated_pieces_agree_with_items():
 
 def test_endurance_makes_each_copy_in_processes_of_their_own():
     """The handlers, a queue in a file, and a byte for each target: none is lost."""
-    ran = run(1_500, 2)
+    ran = run(2_600, 2)
     assert ran.lost == 0
     assert sum(worker.messages for worker in ran.workers) > 2

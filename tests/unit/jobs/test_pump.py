@@ -609,7 +609,7 @@ def test_pump_drains_streams_and_due_messages():
     """Drained means: streams read to their end, due messages handled; a delayed one still waits."""
     h = Harness(shard(1, 2))
     handled = []
-    pump = pump_of(h, handled.append)
+    pump = pump_of(h, lambda taken: handled.append(taken.message))
     pump.queue.send(PULL, 0)
     pump.queue.send(PullMessage(ItemKey("shop", (("PK", "S", "other"),))), 900)
     assert pump.drain(60_000)
@@ -636,8 +636,10 @@ def test_pump_brings_a_message_again_when_its_handler_raises():
     """A message whose handler raises is delivered again later; the errors are counted by their names."""
     h = Harness(shard())
     outcomes = [StoreError("ThrottlingException"), RuntimeError("secret value"), None]
+    receives = []
 
-    def handle(_message):
+    def handle(taken):
+        receives.append(taken.receives)
         outcome = outcomes.pop(0)
         if outcome:
             raise outcome
@@ -651,6 +653,7 @@ def test_pump_brings_a_message_again_when_its_handler_raises():
     h.clock.ms += 60_000
     pump.step()
     assert pump.queue.pending == ()
+    assert receives == [1, 2, 3]
     assert pump.thrown == {"ThrottlingException": 1, "RuntimeError": 1}
 
 

@@ -62,7 +62,7 @@ class FakeConsumer:
             self.telemetry.lag_ms["names"] = self.bench.clock.ms - NOON_MS
         self.bench.before("answer")
 
-    def handle_message(self, message, remaining_ms):
+    def handle_message(self, message, remaining_ms, *, again):
         assert remaining_ms() > 0
         self.bench.before("message")
         self.bench.done.append(message)

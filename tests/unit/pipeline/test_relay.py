@@ -1,0 +1,268 @@
+"""The rest of a push through the base table: each worker lists one page, tells the next where to begin, and reconciles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.model.limits import Bounds, Limits
+from sync_rules.model.writes import Result, Status
+from sync_rules.pipeline.consumer import process_message
+from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, decode, encode
+from sync_rules.pipeline.requests import Apply, List, Page, Read
+from tests.support.builders import order_item, s, shop, user_item
+from tests.support.depth import deep
+from tests.support.every_kind import RULES, order, text_of, user
+from tests.support.worlds import Scene
+
+RULE = "user-name-on-orders"
+SMALL = Limits(
+    fan_out_page_max_items=3, fan_out_inline_max_items=6, fan_out_relay_max_items=5, fan_out_chunk_max_items=4
+)
+THROTTLED = Result(Status.FAILED, reason="Throttled")
+
+
+def scene_with(orders: int, limits: Limits = SMALL, **options: object) -> Scene:
+    """A user who was renamed, the record not processed yet, and orders in the user's partition with the old name."""
+    scene = Scene(shop(**options), limits=limits)
+    scene.there("shop", *(order_item("1", f"{i:03}", user_name=s("Ada")) for i in range(orders)))
+    scene.put("shop", user_item("1", name=s("Eve")))
+    return scene
+
+
+def names(scene: Scene) -> Counter[str]:
+    return Counter(item["user_name"]["S"] for item in scene.memory.items("shop") if "user_name" in item)
+
+
+def at(scene: Scene, number: int) -> ItemKey:
+    return scene.at("shop", "USER#1", f"ORDER#{number:03}")
+
+
+def handed_over(scene: Scene) -> PushMessage:
+    """The message that the record of the user ends with."""
+    assert scene.deliver() == []
+    ((message, delay),) = scene.queue.messages
+    scene.queue.messages.clear()
+    scene.tap.requests.clear()
+    assert isinstance(message, PushMessage)
+    assert (message.spread, delay) == (True, 0)
+    return decode(encode(message))  # type: ignore[return-value]
+
+
+def received(scene: Scene) -> list[Message]:
+    """Handle every message, those that come of it included, until none is left. Returns all of them, in order."""
+    found: list[Message] = []
+    while scene.queue.messages:
+        found += [message for message, _ in scene.queue.messages]
+        scene.receive()
+    return found
+
+
+# ---------------------------------------------------------------- what is read and sent
+def test_relay_reads_each_item_once():
+    """However many workers there are: each target is listed once, read by nobody else, and written once."""
+    scene = scene_with(40)
+    listed: list[Page] = []
+    answer = scene.memory.list
+    scene.memory.list = lambda request: listed.append(answer(request)) or listed[-1]  # type: ignore[method-assign]
+    message = handed_over(scene)
+    scene.queue.send(message, 0)
+    sent = received(scene)
+    assert [type(one) for one in sent] == [PushMessage] * 7  # 6 inline, then 5 each
+    assert sum(len(page.items) for page in listed) == 40
+    read = {str(key) for request in scene.tap.requests if isinstance(request, Read) for key in request.keys}
+    assert read == {"shop[USER#1, PROFILE]"}
+    assert names(scene) == {"Eve": 40}
+    assert len(scene.tap.writes) == 40 - 6
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_relay_takes_its_image_first_and_sends_the_rest_ahead_but_once(again):
+    """A page is listed, consistently, before its source is read. The rest is sent before the first write; by a message
+    that comes again, which may have sent it before, after the last one, and as a push that one worker goes on with.
+    """
+    scene = scene_with(20)
+    message = handed_over(scene)
+    order_of: list[str] = []
+    scene.tap.before = lambda request: order_of.append(type(request).__name__)
+    send = scene.queue.send
+    scene.queue.send = lambda *one: (order_of.append("send"), send(*one))[1]  # type: ignore[method-assign]
+    scene.consumer.handle_message(message, again=again)
+    assert order_of == (["List", "Read", "Apply", "send"] if again else ["List", "send", "Read", "Apply"])
+    (page,) = [request for request in scene.tap.requests if isinstance(request, List)]
+    assert page.index is None
+    ((rest, _),) = scene.queue.messages
+    assert isinstance(rest, PushMessage)
+    assert (rest.spread, rest.cursor) == (not again, at(scene, 10).attributes())
+    received(scene)
+    assert names(scene) == {"Eve": 20}
+
+
+def test_relay_goes_on_alone_where_all_is_right():
+    """A push that finds all copies right is not shared out; once it has written something, it is."""
+    scene = Scene(shop(), limits=SMALL)
+    scene.there("shop", *(order_item("1", f"{i:03}", user_name=s("Eve" if i < 30 else "Ada")) for i in range(40)))
+    scene.put("shop", user_item("1", name=s("Eve")))
+    scene.deliver()
+    sent = [message.spread for message in received(scene) if isinstance(message, PushMessage)]
+    assert sent == [False] * 5 + [True]
+    assert names(scene) == {"Eve": 40}
+
+
+def test_relay_takes_what_came_and_leaves_what_left():
+    """A worker lists when it begins: an order that came since is its target, one that left is not, nor a stranger."""
+    scene = scene_with(20)
+    message = handed_over(scene)
+    scene.there("shop", order_item("1", "007b", user_name=s("Ada")))
+    scene.there("shop", {"PK": s("USER#1"), "SK": s("ORDERS#9"), "user_name": s("of another entity")})
+    scene.memory.delete(at(scene, 8))
+    scene.queue.send(message, 0)
+    received(scene)
+    assert names(scene) == {"Eve": 20, "of another entity": 1}
+
+
+# ---------------------------------------------------------------- what fails
+def test_relay_sends_what_fails_as_chunks():
+    """Targets that fail go on by their keys; the message is done, so that its rest is not sent twice."""
+    scene = scene_with(20)
+    message = handed_over(scene)
+    scene.tap.result = lambda write: THROTTLED if write.key in (at(scene, 7), at(scene, 9)) else None
+    before = scene.outcomes().get(Outcome.FAILED, 0)
+    scene.consumer.handle_message(message)
+    assert scene.outcomes().get(Outcome.FAILED, 0) == before  # they are counted by whoever gets the chunk
+    (rest, _), (chunk, delay) = scene.queue.messages
+    assert isinstance(rest, PushMessage)
+    assert isinstance(chunk, ChunkMessage)
+    assert (chunk.targets, delay) == ((at(scene, 7), at(scene, 9)), 0)
+    scene.tap.result = lambda _write: None
+    received(scene)
+    assert names(scene) == {"Eve": 20}
+
+
+@pytest.mark.parametrize("looks", [0, 1])
+def test_relay_whose_time_is_up(looks):
+    """Without time for its page it fails and sends nothing; with too little, the rest of the page goes on by its keys."""
+    scene = scene_with(20, replace(SMALL, apply_max_writes=2))
+    message = handed_over(scene)
+    left = iter([False] * (2 * looks) + [True] * 99)
+    report = scene.drive(process_message(message, scene.rules, Bounds(scene.limits, lambda: next(left))))
+    sent = [message for message, _ in scene.queue.messages]
+    if not looks:
+        assert [unfinished.reason for unfinished in report.failed.values()] == ["OutOfTime"]
+        assert sent == []
+        return
+    assert not report.failed
+    assert isinstance(sent[0], PushMessage)
+    assert sum(len(one.targets) for one in sent[1:] if isinstance(one, ChunkMessage)) == 3
+    received(scene)
+    assert names(scene) == {"Eve": 20}
+
+
+def test_relay_that_dies_again_and_again_does_not_multiply():
+    """An item that kills its worker each time costs its own page some deliveries, and those behind it none."""
+    scene = scene_with(60)
+    poison = {at(scene, 13), at(scene, 23), at(scene, 33), at(scene, 43)}
+    scene.queue.send(handed_over(scene), 0)
+
+    def dies(request: object) -> None:
+        if isinstance(request, Apply) and any(write.key in poison for write in request.writes):
+            raise MemoryError
+
+    scene.tap.before = dies
+    while scene.queue.messages:
+        ((message, _), *others) = scene.queue.messages
+        scene.queue.messages = others
+        for receives in range(1, 9):
+            with suppress(MemoryError):
+                scene.consumer.handle_message(message, again=receives > 1)
+                break
+    assert sum(isinstance(request, List) for request in scene.tap.requests) == 7 + 4 * 8
+    assert names(scene) == {"Eve": 40, "Ada": 20}
+
+
+@settings(max_examples=deep(150), deadline=None)
+@given(
+    orders=st.integers(1, 25),
+    limits=st.builds(
+        Limits,
+        fan_out_page_max_items=st.integers(1, 5),
+        fan_out_inline_max_items=st.integers(1, 8),
+        fan_out_relay_max_items=st.integers(1, 6),
+        fan_out_chunk_max_items=st.integers(1, 5),
+        chunk_step_max_items=st.integers(1, 3),
+        apply_max_writes=st.integers(1, 4),
+    ),
+    failing=st.sets(st.integers(0, 80)),
+)
+def test_relay_reaches_every_target_whatever_fails(orders, limits, failing):
+    """With any limits, and with any requests, writes and sends failing once, every target is right after redelivery."""
+    scene = scene_with(orders, limits)
+    asked = iter(range(10**9))
+    send = scene.queue.send
+
+    def failing_now(request: object) -> None:
+        if not isinstance(request, Apply) and next(asked) in failing:
+            raise StoreError("ThrottlingException")
+
+    def sending(message: Message, delay_seconds: int) -> None:
+        failing_now(message)
+        send(message, delay_seconds)
+
+    scene.tap.before = failing_now
+    scene.tap.result = lambda _write: THROTTLED if next(asked) in failing else None
+    scene.queue.send = sending  # type: ignore[method-assign]
+    changes = list(scene.records)
+    scene.records.clear()
+    while scene.deliver(changes):
+        pass
+    waiting = [(message, False) for message, _ in scene.queue.messages]
+    while waiting:
+        scene.queue.messages.clear()
+        message, again = waiting.pop(0)
+        try:
+            scene.consumer.handle_message(message, again=again)
+        except StoreError:
+            waiting.append((message, True))
+        waiting += [(sent, False) for sent, _ in scene.queue.messages]
+    assert names(scene) == {"Eve": orders}
+
+
+# ---------------------------------------------------------------- other rules
+def test_relay_deletes_what_lost_its_source():
+    """The targets of a source that was removed are deleted by all workers, and chunks of those that failed say so too."""
+    scene = scene_with(20, on_delete="delete")
+    scene.rest()
+    received(scene)
+    scene.rest()
+    scene.memory.delete(scene.at("shop", "USER#1", "PROFILE"))
+    scene.deliver(list(scene.records))
+    ((message, _),) = scene.queue.messages
+    scene.queue.messages.clear()
+    scene.tap.result = lambda _write: THROTTLED
+    scene.consumer.handle_message(message)
+    scene.tap.result = lambda _write: None
+    assert {type(one) for one, _ in scene.queue.messages} == {PushMessage, ChunkMessage}
+    assert all(one.removed for one in received(scene))
+    assert [item["SK"]["S"] for item in scene.memory.items("shop")] == []
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_relay_finds_the_parts_of_a_node(fails):
+    """A node's many elements are added by the workers of its edges, and by chunks where a part failed."""
+    scene = Scene(parse_rules(text_of({"tags": RULES["tags"]})), limits=SMALL)
+    scene.there("shop", *(order("1", f"{i:02}", 1) for i in range(20)))
+    node = scene.put("shop", user("1", name=s("Ada")))
+    scene.deliver()
+    scene.tap.result = lambda _write: THROTTLED if fails else None
+    scene.receive()
+    scene.tap.result = lambda _write: None
+    assert any(isinstance(one, ChunkMessage) for one in received(scene)) is fails
+    assert sorted(scene.item(node)["orders"]["SS"]) == [f"{i:02}" for i in range(20)]
