@@ -31,7 +31,14 @@ from tests.random_rules.grammar import made
 from tests.random_rules.history import History
 from tests.random_rules.runs import Failed, failures
 from tests.random_rules.world import Batch, Streams, World, place_of
-from tests.simulation import mutants_backfill, mutants_errands, mutants_work, mutants_writers, test_two_versions
+from tests.simulation import (
+    mutants_backfill,
+    mutants_errands,
+    mutants_relay,
+    mutants_work,
+    mutants_writers,
+    test_two_versions,
+)
 from tests.simulation.breaking import Mutant, answered
 from tests.simulation.mutants import MUTANTS as OF_SIMULATOR
 
@@ -47,6 +54,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
         (name for name in mutants_writers.MUTANTS if not name.startswith("transact")),
         "nobody looks by fresh here, or is followed",
     ),
+    **dict.fromkeys(mutants_relay.MUTANTS, "one history in 75 has so many targets in a table that workers share them"),
     **dict.fromkeys(mutants_errands.MUTANTS, "nobody dies in a verify or a redrive here, or works beside one"),
 }
 

@@ -21,8 +21,10 @@ from benchmarks.ours import consumer_of, copied, handled, idle_consumer, renamed
 from benchmarks.records import _records, _rules
 from benchmarks.running import ENVIRONMENT, answering, child
 from sync_rules.adapters import aws
+from sync_rules.costs import copies
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.language.load import parse_rules
+from sync_rules.model.limits import Limits
 
 TARGETS = 60  # more than two batches of statements
 TABLES = ("together", "apart")
@@ -439,6 +441,14 @@ def test_scale_page_says_what_the_numbers_say():
     assert math.floor(scale.TABLE_WRITES / scale.LOOP_COPIES_SECOND / 100) == 3
     assert 0.75 < billion.writes / billion.money < 0.85
     assert scale.NEW_TABLE_WRITES * scale.DOUBLES_SECONDS // 10**6 == 7
+
+
+def test_costs_know_the_limits_of_the_pipeline():
+    """The numbers of copies that costs are computed with are those of the pipeline."""
+    limits = Limits()
+    assert limits.fan_out_inline_max_items == copies.INLINE_COPIES
+    assert limits.fan_out_relay_max_items == copies.PAGE_COPIES
+    assert limits.fan_out_chunk_max_items == copies.CHUNK_COPIES
 
 
 def test_scale_page_says_what_the_template_writes(monkeypatch):
