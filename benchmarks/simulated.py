@@ -37,7 +37,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import DELAY_MAX_SECONDS, Limits
 from sync_rules.model.units import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import Message, decode, encode
+from sync_rules.pipeline.messages import Message, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Host, Store, World
 
 RULES: Final = load_rules(RULES_FILE)
@@ -234,7 +234,10 @@ class Ran:
 class Account:
     """One table, one queue, and the two functions of the template."""
 
-    def __init__(self, clock: Clock, table: Table, setting: Setting, *, index_row_bytes: int = 128) -> None:
+    def __init__(
+        self, clock: Clock, table: Table, setting: Setting, limits: Limits | None = None, *, index_row_bytes: int = 128
+    ) -> None:
+        self._limits = limits or Limits()
         self.counts: Counter[str] = Counter()
         self._clock, self._table, self._setting = clock, table, setting
         self._row_bytes = index_row_bytes
@@ -247,13 +250,15 @@ class Account:
     # ---- SQS
     def send(self, message: Message, delay_seconds: int) -> None:
         """A second look is not simulated: the copies do not wait for it."""
+        began = self._clock.now
         self._clock.sleep(ANSWER_SECONDS + MESSAGE_SECONDS)
-        if delay_seconds:
+        if isinstance(message, PushMessage) and message.delay_seconds:
             self.counts["second looks"] += 1
             return
         self.counts["messages"] += 1
+        self.counts["fan-outs"] += isinstance(message, PushMessage) and message.cursor is not None
         self._listed = self._clock.now
-        self._enqueue(Waiting(self._clock.now, next(self._order), encode(message)))
+        self._enqueue(Waiting(began + delay_seconds, next(self._order), encode(message)))
 
     def _enqueue(self, message: Waiting) -> None:
         heapq.heappush(self._queue, message)
@@ -317,7 +322,7 @@ class Account:
                 sleep=self._clock.sleep,
                 remaining_seconds=self._spare_seconds,
             )
-        limits = Limits()
+        limits = self._limits
         if units:
             rate = Rate(units, clock=self._clock.time, sleep=self._clock.sleep)
             store = MeteredStore(store, RULES.tables, lambda cost: rate.take(cost, self._spare_seconds()))
@@ -355,6 +360,27 @@ class Account:
         self._clock.start(self._change)
         self._clock.play()
         return Ran(self._table.copies, self._table.copied_at, self._listed, self._busiest, self.counts)
+
+    def run_often(self, times: int, seconds: float) -> None:
+        """Change the source 50 times a second, a batch of records each second, and stop after some seconds."""
+        random.seed(0)
+
+        def change() -> None:
+            consumer = self._consumer(0)
+            event = json.loads(json.dumps(renamed(self._table.name, times=50)))
+            for number in range(times):
+                self._clock.sleep(max(0.0, number - self._clock.now))
+                self._table.written = bytearray(self._table.copies)
+                self.deadline(STREAM_SECONDS)
+                assert consumer.handle_event(event, self._remaining_ms) == {"batchItemFailures": []}
+
+        self._clock.start(change)
+        self._clock.play(seconds)
+
+    @property
+    def waiting(self) -> int:
+        """The messages in the queue."""
+        return len(self._queue)
 
     def _change(self) -> None:
         self.deadline(STREAM_SECONDS)

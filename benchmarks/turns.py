@@ -7,6 +7,7 @@ repeats exactly, whatever the machine does.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 from itertools import count
 from threading import Semaphore, Thread, local
@@ -26,6 +27,7 @@ class Clock:
         self._mine = local()
         self._ended = Semaphore(0)
         self._over = False
+        self._until = math.inf
         self._threads: list[tuple[Thread, Semaphore]] = []
         self._errors: list[BaseException] = []
 
@@ -53,8 +55,11 @@ class Clock:
     def wake(self, turn: Semaphore) -> None:
         self._at(self.now, turn)
 
-    def play(self) -> None:
-        """Run all threads until none is due any more; end those that still wait. Raises the first error of one."""
+    def play(self, until: float = math.inf) -> None:
+        """Run all threads until none is due any more, or not `until` then; end those that still wait. Raises the first
+        error of one.
+        """
+        self._until = until
         self._next()
         self._ended.acquire()
         self._over = True
@@ -69,7 +74,7 @@ class Clock:
 
     def _next(self, mine: Semaphore | None = None) -> bool:
         """Let the thread go on that is due first. True if that is this one."""
-        if not self._due or self._errors:
+        if not self._due or self._errors or self._due[0][0] > self._until:
             self._ended.release()
             return False
         self.now, _, turn = heapq.heappop(self._due)

@@ -31,6 +31,15 @@ class Limits:
     fan_out_relay_max_items: int = 500
     """Targets that one worker lists in the base table and reconciles, once it has told the next where to begin."""
 
+    fan_out_again_first_seconds: int = 5
+    """Wait of the second large fan-out of one source in a row, which serves all changes until then; doubles."""
+
+    fan_out_again_max_seconds: int = 300
+    """Longest of these waits, of a source that changes all the time."""
+
+    fan_outs_remembered_max_items: int = 1_000
+    """Large fan-outs remembered for that, in one process."""
+
     fan_out_chunk_max_items: int = 200
     """Targets of one chunk, for one worker: all of them are delivered again if one fails."""
 

@@ -1,4 +1,4 @@
-"""Bounds on repetition: one item written too often, one failure reported too often, one item looked at too often."""
+"""Bounds on repetition: one item written, looked at, or fanned out too often, one failure reported too often."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import Look, Message, PartMessage, PullMessage
+from sync_rules.pipeline.messages import Look, Message, PartMessage, PullMessage, PushMessage, encode
 from sync_rules.pipeline.requests import Failures, Host
+
+DUE_MARGIN_SECONDS: Final = 2.0  # clocks are not exact, and a queue may count in whole seconds
 
 
 @dataclass
@@ -112,3 +115,68 @@ class LooksToCome:
 
 def _same_look(message: Look) -> Look:
     return replace(message, attempt=0)
+
+
+@dataclass(frozen=True, slots=True)
+class FanOut:
+    """A fan-out that was sent: when its message is due, by both clocks, and how long the next one waits."""
+
+    due: float
+    due_monotonic: float
+    next_seconds: int
+
+
+@dataclass
+class FanOutsToCome:
+    """The large fan-outs that this process handed to workers. While a source changes all the time, each one waits twice
+    as long as the one before it, and what is asked for until it is due is not sent: it lists and reads everything
+    later, and serves all of that. After a pause as long the next one is sent at once.
+
+    A fan-out is taken as still to come by both clocks, and not in its last two seconds: a process may have been frozen.
+    It stays in the queue when this process dies, and another process knows nothing of it and sends its own.
+    """
+
+    limits: Limits
+    host: Host
+    _last: OrderedDict[str, FanOut] = field(default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        self._lock = self.host.lock()
+
+    def clocks(self) -> tuple[float, float]:
+        """Both clocks, now: since the epoch, and monotonic."""
+        return self.host.now(), self.host.monotonic()
+
+    def begins(self, message: Message) -> None:
+        """Note that a fan-out begins: it no longer serves what asks from now on."""
+        if isinstance(message, PushMessage):
+            with self._lock:
+                same = _same_fan_out(message)
+                if same in self._last:
+                    self._last[same] = replace(self._last[same], due=self.host.now())
+
+    def delay_seconds(self, message: PushMessage) -> int | None:
+        """The delay with which a fan-out is sent; None when it is not, because one like it is still to come."""
+        with self._lock:
+            last, (now, monotonic) = self._last.get(_same_fan_out(message)), self.clocks()
+            if last is None or monotonic - last.due_monotonic >= last.next_seconds:
+                return 0
+            if min(last.due - now, last.due_monotonic - monotonic) > DUE_MARGIN_SECONDS:
+                return None
+            return last.next_seconds
+
+    def sent(self, message: PushMessage, delay_seconds: int, began: tuple[float, float]) -> None:
+        """Note a fan-out that is safe in the queue. `began`: both clocks before it was sent."""
+        longer = min(2 * delay_seconds, self.limits.fan_out_again_max_seconds)
+        due, due_monotonic = (clock + delay_seconds for clock in began)
+        with self._lock:
+            same = _same_fan_out(message)
+            self._last[same] = FanOut(due, due_monotonic, max(longer, self.limits.fan_out_again_first_seconds))
+            self._last.move_to_end(same)
+            if len(self._last) > self.limits.fan_outs_remembered_max_items:
+                self._last.popitem(last=False)
+
+
+def _same_fan_out(message: PushMessage) -> str:
+    """The same for fan-outs that serve each other: of the same source and rules, from the same target on."""
+    return encode(replace(message, found=False, spread=True))

@@ -28,7 +28,7 @@ from typing import Any
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, LooksToCome
+from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, FanOutsToCome, LooksToCome
 from sync_rules.pipeline.effects import run_effect, run_message
 from sync_rules.pipeline.fanout import process_chunks, pull, push, relay
 from sync_rules.pipeline.handover import spread
@@ -104,7 +104,8 @@ class Consumer:
         self.limits = limits or Limits()
         self._looks = LooksToCome(self.limits, host)
         failures = DeduplicatedFailures(world.failures, self.limits, host)
-        self.world = replace(world, failures=failures, looks=self._looks)
+        self._fan_outs = FanOutsToCome(self.limits, host)
+        self.world = replace(world, failures=failures, looks=self._looks, fan_outs=self._fan_outs)
         self.telemetry = telemetry or Telemetry()
         self._now = host.now
         self._breaker = Breaker(self.limits, host.monotonic)
@@ -147,6 +148,7 @@ class Consumer:
             raise StoreError(OUT_OF_TIME, f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
         self._begin()
         self._looks.begins(message)
+        self._fan_outs.begins(message)
         report = run_work(process_message(message, self.rules, bounds, again=again), self.world)
         self._count(report)
         if report.failed:

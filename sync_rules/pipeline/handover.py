@@ -52,7 +52,8 @@ def hand_over(listing: Listing, bounds: Bounds) -> Work[None]:
     try:
         for message in listing.retries if few else ():
             yield Later(message, bounds.limits.parked_first_delay_seconds)
-        yield Later(rest.message())
+        begins = listing.push.cursor is None and listing.push.delay_seconds == 0  # else it goes on with another's
+        yield Later(rest.message(), rules=rest.names if begins else ())
     except StoreError as error:
         listing.failed = str(error)
     else:

@@ -18,7 +18,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item, Names
 from sync_rules.model.writes import Result, Status, Write
-from sync_rules.pipeline.messages import CallMessage, Look, Message, PartMessage, PullMessage
+from sync_rules.pipeline.messages import CallMessage, Look, Message, PartMessage, PullMessage, PushMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,9 @@ class Apply:
 class Later:
     """Send a message to be processed after a delay, at least once. Answer: None, once the message is safe.
 
-    `rules` are those that are parked, if the message is a look at parked work: nothing is sent while a look for each of
-    them is still to come, because one look serves all that asked for it before it began.
+    `rules` are those that are parked, if the message is a look at parked work, or all rules of a fan-out that is handed
+    over: nothing is sent while a look for each of them is still to come, because one look serves all that asked for it
+    before it began.
     """
 
     message: Message
@@ -169,6 +170,19 @@ class Looks(Protocol):
         """Note a look that is safe in the queue."""
 
 
+class FanOuts(Protocol):
+    """Knows which large fan-outs are still to come."""
+
+    def delay_seconds(self, message: PushMessage) -> int | None:
+        """The delay with which to send a fan-out; None while one like it is still to come."""
+
+    def sent(self, message: PushMessage, delay_seconds: int, began: tuple[float, float]) -> None:
+        """Note a fan-out that is safe in the queue. `began`: both clocks, wall and monotonic, before it was sent."""
+
+    def clocks(self) -> tuple[float, float]:
+        """Both clocks, now."""
+
+
 class Archive(Protocol):
     """Keeps archived items."""
 
@@ -251,6 +265,7 @@ class World:
     caller: Caller = NOBODY
     kept: KeptCalls = NOBODY
     looks: Looks | None = None
+    fan_outs: FanOuts | None = None
 
     def answer(self, request: Request) -> Any:
         match request:
@@ -273,11 +288,20 @@ class World:
 
     def _send(self, request: Later) -> None:
         message, looks = request.message, self.looks
-        if looks is None or not request.rules or not isinstance(message, PullMessage | PartMessage):
+        if request.rules and isinstance(message, PushMessage) and self.fan_outs is not None:
+            self._fan_out(message, self.fan_outs)
+        elif looks is None or not request.rules or not isinstance(message, PullMessage | PartMessage):
             self.queue.send(message, request.delay_seconds)
         elif not looks.to_come(message, request.rules):
             self.queue.send(message, request.delay_seconds)
             looks.sent(message, request.rules, request.delay_seconds)
+
+    def _fan_out(self, message: PushMessage, fan_outs: FanOuts) -> None:
+        began = fan_outs.clocks()
+        delay_seconds = fan_outs.delay_seconds(message)
+        if delay_seconds is not None:
+            self.queue.send(message, delay_seconds)
+            fan_outs.sent(message, delay_seconds, began)
 
     def _of_effect(self, request: Call | KeepCall | FetchCall) -> Any:
         match request:

@@ -16,6 +16,7 @@ from tests.simulation import (
     worlds_mirrored,
     worlds_mixed,
     worlds_moved,
+    worlds_often,
     worlds_own,
     worlds_ranked,
     worlds_valued,
@@ -67,6 +68,7 @@ CONFIGURATIONS = {
         *worlds_history.WORLDS,
         *worlds_valued.WORLDS,
         *worlds_moved.WORLDS,
+        *worlds_often.WORLDS,
     )
 }
 

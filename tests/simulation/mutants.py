@@ -23,6 +23,7 @@ from tests.simulation import (
     mutants_reads,
     mutants_relay,
     mutants_sieve,
+    mutants_waiting,
     mutants_work,
     mutants_writers,
     mutants_writes,
@@ -42,6 +43,7 @@ COPIES = tuple(
     for oracle in ORACLES.values()
     for name in oracle.configurations
     if not oracle.errands
+    and not oracle.waits
     and not CONFIGURATIONS[name].truths
     and not any(fact.defaults for fact in CONFIGURATIONS[name].facts)
 )
@@ -126,6 +128,7 @@ LAWS: Mapping[str, Mutation] = {
     # what goes on in chunks
     **mutants_chunks.MUTANTS,
     **mutants_relay.MUTANTS,
+    **mutants_waiting.MUTANTS,
     # what people do beside the pipeline
     **mutants_backfill.MUTANTS,
     **mutants_errands.MUTANTS,

@@ -3,17 +3,21 @@
 Convergence alone (O1) misses some faults; O2 to O6 exist for those. O7 to O9 concern work of people beside the
 pipeline; in the other histories nobody works beside it, because a backfill would hide what the pipeline forgets. In O11
 applications write by transactions, follow their writes and look by `fresh`, beside plain writers, people and pipeline.
+In O12 one source has most targets and changes several times in a row, so that its fan-outs wait for each other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.simulation import worlds_often
 from tests.simulation.configurations import CONFIGURATIONS
 
-INDEXED = tuple(one.name for one in CONFIGURATIONS.values() if one.indexed)
-LATE = tuple(one.name for one in CONFIGURATIONS.values() if any(fact.unlisted for fact in one.facts))
-LISTED = tuple(name for name in CONFIGURATIONS if name not in LATE)
+OFTEN = tuple(one.name for one in worlds_often.WORLDS)
+MOST = tuple(one for one in CONFIGURATIONS.values() if one.name not in OFTEN)
+INDEXED = tuple(one.name for one in MOST if one.indexed)
+LATE = tuple(one.name for one in MOST if any(fact.unlisted for fact in one.facts))
+LISTED = tuple(one.name for one in MOST if one.name not in LATE)
 ATTACHING = frozenset({"create target", "point elsewhere", "move", "put what was read"})
 
 
@@ -35,6 +39,7 @@ class Oracle:
     late_start: bool = False  # for some days nobody listened: what is there is wrong until a backfill has ended
     apart: bool = False  # not among the oracles that histories are spread over by their numbers
     writers: bool = False  # applications write by transactions, follow their writes, and read by fresh
+    waits: bool = False  # large fan-outs of a source that changes several times in a row wait for each other
     losses: bool = False  # some changes leave no record: what is wrong by then, only a verify mends
 
 
@@ -42,7 +47,7 @@ ORACLES = {
     "O1": Oracle("O1"),
     "O2": Oracle(
         "O2",
-        tuple(one.name for one in CONFIGURATIONS.values() if one.plain),
+        tuple(one.name for one in MOST if one.plain),
         only=frozenset({"rename", "unrelated"}),
         unique=True,
     ),
@@ -62,7 +67,7 @@ ORACLES = {
     "O8": Oracle("O8", errands=True, losses=True),
     "O9": Oracle(
         "O9",
-        tuple(one.name for one in CONFIGURATIONS.values() if one.plain),
+        tuple(one.name for one in MOST if one.plain),
         only=frozenset({"rename", "unrelated"}),
         unique=True,
         errands=True,
@@ -70,4 +75,5 @@ ORACLES = {
     # where nothing lists targets, any look at one may fill it with what came late: what is delivered once more, a verify
     "O10": Oracle("O10", LATE, apart=True),
     "O11": Oracle("O11", errands=True, writers=True, apart=True),
+    "O12": Oracle("O12", OFTEN, apart=True, waits=True),
 }

@@ -29,6 +29,7 @@ from tests.simulation.configurations import CONFIGURATIONS, rules_of
 from tests.simulation.facts import Place
 from tests.simulation.faults import FAULTS, Faults
 from tests.simulation.oracles import Oracle
+from tests.simulation.processes import Processes
 from tests.simulation.watch import DivergenceError, Watch
 from tests.simulation.workers import Workers
 from tests.simulation.workload import Write as AppWrite
@@ -51,7 +52,7 @@ class History:
         self.oracle, self.choices, self.story = oracle, choices, story
         self.rules = rules_of(configuration, second_look=oracle.second_look)
         self.seen: Counter[tuple[str, str]] = Counter()  # what occurred, for the coverage of the generators
-        self.steps = self.expected_writes = 0
+        self.steps = self.expected_writes = self.quiet_until = 0
         self.watch = Watch(self.configuration, unique=oracle.unique)
         self.app = Application(self.configuration, self.watch, choices.application.pick, oracle.unique)
         self.world = World(self.configuration, self.rules, self.watch)
@@ -60,6 +61,8 @@ class History:
         self.parked_wait = oracle.serial  # else an item that nobody can help is looked at for ever
         self._configure()
         self.workers = Workers(self.world, choices, self.faults, self.seen, self.tell, telling=story is not None)
+        if oracle.waits:
+            self.workers.processes = Processes(self.limits, choices, self.seen)
         self.world.load(self._beginning(), lag=oracle.lag)
         self.from_the_beginning = reported(self.watch)  # there are no records of these, so that nobody looks
 
@@ -86,6 +89,14 @@ class History:
             apply_max_writes=(100, 1)[pick(2)],
             parked_max_looks=10**9,  # an item may stay full for as long as the history likes
         )
+        if self.oracle.waits:
+            inline, first = pick(2), (60, 25, 150)[pick(3)]
+            self.limits = replace(
+                self.limits,
+                fan_out_inline_max_items=(2, 4)[inline],
+                fan_out_again_first_seconds=first,
+                fan_out_again_max_seconds=first * (4, 1)[pick(2)],
+            )
         if self.oracle.serial:
             self.limits = Limits()  # all targets of a change in one round, so that each is written once
         percent = 0 if self.oracle.serial else (0, 4, 10, 25)[pick(4)]
@@ -99,6 +110,9 @@ class History:
         few = pick(3) == 2  # with few operations, the same items meet again and again
         self.operations = [name for name in allowed if pick(4) < (1 if few else 3)] or allowed
         self.operations_left = 3 + pick(14)
+        if self.oracle.waits:
+            self.operations += ["rename"] * 4 * len(self.operations)
+            self.operations_left += 12
         self.bounds = Bounds(
             self.limits,
             lambda: self.faults.occurs("out of time"),
@@ -193,8 +207,10 @@ class History:
                 if actions[(chosen + offset) % len(actions)]():
                     break
             else:
-                return True
+                if not self._pass():
+                    return True
             self.steps += 1
+            self.workers.tick()
         return False
 
     def _deliver_everything_again(self) -> None:
@@ -220,10 +236,12 @@ class History:
 
     # ------------------------------------------------------------ what can happen next
     def _operate(self) -> bool:
-        if self.world.calm or self.operations_left == 0:
+        if self.world.calm or self.operations_left == 0 or self.workers.seconds < self.quiet_until:
             return False
         self._check_cost()
         self.operations_left -= 1
+        if self.oracle.waits:
+            self.quiet_until = self.workers.seconds + (0, 10, 30, 60)[self.app.pick(4)]
         name = self.operations[self.app.pick(len(self.operations))]
         write = self.possible[name](self.app)
         if write is not None or name == "read":
@@ -295,7 +313,9 @@ class History:
         ready = [
             note
             for note in self.world.notes
-            if not (note.parked and self._waits(note)) and self.world.store.caught_up(note.after)
+            if not (note.parked and self._waits(note))
+            and self.world.store.caught_up(note.after)
+            and note.due <= self.workers.seconds
         ]
         if not ready:
             return False
@@ -304,6 +324,16 @@ class History:
             self.world.notes.remove(note)
         work = consumer.process_message(decode(note.text), self.rules, self.bounds, again=note.again)
         self.workers.begin(work, note)
+        return True
+
+    def _pass(self) -> bool:
+        """Time passes, until the next fan-out is due that waits, or the application goes on."""
+        next_operation = [self.quiet_until] if self.operations_left and not self.world.calm else []
+        due = [due for due in (*next_operation, *(note.due for note in self.world.notes)) if due > self.workers.seconds]
+        if not due or self.workers.processes is None:
+            return False
+        self.workers.processes.clock.seconds = min(due)
+        self.tell(f"-- {min(due)} seconds")
         return True
 
     def _waits(self, note: Note) -> bool:

@@ -136,6 +136,13 @@ def test_simulation_covers_what_applications_do():
     assert not rare(wanted, [("O11", name) for name in ORACLES["O11"].configurations], seen)
 
 
+def test_simulation_covers_fan_outs_that_wait():
+    """Large fan-outs of one source wait, and serve what comes meanwhile; and a clock falls behind."""
+    seen = Counter()
+    wanted = {("later", "waiting"), ("later", "served"), ("clock", "behind")}
+    assert not rare(wanted, [("O12", name) for name in ORACLES["O12"].configurations], seen)
+
+
 def rare(wanted, pairs, seen):
     """The wanted events that occur less than five times in 3,000 histories; divergence is left to other tests."""
     for first in range(0, 3_000, 25):

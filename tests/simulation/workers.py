@@ -23,6 +23,7 @@ from tests.simulation import words
 from tests.simulation.choices import Choices
 from tests.simulation.errands import Errand
 from tests.simulation.faults import Faults
+from tests.simulation.processes import Processes, fans_out
 from tests.simulation.stops import Save, Wait
 from tests.simulation.watch import DivergenceError
 from tests.simulation.world import REPLICAS, Batch, Note, World, note_of, place_of
@@ -63,6 +64,17 @@ class Workers:
     gives_up_percent: int = 0  # of what failed
     tasks: list[Task] = field(default_factory=list)
     begun: int = 0
+    processes: Processes | None = None  # where large fan-outs wait for each other
+
+    @property
+    def seconds(self) -> int:
+        """The time, where it matters."""
+        return self.processes.clock.seconds if self.processes is not None else 0
+
+    def tick(self) -> None:
+        """Let a second pass."""
+        if self.processes is not None:
+            self.processes.clock.seconds += 1
 
     @property
     def handlers(self) -> int:
@@ -73,6 +85,8 @@ class Workers:
         self.begun += 1
         task = Task(self.begun, work, origin, NOT_YET)
         self.tasks.append(task)
+        if self.processes is not None:
+            self.processes.begins(task.number, decode(origin.text) if isinstance(origin, Note) else None)
         if self.telling:
             self.tell(f"worker {task.number} starts with {words.origin(origin)}")
         self._resume(task, lambda: next(work))
@@ -109,9 +123,14 @@ class Workers:
         fault = self.faults.of(request, write)
         if isinstance(request, Submit):
             return self._submit(task, request, fault)
+        return self._request(task, request, part, write, fault)
+
+    def _request(self, task: Task, request: Request, part: int, write: Write | None, fault: str | None) -> bool:
         if fault in ("crash before", "crash in flight"):
             self.world.flying += [write] if fault == "crash in flight" else []
             return self._die(task, fault)
+        if self.processes is not None and isinstance(request, Later):
+            return self._send(task, request, fault)
         if fault == "throttle" and not isinstance(request, Apply):
             return self._throw(task, fault)
         try:
@@ -129,6 +148,26 @@ class Workers:
         task.answers[part] = answer
         if not task.left:
             self._resume(task, lambda: task.work.send(self._whole_answer(task)))
+        return True
+
+    def _send(self, task: Task, request: Later, fault: str | None) -> bool:
+        """A process sends a message, unless what it asks for is still to come."""
+        assert self.processes is not None
+        refusal = fault if fault in ("throttle", "answer lost") else None
+        if fault is None and fans_out(request) and not self.world.calm and self.choices.faults.chance(15):
+            refusal = "throttle"
+        sent, known = self.processes.send(task.number, request, refusal)
+        for _, delay in sent:
+            self._later(request, task.origin, delay if fans_out(request) else 0)
+        self.tell(
+            f"worker {task.number}: {words.request(request, 0)} -> {len(sent)} sent, "
+            f"due {[self.seconds + delay for _, delay in sent]}{f' ({fault})' if fault else ''}"
+        )
+        if fault == "crash after":
+            return self._die(task, fault)
+        if not known:
+            return self._throw(task, str(refusal))
+        self._resume(task, lambda: task.work.send(None))
         return True
 
     def _submit(self, task: Task, request: Submit, fault: str | None) -> bool:
@@ -199,11 +238,12 @@ class Workers:
                     self.world.store.catch_up()
                 task.origin.since = self.world.watch.clock
 
-    def _later(self, request: Later, origin: Batch | Note | Errand) -> None:
+    def _later(self, request: Later, origin: Batch | Note | Errand, wait_seconds: int = 0) -> None:
         self.seen["later", _kind(request)] += 1
         if _spreads(request.message) and isinstance(origin, Note):
             self.seen["later", "rest"] += _spreads(decode(origin.text))
-        self.world.notes.append(note_of(request.message, self.world.store.clock if _second_look(request) else 0))
+        note = note_of(request.message, self.world.store.clock if _second_look(request) else 0)
+        self.world.notes.append(replace(note, due=self.seconds + wait_seconds))
 
     def _read(self, _request: Read, key: ItemKey) -> Any:
         return self.world.store.read(Read((key,)))[0]
@@ -249,6 +289,8 @@ class Workers:
     def _die(self, task: Task, fault: str) -> bool:
         self.tell(f"worker {task.number} dies: {fault} of {words.request(task.request, task.left[0])}")
         self.tasks.remove(task)
+        if self.processes is not None:
+            self.processes.dies(task.number)
         task.work.close()
         self._come_again(task.origin)
         return True

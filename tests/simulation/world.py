@@ -164,7 +164,7 @@ class Streams:
 # ---------------------------------------------------------------- the queue
 @dataclass
 class Note:
-    """A message as text, not delivered before the indexes have caught up with `after`.
+    """A message as text, not delivered before the indexes have caught up with `after`, nor before it is `due`.
 
     `attempt` is the number of times that its item was parked; `again`: it was delivered before, and not finished.
     """
@@ -173,6 +173,7 @@ class Note:
     after: int
     attempt: int = 0
     again: bool = False
+    due: int = 0
 
     @property
     def parked(self) -> bool:

@@ -35,9 +35,11 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
 from sync_rules.jobs.consume.run import POLL_BUSY_MS, WAIT_SECONDS, Files, LocalRun, Status
 from sync_rules.language.load import load_rules
+from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.rules.ruleset import Rules
 
+READ_ONCE: Final = Limits(fan_out_again_first_seconds=0, fan_out_again_max_seconds=0)  # nobody would take what waits
 LOOK_EVERY_SECONDS: Final = 2.0  # at the rules file
 A = TypeVar("A")
 B = TypeVar("B")
@@ -85,7 +87,7 @@ def run(
             rules_fingerprint=rules.fingerprint,
             reader=DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region)),
             store=within_budget(DynamoStore(client, rules.tables), rules.tables),
-            make_consumer=lambda world: Consumer(rules, world, THIS_PROCESS),
+            make_consumer=lambda world: Consumer(rules, world, THIS_PROCESS, limits=READ_ONCE if once else None),
             files=files,
             settings=settings,
             archive=archive,

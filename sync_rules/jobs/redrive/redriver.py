@@ -27,7 +27,9 @@ from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, World, run_
 from sync_rules.rules.families import EffectRule
 from sync_rules.rules.ruleset import Rules
 
-AT_ONCE: Final = Limits(parked_max_looks=0, call_max_tries=1)  # without later looks, what is stuck is recorded at once
+AT_ONCE: Final = Limits(  # without later looks, what is stuck is recorded at once
+    parked_max_looks=0, call_max_tries=1, fan_out_again_first_seconds=0, fan_out_again_max_seconds=0
+)
 WAITING_MAX_MESSAGES: Final = 100_000
 HELD_MAX_BYTES: Final = 16 * 1024 * 1024  # of entries that wait for a look; with more, no other is begun before it
 LOOKS_MAX: Final = Limits().parked_max_looks  # one after another, each later: about two hours

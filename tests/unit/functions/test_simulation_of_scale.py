@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import simulation
+from benchmarks import often, simulation
 from benchmarks.endurance import run
 from benchmarks.scale import LAYOUTS, LISTED_COPIES_SECOND, PAGE
 from benchmarks.simulated import Setting
@@ -107,6 +107,12 @@ def test_simulated_pieces_agree_with_items():
     """The time is nearly the same where both can be simulated."""
     setting = Setting(2)
     assert pieces(10_000, NEW, setting).seconds == pytest.approx(each(10_000, NEW, setting).seconds, rel=0.25)
+
+
+def test_source_that_changes_all_the_time_makes_few_fan_outs():
+    """The first at once, then after 5 and 10 seconds; without the wait each batch makes one."""
+    counts = [int(often.row("", limits, 3_000, 12).split("|")[2]) for limits in (often.AT_ONCE, often.Limits())]
+    assert counts == [12, 3]
 
 
 def test_endurance_makes_each_copy_in_processes_of_their_own():

@@ -1,0 +1,152 @@
+"""Large fan-outs of a source that changes all the time: one that is still to come serves what asks before it begins."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import ItemKey
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.breaker import FanOutsToCome
+from sync_rules.pipeline.messages import PushMessage
+from sync_rules.pipeline.requests import NOBODY, Host, Later, World
+
+SOURCE = ItemKey("shop", (("PK", "S", "USER#1"),))
+REST = PushMessage(("name",), SOURCE, cursor={"PK": {"S": "ORDER#999"}}, spread=True)
+ASKED = Later(REST, rules=REST.rules)
+
+
+class Process:
+    """A process with a queue that it shares with others, and clocks that are set."""
+
+    def __init__(self, sent=None):
+        self.wall = self.monotonic = 1_000.0
+        self.sent = [] if sent is None else sent
+        self.refuses = False
+        host = Host(lambda: self.wall, lambda: self.monotonic, nullcontext)
+        self.fan_outs = FanOutsToCome(Limits(), host)
+        self.world = World(NOBODY, self, NOBODY, fan_outs=self.fan_outs)
+
+    def send(self, message, delay_seconds):
+        if self.refuses:
+            raise StoreError("QueueDown")
+        self.sent.append((round(self.wall), delay_seconds, message))
+
+    def ask(self, request=ASKED):
+        self.world.answer(request)
+
+    def passes(self, seconds):
+        self.wall += seconds
+        self.monotonic += seconds
+
+    @property
+    def delays(self):
+        return [delay for _, delay, _ in self.sent]
+
+
+@pytest.fixture
+def process():
+    return Process()
+
+
+def test_fan_outs_of_a_source_that_changes_all_the_time_are_few(process):
+    """3,600 batches in an hour ask for a fan-out, and each wait is twice the one before it, up to five minutes."""
+    for _ in range(3_600):
+        process.ask()
+        process.passes(1)
+    assert process.delays[:8] == [0, 5, 10, 20, 40, 80, 160, 300]
+    assert len(process.sent) <= 8 + 3_600 / 300
+
+
+def test_each_change_has_a_fan_out_that_begins_later(process):
+    """The last change is not forgotten: a fan-out is due after each that asked, and not before."""
+    asked = []
+    for seconds in (0, 1, 3, 0.5, 0.6, 7, 0, 2, 11, 400, 1, 1, 0.2, 30):
+        process.passes(seconds)
+        asked.append(process.wall)
+        process.ask()
+    due = [at + delay for at, delay, _ in process.sent]
+    assert all(any(when >= at - 0.5 for when in due) for at in asked)
+    assert len(due) < len(asked)
+
+
+def test_fan_out_after_a_pause_is_sent_at_once(process):
+    """Two changes far apart do not wait for each other."""
+    process.ask()
+    process.passes(5)
+    process.ask()
+    assert process.delays == [0, 0]
+
+
+@pytest.mark.parametrize("last", [3.5, 4.5])
+def test_fan_out_in_its_last_two_seconds_serves_nothing_more(process, last):
+    """Clocks are not exact."""
+    for seconds in (0, 1, last):
+        process.passes(seconds)
+        process.ask()
+    assert process.delays == [0, 5, 10]
+
+
+@pytest.mark.parametrize("clock", ["wall", "monotonic"])
+def test_fan_out_that_either_clock_says_is_due_serves_nothing_more(process, clock):
+    """A process that was frozen may find one of its clocks behind."""
+    process.ask()
+    process.ask()
+    setattr(process, clock, getattr(process, clock) + 4.5)
+    process.ask()
+    assert len(process.sent) == 3
+
+
+def test_fan_out_that_begins_serves_nothing_more(process):
+    """The same process takes the message, whatever its clocks say."""
+    process.ask()
+    process.ask()
+    process.fan_outs.begins(REST)
+    process.ask()
+    assert len(process.sent) == 3
+
+
+def test_fan_out_that_could_not_be_sent_serves_nobody(process):
+    """The next one that asks sends it."""
+    process.ask()
+    process.refuses = True
+    with pytest.raises(StoreError):
+        process.ask()
+    process.refuses = False
+    process.ask()
+    assert process.delays == [0, 5]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(REST, removed=True),
+        replace(REST, rules=("name", "city")),
+        replace(REST, cursor={"PK": {"S": "ORDER#998"}}),
+        replace(REST, source=ItemKey("shop", (("PK", "S", "USER#2"),))),
+    ],
+)
+def test_fan_out_serves_only_what_it_covers(process, other):
+    """A removal, other rules, another source or other targets have a fan-out of their own."""
+    process.ask()
+    process.ask()
+    process.ask(Later(other, rules=other.rules))
+    assert process.delays == [0, 5, 0]
+
+
+def test_another_process_sends_its_own(process):
+    """Nothing is lost with the process that knew: its message is in the queue, and who comes after knows of none."""
+    process.ask()
+    process.ask()
+    Process(process.sent).ask()
+    assert process.delays == [0, 5, 0]
+
+
+def test_the_rest_of_a_listing_is_sent_in_any_case(process):
+    """A listing that goes on after 50,000 keys is no new fan-out."""
+    for _ in range(3):
+        process.ask(Later(REST))
+    assert process.delays == [0, 0, 0]
