@@ -52,7 +52,7 @@ PURE_MAY_IMPORT = frozenset({
 PURE_BUT = {"rules.compiled_file": frozenset({"copyreg", "io", "os", "pathlib", "pickle", "sys"})}
 KINDS_KNOWN_IN = frozenset({"rules", "language", "patterns", "read"})
 # They recompute what kinds keep, as their checkers.
-KINDS_BUT = frozenset({"audit.ledger_balance", "lab.moving", "lab.recompute"})
+KINDS_BUT = frozenset({"audit.ledger_balance", "lab.derived", "lab.moving", "lab.recompute"})
 EXTRA = "Top-level `handlers` has one thin module for each Lambda function, and imports `functions` and below."
 # Third-party packages, each with the rooms or modules that may import it.
 ONLY_IN = {

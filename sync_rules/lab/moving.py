@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.lab.recompute import Derived
+from sync_rules.lab.derived import Derived
 from sync_rules.lab.recording import Recorded
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.values import Item, same

@@ -13,8 +13,9 @@ from typing import Literal
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import Delivery
+from sync_rules.lab.derived import Derived
 from sync_rules.lab.moving import Moves
-from sync_rules.lab.recompute import Derived, Ending
+from sync_rules.lab.recompute import Ending
 from sync_rules.lab.rehearsal import Rehearsal, write
 from sync_rules.lab.scenario import Action, show
 from sync_rules.model.errors import StoreError

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import jmespath
 
-from sync_rules.lab.recompute import Derived
+from sync_rules.lab.derived import Derived
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey

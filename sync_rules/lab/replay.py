@@ -19,8 +19,9 @@ from pydantic import TypeAdapter
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import VARIANTS, Delivery
+from sync_rules.lab.derived import Derived
 from sync_rules.lab.played import Beginning, Event, Played, begin
-from sync_rules.lab.recompute import Checked, Derived, Wrong, wrongs
+from sync_rules.lab.recompute import Checked, Wrong, wrongs
 from sync_rules.lab.recording import Recorded
 from sync_rules.lab.scenario import Action, Expire
 from sync_rules.lab.scenario_form import ByTable

@@ -30,7 +30,7 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.run import WAIT_SECONDS
-from sync_rules.lab.recompute import Derived
+from sync_rules.lab.derived import Derived
 from sync_rules.lab.recording import Body, Header, Write, writing
 from sync_rules.lab.redact import SALT_MIN_CHARACTERS, Redactor
 from sync_rules.language.load import load_rules

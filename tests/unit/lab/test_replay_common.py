@@ -9,7 +9,8 @@ import pytest
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.lab import played
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.recompute import ENDS_MAX, Checked, Derived, wrongs
+from sync_rules.lab.derived import Derived
+from sync_rules.lab.recompute import ENDS_MAX, Checked, wrongs
 from sync_rules.lab.replay import Common, Replay
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ledger import VERSION
