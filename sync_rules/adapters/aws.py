@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import botocore.session
 from botocore.config import Config
+from botocore.credentials import CredentialResolver, EnvProvider
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
@@ -161,11 +162,16 @@ def _local_session() -> botocore.session.Session:
 
 
 def _core() -> botocore.session.Session:
+    """A session of botocore. Where the environment has credentials, as in Lambda, botocore asks nobody else for them;
+    here it does not get ready to ask, either: that makes a TLS context for a service of containers.
+    """
     session = botocore.session.Session()
     folders = (session.get_config_variable("data_path") or "").split(os.pathsep)  # models of the user's own
     models = _Models([str(Path(os.path.expandvars(folder)).expanduser()) for folder in folders if folder])
     session.register_component("data_loader", models)
     session.register_component("response_parser_factory", Parsers())
+    if os.environ.get(EnvProvider.ACCESS_KEY):
+        session.register_component("credential_provider", CredentialResolver([EnvProvider()]))
     return session
 
 

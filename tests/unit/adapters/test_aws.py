@@ -68,6 +68,15 @@ def test_client_of_an_emulator_looks_for_no_role_of_the_machine(monkeypatch):
     assert client._request_signer._credentials.access_key == "local"
 
 
+def test_client_with_credentials_in_the_environment_gets_ready_to_ask_nobody_else(monkeypatch):
+    """As in Lambda: each process would make a TLS context for a service that it never asks."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.setenv(name, "mine")
+    credentials = aws.dynamodb(region="eu-west-1")._request_signer._credentials
+    assert (credentials.method, credentials.access_key, credentials.token) == ("env", "mine", "mine")
+    assert [one.METHOD for one in aws._session().get_component("credential_provider").providers] == ["env"]
+
+
 def test_client_of_the_demos_engine_takes_nothing_from_the_user(monkeypatch):
     """A profile that asks for a login, or does not exist, stops no demo."""
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
