@@ -152,21 +152,22 @@ class Table:
             values.append((name, kind, value[kind]))
         return ItemKey(self.name, tuple(values))
 
-    def plain_key(self, keys: Mapping[Any, Any]) -> ItemKey | None:
+    def text_key(self, keys: Mapping[Any, Any]) -> ItemKey | None:
         """The primary key in a record's Keys as they came, if they are its attributes alone and plain text, as most
         are; None: they must be read with care.
         """
         if len(keys) != len(self._typed):
             return None
         values = []
-        for name, kind in self._typed:
-            value = keys.get(name)
-            if type(value) is not dict or len(value) != 1 or kind not in value:
-                return None
-            text = value[kind]
-            if kind != "S" or type(text) is not str or not text.isascii():
-                return None
-            values.append((name, kind, text))
+        try:
+            for name, kind in self._typed:
+                value = keys[name]
+                text = value["S"]
+                if kind != "S" or len(value) != 1 or type(text) is not str or not text.isascii():
+                    return None
+                values.append((name, "S", text))
+        except (KeyError, TypeError):
+            return None
         return ItemKey(self.name, tuple(values))
 
     @cached_property
@@ -215,9 +216,10 @@ class Entity:
 
     def has(self, key: ItemKey) -> bool:
         """True if an item with this key is of this entity."""
-        if self._simple is None or len(key.values) != len(self._simple):
+        simple, values = self._simple, key.values
+        if simple is None or len(values) != len(simple):
             return self.fields(key) is not None
-        for (expected, begins, open_end), (name, kind, text) in zip(self._simple, key.values):  # noqa: B905 -- as long as each other
+        for (expected, begins, open_end), (name, kind, text) in zip(simple, values):  # noqa: B905 -- as long as each other
             if name != expected or kind != "S" or not isinstance(text, str):
                 return self.fields(key) is not None
             if not (text.startswith(begins) and len(text) > len(begins) if open_end else text == begins):

@@ -94,14 +94,13 @@ class Pointer:
             value = item.get(path[0]) if len(path) == 1 else get(item, path)
             if value is None:
                 return None
-            (one,) = value.items()
-            if one[0] not in KEY_TYPES:
-                return None
-            asked += (one,)
+            asked += tuple(value.items())
         try:
             return self._known[asked]
         except KeyError:
             key = self._named(asked)
+        except TypeError:  # a list, a map or a set: no key
+            return None
         if len(self._known) >= LINKS_KEPT_MAX:
             self._known.clear()
         self._known[asked] = key
@@ -110,7 +109,7 @@ class Pointer:
     def _named(self, values: tuple[KeyValue, ...]) -> ItemKey | None:
         fields: dict[str, AttributeValue] = {}
         for (field, ref), (kind, content) in zip(self._link, values, strict=True):
-            value = ref.within({kind: content})
+            value = ref.within({kind: content}) if kind in KEY_TYPES else None
             if value is None:
                 return None
             fields[field] = value

@@ -73,7 +73,7 @@ def same(left: AttributeValue | None, right: AttributeValue | None) -> bool:
     """True if DynamoDB regards two values as equal: numbers by value (1.0 is 1), sets without order."""
     if left == right:
         return True
-    if left is None or right is None:
+    if left is None or right is None or "S" in left:
         return False
     (left_type, left_value), (right_type, right_value) = *left.items(), *right.items()
     if left_type != right_type:
@@ -116,7 +116,7 @@ def changed(old: Item | None, new: Item | None, paths: Iterable[Path]) -> bool:
             before, after = old.get(path[0]), new.get(path[0])
         else:
             before, after = get(old, path), get(new, path)
-        if before != after and not same(before, after):
+        if before != after and (before is None or after is None or not same(before, after)):
             return True
     return False
 

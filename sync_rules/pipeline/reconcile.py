@@ -108,6 +108,9 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
     """Decide the write of a target, if it needs one. Rules with nothing to write are counted at once; rules that
     another rule undermines are deferred until the outcome of the other is known.
     """
+    if not target.removed and sources.agree(target):
+        decisions.right += target.rules
+        return
     deletion = deletion_of(target, sources)
     if deletion is not None:
         decisions.intents.append(deletion)

@@ -10,7 +10,6 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any, Final, Literal
 
 from sync_rules.model import json_bytes
@@ -49,12 +48,13 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False
         yield Failure("", None, "the event has no list of Records: expected what a stream's event source mapping sends")
         return
     for record in records:
-        names = _filter(record, rules) if filtered else None
+        table = _streaming(record, rules)
+        names = _filter(record, table, rules) if filtered and table is not None else None
         if names is False:
             continue
         position = position_of(record)
         try:
-            change = _read_record(record, position, rules, names)
+            change = _read_record(record, table, position, rules, names)
         except RecordError as error:
             yield Failure("", None, str(error), position)
         else:
@@ -62,12 +62,19 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False
                 yield change
 
 
-def _filter(record: Any, rules: Rules) -> Names | Literal[False]:
+def _streaming(record: Any, rules: Rules) -> Table | None:
+    """The table whose stream a record names, as most do; None: it is looked for with care."""
+    try:
+        return rules.of_stream(record["eventSourceARN"])
+    except (KeyError, TypeError, RecordError):
+        return None
+
+
+def _filter(record: Any, table: Table, rules: Rules) -> Names | Literal[False]:
     """The attributes that rules read of a stream record; False if no rule can concern it."""
     try:
-        table = rules.of_stream(record["eventSourceARN"])
-        return None if table is None else rules.record_filters[table.name].asks(record["dynamodb"])
-    except (KeyError, TypeError, AttributeError, ValueError, RecordError, RecursionError):
+        return rules.record_filters[table.name].asks(record["dynamodb"])
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
         # it is read in full, and reported
         return None
 
@@ -88,7 +95,9 @@ def position_of(record: object) -> str:
     return ""
 
 
-def _read_record(record: object, position: str, rules: Rules, names: Names) -> Change | Failure | None:
+def _read_record(
+    record: object, table: Table | None, position: str, rules: Rules, names: Names
+) -> Change | Failure | None:
     if not isinstance(record, dict):
         raise RecordError("a record is not a map")
     wrapped = "kinesis" in record
@@ -97,8 +106,7 @@ def _read_record(record: object, position: str, rules: Rules, names: Names) -> C
     keys = data.get("Keys") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(keys, dict) or not keys:
         raise RecordError("a record has no dynamodb.Keys")
-    table = _streaming(body, rules)
-    key = table.plain_key(keys) if table is not None else None
+    key = None if table is None or wrapped else table.text_key(keys)
     if table is None or key is None:
         keys = read_image(keys)
         table = _table_of(body, keys, rules)
@@ -172,16 +180,10 @@ def _unwrap(kinesis: object) -> Mapping[str, Any]:
     return body
 
 
-def _streaming(body: Mapping[str, Any], rules: Rules) -> Table | None:
-    """The table whose stream a record names, as most do."""
-    arn = body.get("eventSourceARN")
-    return rules.of_stream(arn) if type(arn) is str and _is_stream(arn) else None
-
-
 def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None:
     """Find the table by the stream's ARN, the name in a Kinesis record, or the names of the key attributes."""
     arn = str(body.get("eventSourceARN", ""))
-    name = arn if _is_stream(arn) else body.get("tableName")
+    name = arn if STREAM_ARN.match(arn) else body.get("tableName")
     if isinstance(name, str):
         return rules.of_stream(name)
     fitting = [t for t in rules.streamed_tables if {a.name for a in t.key} == keys.keys() and t.key_of(keys)]
@@ -189,11 +191,6 @@ def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None
         names = ", ".join(table.name for table in fitting)
         raise RecordError(f"a record names no table and its keys could be of {names}")
     return fitting[0] if fitting else None
-
-
-@lru_cache(maxsize=256)
-def _is_stream(arn: str) -> bool:
-    return STREAM_ARN.match(arn) is not None
 
 
 def _milliseconds(stamp: object) -> int | None:

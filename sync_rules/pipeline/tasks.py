@@ -263,7 +263,9 @@ def _pull(key: ItemKey, work: TargetWork, newest: Change | None) -> Pull | None:
     last = newest if newest is not None and newest.in_order else None
     if last is not None and last.new is None:
         return None
-    rules = tuple(dict.fromkeys((*work.into, *work.hinted))) if work.hinted else work.into
+    if not work.hinted:  # as most are
+        return Pull(key, None if last is None else last.new, work.into, 0, (), work.appeared)
+    rules = tuple(dict.fromkeys((*work.into, *work.hinted)))
     members = tuple(work.members)
     image = last.new if last is not None and work.newest is not None and not members else None
     return Pull(key, image, rules, 0, members, bool(members) or work.appeared)

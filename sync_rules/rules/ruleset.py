@@ -75,11 +75,14 @@ class Rules:
         Raises:
             RecordError: when it may be one of several.
         """
-        if arn not in self._of_streams:
-            if len(self._of_streams) >= STREAMS_KEPT_MAX:
-                self._of_streams.clear()
-            self._of_streams[arn] = self._table_at(address_of(arn))
-        return self._of_streams[arn]
+        try:
+            return self._of_streams[arn]
+        except KeyError:
+            found = self._table_at(address_of(arn))
+        if len(self._of_streams) >= STREAMS_KEPT_MAX:
+            self._of_streams.clear()
+        self._of_streams[arn] = found
+        return found
 
     @cached_property
     def _of_streams(self) -> dict[str, Table | None]:

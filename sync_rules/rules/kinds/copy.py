@@ -121,7 +121,7 @@ class CopyRule(LinkedRule):
         """The copies as the source has them, with defaults for what it lacks. Without a source, or where `where` says
         no, the delete policy decides.
         """
-        if self._unconditional and sources and sources[0] is not None:
+        if self.alike and sources and sources[0] is not None:
             return self.values(sources[0])
         if self.snapshot and any(get(target, copy) is not None for copy in self.copies):
             return None
@@ -134,8 +134,7 @@ class CopyRule(LinkedRule):
         return self.values(source) if source is not None and speaks else self.without_source(target)
 
     @cached_property
-    def _unconditional(self) -> bool:
-        """True if every target has what its source has, whatever else it holds."""
+    def alike(self) -> bool:
         return not self.snapshot and self.where is None and not (self.find is not None and self.find.sparse)
 
     def values(self, source: Item) -> dict[Path, AttributeValue | None]:

@@ -61,14 +61,14 @@ NOT_PLAIN = (None, {}, {"N": "1"}, {"B": "YQ=="}, s("é"), {"S": 1}, {"S": "a", 
 
 @pytest.mark.parametrize("kind", ["S", "N", "B"])
 @pytest.mark.parametrize(("one", "other"), [*product([PLAIN], NOT_PLAIN), *product(NOT_PLAIN, [PLAIN])])
-def test_table_takes_a_plain_key_as_it_is(one, other, kind):
+def test_table_takes_a_key_of_text_as_it_is(one, other, kind):
     """A record's key of plain text is the one that is read with care; any other is left to be read so."""
     table = Table("one", "one", KeyAttribute("PK", "S"), KeyAttribute("SK", kind))
     keys = {"PK": PLAIN, "SK": PLAIN}
-    assert table.plain_key(keys) == (table.key_of(keys) if kind == "S" else None)
-    assert table.plain_key({"PK": one, "SK": other}) is None
-    assert table.plain_key({"PK": PLAIN}) is None
-    assert table.plain_key({**keys, "more": PLAIN}) is None
+    assert table.text_key(keys) == (table.key_of(keys) if kind == "S" else None)
+    assert table.text_key({"PK": one, "SK": other}) is None
+    assert table.text_key({"PK": PLAIN}) is None
+    assert table.text_key({**keys, "more": PLAIN}) is None
 
 
 KEYED = ("A#{id}", "A#", "{id}", "A#{id}#B", "A#{id}#{no}", "{id}#{no}", "B{other}", "A#{id}B{id}")
