@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
+from types import MappingProxyType
 
 from sync_rules.adapters.expressions import (
     InvalidUpdateError,
@@ -228,6 +229,10 @@ class MemoryStore:
         """The current item."""
         return self._stored(key.table).rows.items.get(identity(key))
 
+    def placed(self, table: str) -> Mapping[Values, Item]:
+        """All items of a table by the values of their keys, as they are now."""
+        return MappingProxyType(self._stored(table).rows.items)
+
     def items(self, table: str) -> tuple[Item, ...]:
         """All items of a table, in the order in which their keys were first written."""
         return tuple(self._stored(table).rows.items.values())
@@ -317,8 +322,9 @@ class MemoryStore:
 
     def _check(self, key: ItemKey, item: Item) -> None:
         table = self._stored(key.table).table
-        if any(not same(item.get(name), value) for name, value in key.attributes().items()):
-            raise RejectedError("ValidationException")  # a key cannot change
+        for name, kind, value in key.values:
+            if not same(item.get(name), {kind: value}):
+                raise RejectedError("ValidationException")  # a key cannot change
         if not possible_key(key):
             raise RejectedError("ValidationException")  # empty or too long
         if reason := impossible(table, item):

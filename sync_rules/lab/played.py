@@ -20,7 +20,6 @@ from sync_rules.lab.rehearsal import Rehearsal, write
 from sync_rules.lab.scenario import Action, show
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.sizes import shrank_from
 from sync_rules.model.values import Item, same
 from sync_rules.model.writes import Put
 from sync_rules.rules.ruleset import Rules
@@ -114,7 +113,7 @@ class Played:
         return tuple(event.change for event in self.events)
 
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
-        change = Change(key, old, new, str(len(self.events) + 1), shrank_from=shrank_from(old, new))
+        change = Change(key, old, new, str(len(self.events) + 1))
         self.events.append(Event(self._by, change, self._record))
         if self._by == "rules":
             self.moves.note(change, (event.change for event in self.events))

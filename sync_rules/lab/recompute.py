@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Final, Literal
 
-from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.memory import MemoryStore, Values
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Difference, Drift, may_be_late
 from sync_rules.audit.verifier import Verifier
@@ -88,7 +88,7 @@ class Checked:
 
     ends: deque[tuple[MemoryStore, tuple[Difference, ...]]] = field(default_factory=partial(deque, maxlen=ENDS_MAX))
     recomputed: deque[tuple[MemoryStore, MemoryStore]] = field(default_factory=partial(deque, maxlen=ENDS_MAX))
-    items: dict[ItemKey, tuple[Item | None, Item | None, Sequence[Item]]] = field(default_factory=dict)
+    items: dict[tuple[str, Values], tuple[Item | None, Item | None, Sequence[Item]]] = field(default_factory=dict)
 
 
 def wrongs(ending: Ending, checked: Checked | None = None) -> Iterator[Wrong]:
@@ -198,15 +198,30 @@ def _should_be_gone(ending: Ending, one: Difference) -> bool:
 def _by_application(ending: Ending, checked: Checked) -> Iterator[Wrong]:
     """Writes of the application that are missing, and data that nobody wrote."""
     derived = Derived(ending.rules)
-    for key in _keys(ending.rules, ending.applied, ending.store):
-        entity = ending.rules.entity_of(key)
-        if not derived.in_ledger(key) and (entity is None or not derived.mirrors(entity)):
-            held = ending.applied.item(key), ending.store.item(key), ending.images.get(key, ())
-            if checked.items.get(key) != held:
-                wrong = tuple(_not_applied(derived, key, *held))
-                if not wrong:
-                    checked.items[key] = held
-                yield from wrong
+    for table in ending.rules.tables.values():
+        applied, store = ending.applied.placed(table.name), ending.store.placed(table.name)
+        for place in dict.fromkeys((*applied, *store)):
+            wrote, found = applied.get(place), store.get(place)
+            known = checked.items.get((table.name, place))
+            if known is not None and found is not None and known[0] is wrote and known[1] is found:
+                continue  # not written since the beginning, or last by the same put: any other write makes a new item
+            key = table.key_of(wrote or found or {})
+            assert key is not None, "the key of an item in the store"
+            images = ending.images.get(key, ())
+            if (wrote, found, images) != known:
+                wrong = (
+                    () if _ours(derived, key, ending.rules) else tuple(_not_applied(derived, key, wrote, found, images))
+                )
+                if wrong:
+                    yield from wrong
+                    continue
+            checked.items[table.name, place] = wrote, found, images
+
+
+def _ours(derived: Derived, key: ItemKey, rules: Rules) -> bool:
+    """True for an item that the rules made, whole."""
+    entity = rules.entity_of(key)
+    return derived.in_ledger(key) or (entity is not None and bool(derived.mirrors(entity)))
 
 
 def _keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:

@@ -144,13 +144,10 @@ class Table:
 
     def key_of(self, item: Item) -> ItemKey | None:
         """The primary key inside an item or a record's Keys; None when an attribute is missing or of another type."""
-        values = []
-        for name, kind in self._typed:
-            value = item.get(name)
-            if value is None or kind not in value:
-                return None
-            values.append((name, kind, value[kind]))
-        return ItemKey(self.name, tuple(values))
+        try:
+            return ItemKey(self.name, tuple([(name, kind, item[name][kind]) for name, kind in self._typed]))
+        except KeyError:
+            return None
 
     def text_key(self, keys: Mapping[Any, Any]) -> ItemKey | None:
         """The primary key in a record's Keys as they came, if they are its attributes alone and plain text, as most

@@ -7,7 +7,7 @@ it likes ("approximately"), so an answer near the limit may be a byte or two off
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sync_rules.model.entities import KEY_MAX_BYTES, KeyAttribute, KeyType, Table
@@ -29,10 +29,12 @@ def item_bytes(item: Item) -> int:
     for name, value in item.items():
         text = value.get("S")
         total += len(name) if name.isascii() else len(name.encode())
-        if text is None:
-            total += value_bytes(value)
-        else:
+        if text is not None:
             total += len(text) if text.isascii() else len(text.encode())
+        elif "N" in value:
+            total += _number_bytes(value["N"])
+        else:
+            total += value_bytes(value)
     return total
 
 
@@ -95,6 +97,8 @@ def _number_bytes(text: str) -> int:
 
 
 def _digit_bytes(text: str) -> int:
+    if text.isdecimal():  # as most are
+        return (len(text.strip("0")) + 1) // 2
     digits = text.lower().partition("e")[0].lstrip("+-").replace(".", "").strip("0")
     return (len(digits) + 1) // 2
 
@@ -102,8 +106,10 @@ def _digit_bytes(text: str) -> int:
 # ---------------------------------------------------------------- keys
 def possible_key(key: ItemKey) -> bool:
     """True if some item could have this primary key."""
-    sizes = zip(key.values, KEY_MAX_BYTES, strict=False)
-    return all(possible({kind: value}, size) for (_, kind, value), size in sizes)
+    for (_, kind, value), size in zip(key.values, KEY_MAX_BYTES, strict=False):
+        if not (kind == "S" and 0 < 4 * len(value) <= size) and not possible({kind: value}, size):
+            return False
+    return True
 
 
 def impossible(table: Table, item: Item | None) -> str:
@@ -112,14 +118,14 @@ def impossible(table: Table, item: Item | None) -> str:
     """
     if item is None:
         return ""
-    if not all(possible_row(item, index.partition, index.sort) for index in table.indexes):
-        return "ValidationException"
+    for index in table.indexes:
+        if not possible_row(item, index.partition, index.sort):
+            return "ValidationException"
     return TOO_LARGE if item_bytes(item) > ITEM_MAX_BYTES else ""
 
 
-def possible_row(item: Item, partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> bool:
+def possible_row(item: Item, partition: Sequence[KeyAttribute], sort: Sequence[KeyAttribute]) -> bool:
     """True if an index with these key attributes takes the item: each is missing, or has its type and size."""
-    partition = tuple(partition)
     for attribute in (*partition, *sort):
         value = item.get(attribute.name)
         if value is not None and not (
