@@ -76,8 +76,9 @@ def answering() -> Iterator[Answering]:
 
 
 def child(*arguments: str, **environment: str) -> str:
-    """Run a fresh interpreter. Returns its output."""
-    found = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT), **ENVIRONMENT, **environment}
+    """Run a fresh interpreter, which finds the packages that this one finds. Returns its output."""
+    packages = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    found = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": packages, **ENVIRONMENT, **environment}
     command = [sys.executable, *arguments]
     return subprocess.run(
         command, cwd=ROOT, env=found, stdout=subprocess.PIPE, text=True, check=True, process_group=OF_ITS_OWN

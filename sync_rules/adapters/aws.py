@@ -28,6 +28,7 @@ from sync_rules import __version__
 from sync_rules.adapters.access_cures import CONFIGURATION_CURES
 from sync_rules.adapters.answers import Parsers, require_answers
 from sync_rules.adapters.fast_json import use_json
+from sync_rules.adapters.signing import keep_keys
 from sync_rules.model.errors import UserError
 
 if TYPE_CHECKING:  # the stubs are a development dependency
@@ -228,6 +229,7 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     require_answers(client, service)
     if service == "dynamodb":
         use_json(client)
+        keep_keys(client)
     if service == "dynamodb" and endpoint_url is not None:
         client.meta.events.register_last("after-call.dynamodb", partial(_note_statements, client.meta.endpoint_url))
     return client

@@ -184,9 +184,10 @@ def update_of(
     """
     sets: dict[Path, AttributeValue] = {}
     removes: list[Path] = []
-    conditions = [target_exists(key), *guard, *as_seen(image, changes)]
+    conditions = [target_exists(key), *guard]
+    conditions += [equals_seen(path, get(image, path)) for path in changes]
     for path, value in changes.items():
-        missing = _missing_map(image, path)
+        missing = _missing_map(image, path) if len(path) > 1 else None
         if value is None:
             removes.append(path)
         elif missing is None:

@@ -33,7 +33,7 @@ from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, retry_parked
 from sync_rules.pipeline.requests import Park, Work, apply_writes
 from sync_rules.pipeline.sources import Sources, Target, read_all, read_sources, rounds_of, slices
-from sync_rules.rules.families import TargetRule
+from sync_rules.rules.families import Desired, TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
 
 NO_ROOM: Final = Result(Status.REJECTED, reason=TOO_LARGE)  # without a request: a refused write costs its whole item
@@ -108,10 +108,7 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
     """Decide the write of a target, if it needs one. Rules with nothing to write are counted at once; rules that
     another rule undermines are deferred until the outcome of the other is known.
     """
-    if not target.removed and sources.agree(target):
-        decisions.right += target.rules
-        return
-    deletion = deletion_of(target, sources)
+    deletion = deletion_of(target, sources) if target.removed else None
     if deletion is not None:
         decisions.intents.append(deletion)
         return
@@ -134,6 +131,9 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
 
 def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Report, decisions: Decisions) -> Changes:
     """The changes that one rule wants. A rule that cannot succeed is parked alone, and holds up no other rule."""
+    wanted = None if target.removed else sources.wanted(rule, target.image)
+    if wanted is not None:
+        return _differing(rule, target, wanted, None, decisions)
     found = sources.of(rule, target)
     if isinstance(found, StoreError):
         report.fail(target.only([rule]), str(found))
@@ -151,11 +151,18 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
     if isinstance(desired, Blocked):
         decisions.stuck.append((target, [rule], desired))
         return {}
+    left_out = None if isinstance(found, Blocked) else rule.left_out(found, target.image)
+    return _differing(rule, target, desired, left_out, decisions)
+
+
+def _differing(
+    rule: TargetRule, target: Target, desired: Desired, left_out: Blocked | None, decisions: Decisions
+) -> Changes:
+    """The changes that make a target what a rule desires. `left_out`: something that should be in it and is not."""
     changes = differences(target.image, desired)
     if changes and (reason := misfit(target.image, changes)):
         decisions.stuck.append((target, [rule], Blocked(reason)))
         return {}
-    left_out = None if isinstance(found, Blocked) else rule.left_out(found, target.image)
     if left_out is not None:
         decisions.stuck.append((target, [rule], left_out))
     elif not changes:

@@ -14,11 +14,11 @@ from typing import Final, TypeVar
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.values import AttributeValue, Item, Names, Path, get
+from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.requests import List, Page, Read, Work
 from sync_rules.rules.books import Books
-from sync_rules.rules.families import Members, TargetRule
+from sync_rules.rules.families import Desired, Members, TargetRule
 from sync_rules.rules.rule import Blocked, Rule, Waiting, attributes_read
 
 T = TypeVar("T")
@@ -61,40 +61,26 @@ class Sources:
     items: dict[ItemKey, Found] = field(default_factory=dict)
     members: dict[tuple[ItemKey, str], Keys] = field(default_factory=dict)
     marks: dict[Books, Found] = field(default_factory=dict)
-    _alike: dict[tuple[TargetRule, tuple[ItemKey, ...]], tuple[tuple[Path, AttributeValue | None], ...] | None] = field(
-        default_factory=dict
-    )
+    _alike: dict[tuple[TargetRule, tuple[ItemKey, ...]], Desired | None] = field(default_factory=dict)
 
-    def agree(self, target: Target) -> bool:
-        """True if a target holds what each of its rules wants, where that is the same for all targets of a source. It
-        is found once for all of them: most records are those of our own copies. False if it must be decided.
+    def wanted(self, rule: TargetRule, target: Item) -> Desired | None:
+        """The values that a rule wants of all targets of a source: found once for all of them, as most records are
+        those of our own copies. None: it must be asked about each target.
         """
-        image = target.image
-        for rule in target.rules:
-            if not rule.alike:
-                return False
-            asked = rule, rule.source_keys(image)
-            try:
-                values = self._alike[asked]
-            except KeyError:
-                values = self._alike[asked] = self._wanted(*asked)
-            if values is None:
-                return False
-            for path, value in values:
-                if (image.get(path[0]) if len(path) == 1 else get(image, path)) != value:
-                    return False
-        return True
+        if not rule.alike:
+            return None
+        asked = rule, rule.source_keys(target)
+        try:
+            return self._alike[asked]
+        except KeyError:
+            wanted = self._alike[asked] = self._of_all(*asked)
+            return wanted
 
-    def _wanted(
-        self, rule: TargetRule, keys: tuple[ItemKey, ...]
-    ) -> tuple[tuple[Path, AttributeValue | None], ...] | None:
-        """The values of all targets that name these sources, by a rule for which they are alike; None if the rule must
-        be asked about each target.
-        """
+    def _of_all(self, rule: TargetRule, keys: tuple[ItemKey, ...]) -> Desired | None:
         items = [self.items[key] for key in keys]
         found = tuple(item for item in items if item is not None and not isinstance(item, StoreError))
         desired = rule.desired(found, {}) if found and len(found) == len(items) else None
-        return None if desired is None or isinstance(desired, Blocked) else tuple(desired.items())
+        return None if isinstance(desired, Blocked) else desired
 
     def unusable(self, rule: TargetRule) -> StoreError | Waiting | None:
         """The reason why nothing may be made of what a rule reads, by the mark of its books."""

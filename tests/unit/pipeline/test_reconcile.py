@@ -124,8 +124,8 @@ BOOKS = st.tuples(st.sampled_from([s("a1"), s("a1"), s("a2"), s("a3"), None]), N
     ],
 )
 @given(name=NAMES, books=st.lists(BOOKS, min_size=5))
-def test_reconcile_takes_what_agrees_for_what_it_would_decide(options, name, books):
-    """A target that is seen to agree with its source is one of which nothing would be written, and counts the same."""
+def test_reconcile_wants_the_same_of_all_targets_of_a_source_as_of_each(options, name, books):
+    """Values that are found once for all targets of a source are those that each of them would be found to want."""
     items = [
         {
             "book_id": s(str(number)),
@@ -136,8 +136,8 @@ def test_reconcile_takes_what_agrees_for_what_it_would_decide(options, name, boo
         for number, (link, name, bio) in enumerate(books)
     ]
     ends = []
-    for agree in (Sources.agree, lambda *_: False):
-        with mock.patch.object(Sources, "agree", agree):
+    for wanted in (Sources.wanted, lambda *_: None):
+        with mock.patch.object(Sources, "wanted", wanted):
             scene = Scene(library(**options))
             scene.there("authors", author_item("a1", **({"name": name} if name else {})), BEA)
             scene.put("books", *items)
