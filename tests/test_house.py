@@ -57,7 +57,7 @@ EXTRA = "Top-level `handlers` has one thin module for each Lambda function, and 
 # Third-party packages, each with the rooms or modules that may import it.
 ONLY_IN = {
     "boto3": {"adapters.aws"},
-    "botocore": {"adapters.aws", "adapters.aws_errors", "adapters.answers"},
+    "botocore": {"adapters.aws", "adapters.aws_errors", "adapters.answers", "adapters.signing"},
     "ruamel": {"language.yaml_source", "language.load", "deploy.yamltext"},
     "typer": {"cli"},
     "rich": {"cli"},

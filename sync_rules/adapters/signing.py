@@ -12,13 +12,13 @@ with each request.
 from __future__ import annotations
 
 import hmac
+from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from botocore.auth import AUTH_TYPE_MAPS, SIGNED_HEADERS_BLACKLIST, SIGV4_TIMESTAMP, SigV4Auth
-from botocore.compat import get_current_datetime
 
 BOTOCORES: Final = "v4"
 VERSION: Final = "v4-with-kept-key"
@@ -67,7 +67,7 @@ class KeptKeyAuth(SigV4Auth):
             ours = self._authorization(request.body, request.context["timestamp"], headers)
             type(self).agrees = request.headers["Authorization"] == ours
             return
-        request.context["timestamp"] = stamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)
+        request.context["timestamp"] = stamp = _now().strftime(SIGV4_TIMESTAMP)
         request.headers["X-Amz-Date"] = stamp
         if credentials.token:
             request.headers["X-Amz-Security-Token"] = credentials.token
@@ -118,6 +118,10 @@ def _key(secret: str, day: str, region: str, service: str) -> bytes:
     for part in (day, region, service, "aws4_request"):
         key = _hmac(key, part)
     return key
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _hmac(key: bytes, text: str) -> bytes:

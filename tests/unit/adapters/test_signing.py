@@ -41,7 +41,7 @@ def signed(signer: type[auth.SigV4Auth], given: dict, now: datetime, credentials
     request.context = {"client_region": region}
     with (
         mock.patch.object(auth, "get_current_datetime", return_value=now),
-        mock.patch.object(signing, "get_current_datetime", return_value=now),
+        mock.patch.object(signing, "_now", return_value=now),
     ):
         signer(credentials, "dynamodb", region).add_auth(request)
     return {"headers": request.headers.items(), "context": request.context}
