@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Change, Failure, ItemKey, Keep, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
-from sync_rules.model.writes import Result, Write
+from sync_rules.model.writes import Result, Status, Write
 from sync_rules.pipeline import fanout
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message, decode, encode
@@ -32,6 +33,7 @@ from sync_rules.pipeline.tasks import pull_of
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import complete_books, key
 
+THROTTLED = Result(Status.FAILED, reason="Throttled")
 FIRST_POSITION = 99_996  # so that the width of sequence numbers grows within a test
 
 
@@ -233,6 +235,39 @@ class Scene:
         """Outcomes counted so far, over all rules."""
         counted = self.consumer.telemetry.outcomes
         return {o: self.consumer.telemetry.total(o) for o in Outcome if any(key[1] is o for key in counted)}
+
+
+def deliver_whatever_fails(scene: Scene, failing: Container[int]) -> None:
+    """Deliver all records, and then all messages, until nothing is left. The requests, writes and sends of these numbers
+    fail, each once; what failed is delivered again.
+    """
+    asked = count()
+    send = scene.queue.send
+
+    def fail(request: object) -> None:
+        if not isinstance(request, Apply) and next(asked) in failing:
+            raise StoreError("ThrottlingException")
+
+    def sending(message: Message, delay_seconds: int) -> None:
+        fail(message)
+        send(message, delay_seconds)
+
+    scene.tap.before = fail
+    scene.tap.result = lambda _write: THROTTLED if next(asked) in failing else None
+    scene.queue.send = sending  # type: ignore[method-assign]
+    changes = list(scene.records)
+    scene.records.clear()
+    while scene.deliver(changes):
+        pass
+    waiting = [(message, False) for message, _ in scene.queue.messages]
+    while waiting:
+        scene.queue.messages.clear()
+        message, again = waiting.pop(0)
+        try:
+            scene.consumer.handle_message(message, again=again)
+        except StoreError:
+            waiting.append((message, True))
+        waiting += [(sent, False) for sent, _ in scene.queue.messages]
 
 
 def event_of(rules: Rules, *changes: Change) -> dict[str, Any]:

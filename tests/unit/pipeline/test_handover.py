@@ -25,7 +25,7 @@ from sync_rules.pipeline.requests import Apply, List, Read, run_work
 from tests.support.builders import author_item, book_item, library, s, shop
 from tests.support.depth import deep
 from tests.support.every_kind import RULES, order, text_of, user
-from tests.support.worlds import Scene
+from tests.support.worlds import Scene, deliver_whatever_fails
 
 RULE = "author-on-books"
 EVE = author_item("a1", name=s("Eve"))
@@ -166,30 +166,7 @@ def test_handover_leaves_out_other_entities():
 def test_handover_reaches_every_target_whatever_fails(books, limits, failing):
     """With any limits, and with any requests, writes and sends failing once, every target is right after redelivery."""
     scene = scene_with(books, limits)
-    asked = iter(range(10**9))
-    send = scene.queue.send
-
-    def failing_now(request: object) -> None:
-        if not isinstance(request, Apply) and next(asked) in failing:
-            raise StoreError("ThrottlingException")
-
-    def sending(message: Message, delay_seconds: int) -> None:
-        failing_now(message)
-        send(message, delay_seconds)
-
-    scene.tap.before = failing_now
-    scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled") if next(asked) in failing else None
-    scene.queue.send = sending  # type: ignore[method-assign]
-    changes = list(scene.records)
-    scene.records.clear()
-    while scene.deliver(changes):
-        pass
-    while scene.queue.messages:
-        message, delay = scene.queue.messages.pop(0)
-        try:
-            scene.consumer.handle_message(message)
-        except StoreError:
-            scene.queue.messages.append((message, delay))
+    deliver_whatever_fails(scene, failing)
     assert names(scene) == {"Eve": books}
 
 

@@ -11,23 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Read
 from tests.support.builders import order_item, s, shop, user_item
 from tests.support.depth import deep
 from tests.support.every_kind import RULES, order, text_of, user
-from tests.support.worlds import Scene
+from tests.support.worlds import THROTTLED, Scene, deliver_whatever_fails
 
 RULE = "user-name-on-orders"
 SMALL = Limits(
     fan_out_page_max_items=3, fan_out_inline_max_items=6, fan_out_relay_max_items=5, fan_out_chunk_max_items=4
 )
-THROTTLED = Result(Status.FAILED, reason="Throttled")
 
 
 def scene_with(orders: int, limits: Limits = SMALL, **options: object) -> Scene:
@@ -205,33 +202,7 @@ def test_relay_that_dies_again_and_again_does_not_multiply():
 def test_relay_reaches_every_target_whatever_fails(orders, limits, failing):
     """With any limits, and with any requests, writes and sends failing once, every target is right after redelivery."""
     scene = scene_with(orders, limits)
-    asked = iter(range(10**9))
-    send = scene.queue.send
-
-    def failing_now(request: object) -> None:
-        if not isinstance(request, Apply) and next(asked) in failing:
-            raise StoreError("ThrottlingException")
-
-    def sending(message: Message, delay_seconds: int) -> None:
-        failing_now(message)
-        send(message, delay_seconds)
-
-    scene.tap.before = failing_now
-    scene.tap.result = lambda _write: THROTTLED if next(asked) in failing else None
-    scene.queue.send = sending  # type: ignore[method-assign]
-    changes = list(scene.records)
-    scene.records.clear()
-    while scene.deliver(changes):
-        pass
-    waiting = [(message, False) for message, _ in scene.queue.messages]
-    while waiting:
-        scene.queue.messages.clear()
-        message, again = waiting.pop(0)
-        try:
-            scene.consumer.handle_message(message, again=again)
-        except StoreError:
-            waiting.append((message, True))
-        waiting += [(sent, False) for sent, _ in scene.queue.messages]
+    deliver_whatever_fails(scene, failing)
     assert names(scene) == {"Eve": orders}
 
 
