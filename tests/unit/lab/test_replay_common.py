@@ -84,3 +84,28 @@ def test_ends_that_differ_in_the_ledger_alone_are_recomputed_once(tmp_path_facto
         assert list(wrongs(replace(played._tables.ending(), store=end), checked)) == []
     assert len(filled) == 1
     assert len(checked.ends) == ENDS_MAX
+
+
+def test_ends_in_which_one_item_differs_are_found_whatever_was_right_before(tmp_path_factory):
+    """Each item of a user's that is lost, changed or made anew is found, though all others stand as in a right end."""
+    played = Replay(RULES, VARIANTS[0])
+    records = in_memory(tmp_path_factory, RULES, shopping(RULES, 5, actions=25).bodies)
+    assert list(played.mismatches(records)) == []
+    ending, checked = played._tables.ending(), Checked()
+    assert list(wrongs(ending, checked)) == []
+    application = [key for key in ending.images if ending.applied.item(key) is not None]
+    assert application
+    for key in application:
+        for change in ("lost", "changed", "new"):
+            end = played.store.copy()
+            item = end.item(key) or key.attributes()
+            if change == "lost":
+                end.delete(key)
+            elif change == "changed":
+                end.put(key.table, {**item, "of_nobody": {"S": "other"}})
+            else:
+                name, _, _ = key.values[-1]
+                end.put(key.table, {**item, name: {"S": f"{item[name]['S']}0"}})
+            found = [one for one in wrongs(replace(ending, store=end), checked) if one.check == "application"]
+            assert found == [one for one in wrongs(replace(ending, store=end)) if one.check == "application"]
+            assert found
