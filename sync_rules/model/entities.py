@@ -146,7 +146,7 @@ class Table:
         """The primary key inside an item or a record's Keys; None when an attribute is missing or of another type."""
         try:
             return ItemKey(self.name, tuple([(name, kind, item[name][kind]) for name, kind in self._typed]))
-        except KeyError:
+        except (KeyError, TypeError):
             return None
 
     def text_key(self, keys: Mapping[Any, Any]) -> ItemKey | None:

@@ -156,7 +156,7 @@ def differences(image: Item, desired: Desired) -> dict[Path, AttributeValue | No
 
 def as_seen(image: Item, paths: Iterable[Path]) -> tuple[Condition, ...]:
     """Each path still has the value of the image: so no newer write is lost to an older one."""
-    return tuple(equals_seen(path, get(image, path)) for path in paths)
+    return tuple([equals_seen(path, get(image, path)) for path in paths])
 
 
 def target_exists(key: ItemKey) -> Condition:
@@ -184,8 +184,7 @@ def update_of(
     """
     sets: dict[Path, AttributeValue] = {}
     removes: list[Path] = []
-    conditions = [target_exists(key), *guard]
-    conditions += [equals_seen(path, get(image, path)) for path in changes]
+    conditions = [target_exists(key), *guard, *as_seen(image, changes)]
     for path, value in changes.items():
         missing = _missing_map(image, path) if len(path) > 1 else None
         if value is None:

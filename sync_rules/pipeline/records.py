@@ -65,7 +65,8 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False
 def _streaming(record: Any, rules: Rules) -> Table | None:
     """The table whose stream a record names, as most do; None: it is looked for with care."""
     try:
-        return rules.of_stream(record["eventSourceARN"])
+        arn = record["eventSourceARN"]
+        return rules.of_stream(arn) if "/stream/" in arn else None
     except (KeyError, TypeError, RecordError):
         return None
 
@@ -109,7 +110,7 @@ def _read_record(
     key = None if table is None or wrapped else table.text_key(keys)
     if table is None or key is None:
         keys = read_image(keys)
-        table = _table_of(body, keys, rules)
+        table = table if table is not None and not wrapped else _table_of(body, keys, rules)
         if table is None:
             return None
         key = table.key_of(keys)
@@ -119,6 +120,7 @@ def _read_record(
     try:
         new = None if not (image := data.get("NewImage")) else read_image(image, names)
         old = None if not (image := data.get("OldImage")) else read_image(image, names)
+        room = _room_made(data)
     except RecordError as error:
         return Failure(_concerned(key, rules), key, str(error), position)
     if (new is None or old is None) and (lacking := _lacking(body, data, old, new)):
@@ -133,8 +135,15 @@ def _read_record(
         old.update(keys)
     created_ms = _milliseconds(data.get("ApproximateCreationDateTime"))
     expired = new is None and _identity(body) == TIME_TO_LIVE
-    room = room_made(data)
     return Change(key, old, new, position, created_ms, not wrapped, expired, room)  # by name: twice the time
+
+
+def _room_made(data: Mapping[str, Any]) -> int:
+    """The size that a large item had before it shrank. Raises RecordError for what is no item."""
+    try:
+        return room_made(data)
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise RecordError("an image of a record is not that of an item") from error
 
 
 def _lacking(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None, new: Item | None) -> str:

@@ -23,7 +23,8 @@ def room_made(data: Mapping[str, Any]) -> int:
     """The size that an item had, if this record (its `dynamodb` part) made a large item smaller; else 0. Nothing is
     computed of a small item, if the record says its size.
     """
-    if data.get("SizeBytes", ROOM_LEAST_BYTES) < ROOM_LEAST_BYTES:
+    size = data.get("SizeBytes")
+    if type(size) is int and size < ROOM_LEAST_BYTES:
         return 0
     return shrank_from(data.get("OldImage"), data.get("NewImage"))
 

@@ -151,6 +151,39 @@ def test_records_reads_the_time_in_any_unit(stamp, milliseconds):
     assert change.created_ms == milliseconds
 
 
+ODD = [
+    None,
+    5,
+    True,
+    1.5,
+    "",
+    [],
+    {},
+    "x",
+    {"S": None},
+    {"S": 5},
+    {"S": {"S": []}},
+    {"N": "x"},
+    {"S": "a", "N": "1"},
+    {"M": {"a": 5}},
+]
+
+
+@given(random=st.randoms(use_true_random=False), odd=st.sampled_from(ODD), filtered=st.booleans())
+def test_records_with_anything_anywhere_are_read_or_reported(random, odd, filtered):
+    """Whatever stands in whatever place of a record, it is a change or a failure: it never takes its batch with it."""
+    record = record_of(SHOP, WRITTEN)
+    data = record["dynamodb"]
+    inside: Any = random.choice([record, data, data["Keys"], data["OldImage"], data["NewImage"]])
+    while True:
+        name = random.choice(list(inside))
+        if not isinstance(inside[name], dict) or not inside[name] or random.random() < 1 / 4:
+            break
+        inside = inside[name]
+    inside[random.choice([name, "other"])] = odd
+    assert len(list(read_event({"Records": [record]}, SHOP, filtered=filtered))) <= 1
+
+
 @pytest.mark.parametrize("source", ["ydb:document-table", "scylladb:alternator", None])
 def test_records_does_not_care_who_sends(source):
     """Records of other services that speak DynamoDB Streams, without the optional fields, are records all the same."""
