@@ -1,5 +1,5 @@
-"""`python -m benchmarks`: run the measures, print their table; `--check` fails on a gated goal. A full run writes
-benchmarks/results.json, any run what `--results` names.
+"""`python -m benchmarks`: run the measures, print each figure as it comes; `--check` fails on a gated goal. A full run
+writes benchmarks/results.json, any run what `--results` names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from benchmarks.bench import Bench
 from benchmarks.counters import Counters
-from benchmarks.figures import Figure, table
+from benchmarks.figures import TABLE_HEAD, Figure
 from benchmarks.measures import MEASURES
 from benchmarks.running import ENVIRONMENT, answering
 
@@ -35,25 +35,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", metavar="NAME", action="append", choices=MEASURES, help=", ".join(MEASURES))
     parser.add_argument("--quick", action="store_true", help="fewer rounds and targets: rough figures in a minute")
+    parser.add_argument("--smoke", action="store_true", help="run every measure as small as possible: does each run?")
     parser.add_argument("--check", action="store_true", help="exit 1 when a count or a ratio misses its goal")
     parser.add_argument("--results", metavar="FILE", type=Path, help="file to write the figures to")
     asked = parser.parse_args(arguments)
-    results = asked.results or (None if asked.only or asked.quick else RESULTS)
+    results = asked.results or (None if asked.only or asked.quick or asked.smoke else RESULTS)
     if results is not None and (why := _unwritable(results)):
         print(f"{results} cannot be written: {why}", file=sys.stderr)
         return 2
     try:
-        figures, kind = measure(asked.only or tuple(MEASURES), quick=asked.quick)
+        figures, kind = measure(asked.only or tuple(MEASURES), quick=asked.quick, smoke=asked.smoke)
     except KeyboardInterrupt:
         print("interrupted: nothing was written", file=sys.stderr)
         return INTERRUPTED
     made = made_with(kind)
-    print(table(figures))
     print("\n" + "\n".join(f"{name}: {value}" for name, value in made.items()))
     if results is not None:
         body = {"made_with": made, "quick": asked.quick, "figures": [figure.body() for figure in figures]}
         results.write_text(json.dumps(body, indent=1) + "\n")
-    missed = [figure for figure in figures if not figure.passes]
+    missed = [figure for figure in figures if not figure.passes and not asked.smoke]
     for figure in missed:
         print(figure.missed, file=sys.stderr)
     return 1 if missed and asked.check else 0
@@ -71,15 +71,18 @@ def _unwritable(file: Path) -> str:
     return ""
 
 
-def measure(names: Sequence[str], *, quick: bool) -> tuple[list[Figure], str]:
-    """Run these measures. Returns their figures, and the unit in which work was counted."""
+def measure(names: Sequence[str], *, quick: bool, smoke: bool = False) -> tuple[list[Figure], str]:
+    """Run these measures, and print each figure. Returns the figures, and the unit in which work was counted."""
     os.environ.update(ENVIRONMENT)
     figures: list[Figure] = []
+    print(TABLE_HEAD, flush=True)
     with answering() as engine:
         counters = Counters()  # after the engine: its work is none of ours
         for name in names:
             began = time.monotonic()
-            figures += MEASURES[name](Bench(engine, counters, quick))
+            for figure in MEASURES[name](Bench(engine, counters, quick, smoke)):
+                print(figure.row(), flush=True)
+                figures.append(figure)
             print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
         counters.close()
     return figures, counters.kind

@@ -9,19 +9,24 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.counters import CPU_TIME, Cost, Counters
 from benchmarks.running import Answering
 
+SMOKE_SIZE: Final = 100
+
 
 @dataclass(frozen=True)
 class Bench:
-    """The engine and the counters that a measure uses. `quick`: fewer rounds and targets, for a rough figure."""
+    """The engine and the counters that a measure uses. `quick`: fewer rounds and targets, for a rough figure. `smoke`:
+    two rounds of a few targets, which show that a measure runs; its figures mean nothing.
+    """
 
     engine: Answering
     counters: Counters
     quick: bool = False
+    smoke: bool = False
 
     @property
     def counts_instructions(self) -> bool:
@@ -29,10 +34,14 @@ class Bench:
         return self.counters.kind != CPU_TIME
 
     def rounds(self, wanted: int, quick: int = 3) -> int:
-        return min(wanted, quick) if self.quick else wanted
+        return 2 if self.smoke else min(wanted, quick) if self.quick else wanted
 
     def size(self, wanted: int) -> int:
-        return max(wanted // 5, 1_000) if self.quick else wanted
+        return self.fixed(max(wanted // 5, 1_000) if self.quick else wanted)
+
+    def fixed(self, wanted: int) -> int:
+        """A size that a gate depends on: a quick run keeps it, a smoke run shrinks it."""
+        return min(wanted, SMOKE_SIZE) if self.smoke else wanted
 
     def in_turns(
         self, contenders: Mapping[str, Callable[[], Cost]], rounds: int, quick: int = 3

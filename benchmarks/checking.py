@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -47,10 +46,11 @@ def check(bench: Bench) -> Iterator[Figure]:
 
 def shell(bench: Bench) -> Iterator[Figure]:
     """CPU milliseconds of a fresh process, its interpreter included: `--help`, and `check` of two rules."""
+    url = bench.engine.url
     commands = {"--help": ["--help"], "check of two rules": ["check", str(RULES_FILE)]}
     costs = bench.in_turns(
         {
-            name: partial(bench.counters.cost, partial(fresh.run, START.format(words=json.dumps(words)), RULES_FILE))
+            name: partial(bench.counters.cost, partial(fresh.run, START.format(words=words), RULES_FILE, url))
             for name, words in commands.items()
         },
         rounds=15,

@@ -81,7 +81,7 @@ def sent(bench: Bench) -> Iterator[Figure]:
     url, pipeline = bench.engine.url, consumer_of(bench.engine.url, ONE_WORKER)
     found, again = {}, {}
     for name, work in (by_hand(url) | {"ours": lambda: handled(pipeline, renamed("together"))}).items():
-        targets = 400 if name in ONE_BY_ONE else 2_000
+        targets = bench.fixed(400 if name in ONE_BY_ONE else 2_000)
         bench.copying(targets, work)
         found[name] = {what: count / targets for what, count in bench.engine.counts().items()}
         bench.engine.set(targets=targets, right=True)
@@ -90,7 +90,8 @@ def sent(bench: Bench) -> Iterator[Figure]:
     bench.engine.set(targets=100)
     handled(pipeline, renamed("together", times=100))
     lists = bench.engine.counts()["fan_outs"]
-    bench.copying(SHARED, shared(url, renamed("together")))
+    spread = bench.fixed(SHARED)
+    bench.copying(spread, shared(url, renamed("together")))
     of_workers = bench.engine.counts()
     ours, theirs = found["ours"], found["loop"]
     yield Figure("requests per copy", (ours["requests"],), "", ENGINE, at_most=0.042, gated=True)
@@ -101,7 +102,7 @@ def sent(bench: Bench) -> Iterator[Figure]:
     yield Figure("write units per copy", (ours["written"],), "", ENGINE, at_most=1, at_least=1, gated=True)
     yield Figure("write units per copy that is right", (again["ours"],), "", ENGINE, at_most=0, gated=True)
     yield Figure("read units per copy of 1 KB", (ours["read_units"],), "", ENGINE, at_most=0.3, gated=True)
-    words, units = f"read units per copy of 1 KB, {SHARED:,} shared by workers", of_workers["read_units"] / SHARED
+    words, units = f"read units per copy of 1 KB, {spread:,} shared by workers", of_workers["read_units"] / spread
     yield Figure(words, (units,), "", ENGINE, at_most=0.3, gated=True)
     words = "fan-outs of 100 changes of one source in one batch"
     yield Figure(words, (lists,), "", ENGINE, at_most=1, at_least=1, gated=True)
@@ -175,9 +176,9 @@ def money_by_hand(seconds: float, units: float) -> float:
 
 def memory(bench: Bench) -> Iterator[Figure]:
     """Extra memory for a thousand times as many targets."""
-    many = 100_000 if bench.quick else 1_000_000
+    few, many = (1_000, 2_000) if bench.smoke else (1_000, 100_000 if bench.quick else 1_000_000)
     peaks = []
-    for targets in (1_000, many):
+    for targets in (few, many):
         bench.engine.set(targets=targets)
         peaks.append(fresh.peak_bytes(bench.engine.url) / 1e6)
         assert bench.engine.counts()["distinct"] == targets
@@ -194,9 +195,10 @@ def limited(bench: Bench) -> Iterator[Figure]:
     """
     cases = (("400/s, one partition", "together", 400, 1, 3_000), ("4 x 1,000/s", "apart", 1_000, 4, 20_000))
     for words, table, rate, partitions, wanted in cases:
-        targets, whole = wanted // 3 if bench.quick else wanted, rate * partitions
+        whole = rate * partitions
+        targets = whole + bench.fixed((wanted // 3 if bench.quick else wanted) - whole)
         meeting, keeping = consumer_of(bench.engine.url), consumer_of(bench.engine.url, write_units=whole)
-        alone = 1 / bench.copying(2_000, partial(handled, meeting, renamed(table))).seconds
+        alone = 1 / bench.copying(bench.fixed(2_000), partial(handled, meeting, renamed(table))).seconds
         note = f"without a limit {alone:,.0f}/s"
         ideal = (targets - whole) / whole  # a second's worth is there when it begins
         for how, pipeline in (("", meeting), (", limit known", keeping)):

@@ -6,7 +6,7 @@ one machine are reported and gate nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import median, quantiles
 from typing import Any, Final
@@ -16,6 +16,7 @@ from benchmarks.counters import CPU_TIME
 CPU_TIME_ALLOWANCE: Final = 1.15  # the error of CPU time on a shared machine; instructions have none
 ENGINE: Final = "the engine's counts"
 WALL: Final = "the clock"
+TABLE_HEAD: Final = "| measure | goal | measured | quartiles | reached | counted by |\n|---|---|---|---|---|---|"
 FORMATS: Final = {
     "s": "{:.1f} s",
     "%": "{:.1%}",
@@ -92,12 +93,6 @@ class Figure:
     def body(self) -> dict[str, Any]:
         """The figure as results.json stores it."""
         return {**asdict(self), "value": self.value, "quartiles": self.quartiles, "reached": self.reached}
-
-
-def table(figures: Iterable[Figure]) -> str:
-    """All figures as a Markdown table."""
-    head = "| measure | goal | measured | quartiles | reached | counted by |\n|---|---|---|---|---|---|"
-    return "\n".join([head, *(figure.row() for figure in figures)])
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, ...]:

@@ -25,7 +25,16 @@ PROJECT = (
 )
 RULES = ROOT / "tests/deploy/rules.yaml"
 
+HANG_MAX_SECONDS = 3_600  # of a test; its waits end by themselves once nothing moves, in fixtures too
+
 Shared = Callable[[str, Callable[[Path], AbstractContextManager[str]]], AbstractContextManager[str]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of this folder as long as there is progress: the suite's limit would count a build by others too."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(HANG_MAX_SECONDS, func_only=True))
 
 
 @pytest.fixture(scope="session")

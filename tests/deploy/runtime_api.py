@@ -22,8 +22,9 @@ from typing import Any, Final
 
 from sync_rules.lab import emulator
 from tests.deploy.tools import REGION, environment, tool
+from tests.support import progress
 
-ANSWER_MAX_SECONDS: Final = 60
+ANSWER_LOOK_SECONDS: Final = 0.001  # tests measure how many answers a second come
 ARN: Final = f"arn:aws:lambda:{REGION}:111122223333:function:stream"
 VERSION: Final = "/2018-06-01/runtime/"
 
@@ -99,10 +100,14 @@ class Function:
 
     def heard(self) -> Said:
         """The function's next answer."""
-        try:
-            return self.api.said.get(timeout=ANSWER_MAX_SECONDS)
-        except queue.Empty:
-            raise AssertionError(f"the function says nothing. It printed:\n{self.printed}") from None
+        moved = progress.wait_while_moving(
+            lambda: not self.api.said.empty(),
+            lambda: progress.session_ticks(self.process.pid),
+            progress.still_max_seconds(),
+            sleep=lambda _seconds: time.sleep(ANSWER_LOOK_SECONDS),
+        )
+        assert moved, f"the function says nothing. It printed:\n{self.printed}"
+        return self.api.said.get_nowait()
 
     @property
     def printed(self) -> str:
@@ -133,6 +138,7 @@ def function(code: Path, handler: str, output: Path, **variables: str) -> Iterat
             stderr=sink,
             cwd=code,
             env=environment(**given),
+            start_new_session=True,
         )
     try:
         yield Function(api, process, output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +13,6 @@ from typing import Any, Final, TypeVar
 
 import boto3
 from botocore.config import Config
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from sync_rules.adapters import aws
 from sync_rules.model.values import Item
@@ -21,8 +21,9 @@ from tests.deploy.tools import REGION, ministack, run, tool
 T = TypeVar("T")
 NAME: Final = "sync-rules"
 STAGE: Final = "trial"
-WAIT_MAX_SECONDS: Final = 90
+INVOKE_MAX_SECONDS: Final = 900  # as long as Lambda lets a function run
 LOOK_SECONDS: Final = 0.1
+SAME_LOOKS_MAX: Final = 900  # 90 seconds of an idle machine; a busy one answers fewer of them, as it works less
 NOBODY: Final = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 
 
@@ -61,7 +62,7 @@ class Stack:
 
     def invoke(self, function: str, event: Any) -> Any:
         """A function's answer. Its error fails the test."""
-        patient = Config(read_timeout=WAIT_MAX_SECONDS, retries={"total_max_attempts": 1})
+        patient = Config(read_timeout=INVOKE_MAX_SECONDS, retries={"total_max_attempts": 1})
         client = boto3.client("lambda", endpoint_url=self.url, region_name=REGION, config=patient, **NOBODY)
         answer = client.invoke(FunctionName=self.resources()[function], Payload=json.dumps(event))
         body = json.loads(answer["Payload"].read())
@@ -82,16 +83,14 @@ class Stack:
 
 
 def eventually(look: Callable[[], T], wanted: Callable[[T], object]) -> T:
-    """Repeat a look until its result is as wanted, and return it; a timeout fails with the last result."""
-    waiting = Retrying(
-        retry=retry_if_result(lambda seen: not wanted(seen)),
-        stop=stop_after_delay(WAIT_MAX_SECONDS),
-        wait=wait_fixed(LOOK_SECONDS),
-    )
-    try:
-        return waiting(look)
-    except RetryError as error:
-        raise AssertionError(f"waited in vain; last seen: {error.last_attempt.result()}") from None
+    """Repeat a look until its result is as wanted, and return it. Fails once `SAME_LOOKS_MAX` looks saw the same."""
+    seen, looks = look(), 0
+    while not wanted(seen):
+        assert looks < SAME_LOOKS_MAX, f"no change in {looks} looks; last seen: {seen}"
+        time.sleep(LOOK_SECONDS)
+        before, seen = seen, look()
+        looks = looks + 1 if seen == before else 0
+    return seen
 
 
 @contextmanager

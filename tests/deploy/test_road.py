@@ -20,15 +20,13 @@ import pytest
 
 from tests.deploy import tools
 from tests.deploy.stacks import Stack, deployed, eventually
-from tests.deploy.tools import run, tool
+from tests.deploy.tools import finished, run, tool
 from tests.support.builders import order_item, s, user_item
 from tests.support.engines import ROOT
 
-INSTALL_MAX_SECONDS = 600
 STOP_MAX_SECONDS = 60
 BUCKET = "my-artifacts"
 CREDENTIALS = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-ROAD_MAX_SECONDS = 1_500  # in it: an installation, a build and a deployment, on a machine that has other things to do
 
 
 @dataclass(frozen=True)
@@ -169,9 +167,8 @@ def road(tmp_path) -> Road:
     road.folder.mkdir()
     run(sys.executable, "-m", "venv", road.folder / ".venv")
     python = road.folder / ".venv/bin/python"
-    done = subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel}[demo]"],
-        capture_output=True, text=True, cwd=road.folder, check=False, timeout=INSTALL_MAX_SECONDS,
+    done = finished(
+        python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel}[demo]", cwd=road.folder,
         env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")},
     )  # fmt: skip
     if done.returncode:
@@ -180,7 +177,6 @@ def road(tmp_path) -> Road:
     return road
 
 
-@pytest.mark.timeout(ROAD_MAX_SECONDS)
 def test_road_from_an_empty_folder_to_a_copy(road: Road):
     """Every step of a user's own project, with the wheel alone."""
     for step in STEPS:

@@ -139,7 +139,6 @@ def test_selftest_catches_a_resource_that_was_made_too_early(site, outputs):
 
 
 # ---------------------------------------------------------------- whole
-@pytest.mark.timeout(1200)
 def test_selftest_runs_whole_and_within_its_estimate(engine, proxied, tmp_path, monkeypatch, capsys):
     """All probes and the measurement in one command: exit code 0, two reports, nothing left, no more than estimated."""
     monkeypatch.chdir(tmp_path)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -19,10 +21,11 @@ from typing import Any, Final
 import pytest
 
 from sync_rules.lab import emulator
+from tests.support import progress
 from tests.support.engines import ROOT
 
 TOOLS: Final = Path(os.environ.get("DEPLOY_TOOLS", ROOT / ".engines"))
-RUN_MAX_SECONDS: Final = 600  # of a busy machine; it takes a tenth of that on an idle one
+START_MAX_SECONDS: Final = 1_200.0  # of an emulator whose process lives; one that ends is noticed at once
 REGION: Final = "us-east-1"
 
 # AWS's own transform of a SAM template; code and definitions need not be uploaded to know what it comes to.
@@ -81,19 +84,42 @@ def platform() -> str:
 
 
 def run(*command: str | Path, given: Mapping[str, str] | None = None, cwd: Path = ROOT, stdin: str = "") -> str:
-    """The output of a tool that succeeds; what it said is the message of the failure otherwise."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=environment(**(given or {})),
-        timeout=RUN_MAX_SECONDS,
-        check=False,
-    )
+    """The output of a tool that succeeds; its output is the message of the failure otherwise."""
+    done = finished(*command, env=environment(**(given or {})), cwd=cwd, stdin=stdin)
     assert done.returncode == 0, f"{command[0]} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def finished(
+    *command: str | Path, env: Mapping[str, str], cwd: Path = ROOT, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a program for as long as it, or a program that it started, uses the CPU or prints; then fail with its output."""
+    words = [str(part) for part in command]
+    with (
+        tempfile.TemporaryFile("w+") as given,
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as err,
+    ):
+        given.write(stdin)
+        given.seek(0)
+        process = subprocess.Popen(words, stdin=given, stdout=out, stderr=err, cwd=cwd, env=env, start_new_session=True)
+
+        def mark() -> object:
+            printed = [os.fstat(file.fileno()).st_size for file in (out, err)]
+            return printed, progress.session_ticks(process.pid)
+
+        try:
+            moved = progress.wait_while_moving(lambda: process.poll() is not None, mark, progress.still_max_seconds())
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read())
+    assert moved, f"{words[0]} has not moved for {progress.still_max_seconds():.0f} s\n{texts[0]}\n{texts[1]}"
+    return subprocess.CompletedProcess(words, process.returncode, *texts)
 
 
 def transformed(template: str) -> dict[str, Any]:
@@ -110,7 +136,7 @@ def ministack(directory: Path) -> Iterator[str]:
     alone = {name: value for name, value in inherited.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     alone |= {"SFN_WAIT_SCALE": "0", "AWS_EC2_METADATA_DISABLED": "true"}
     server = emulator.Server("ministack", [str(python), *emulator.ENGINE], port, emulator.HEALTH_PATH, directory, alone)
-    with emulator.running(server) as url:
+    with emulator.running(server, START_MAX_SECONDS) as url:
         yield url
 
 

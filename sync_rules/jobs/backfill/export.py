@@ -2,6 +2,7 @@
 
 Invariant: only keys are taken from an export, which is old: each item is read, strongly consistent, before it is
 processed. A line that cannot be read is named by file and number, and ends the run: nothing of an export is skipped.
+An export made with a filter looks like a whole one: only DynamoDB knows the filter (adapters/table_exports.py).
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/S3DataExport.Output.html
 """
 

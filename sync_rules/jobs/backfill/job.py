@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sync_rules.adapters import retries
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.preflight import describe, require, survey
+from sync_rules.adapters.table_exports import find_doubt
 from sync_rules.jobs.backfill.export import Export, Shelf, open_export
 from sync_rules.jobs.backfill.page import OneItem, Selection, Supply, Wanted, everything
 from sync_rules.jobs.backfill.scope import Scope
@@ -55,7 +56,7 @@ class BackfillRequest:
 class Job:
     """A backfill that is ready to run. `items` of each table: DynamoDB's count, up to six hours old, or that of the
     manifest of an export. `unsure` names the rules whose children may have come after an export, and before the handler
-    had the rule.
+    had the rule. `doubt` is the reason why an export may lack items of its table, "" if it holds all.
     """
 
     selection: Selection
@@ -63,6 +64,7 @@ class Job:
     scope: Scope
     items: Mapping[str, int]
     unsure: frozenset[str] = frozenset()
+    doubt: str = ""
 
     def estimate(self, names: frozenset[str]) -> int:
         """The number of items to process for the rules of these names."""
@@ -77,7 +79,7 @@ class Job:
     def covered(self) -> frozenset[str]:
         """The rules of which everything is processed, by their names in the rules file."""
         rules, scope = self.selection.rules, self.scope
-        if scope.table is not None or scope.where is not None:
+        if scope.table is not None or scope.where is not None or self.doubt:
             return frozenset()
         elsewhere = {
             rules.rules[name].title for name in self.selection.names if not self._swept(name) <= self.items.keys()
@@ -87,7 +89,7 @@ class Job:
     @property
     def completes(self) -> frozenset[str]:
         """The rules whose books are complete afterwards: every child and every entry is looked at."""
-        if self.scope.table is not None or self.scope.where is not None or not self.resumable:
+        if self.scope.table is not None or self.scope.where is not None or self.doubt or not self.resumable:
             return frozenset()
         whole = frozenset(name for name in self.selection.names if self._swept(name) <= self.items.keys())
         return whole - self.unsure
@@ -103,6 +105,10 @@ class Job:
             if names:
                 of = f"table{'s' if len(here) > 1 else ''} {_and(here)}"
                 yield f"only items of {of} are processed; these rules keep items elsewhere too: {_and(names)}"
+        if self.doubt:
+            yield (
+                f"the export may lack items, so rules do not count as applied, and no books are completed: {self.doubt}"
+            )
         if self.unsure:
             titles = _and({self.selection.rules.rules[name].title for name in self.unsure})
             yield (
@@ -153,7 +159,7 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
 
     unsure = frozenset() if _after(export, request.handler_since) else frozenset(rule.name for rule in booked)
     counts = {**_exported(export, items), **{name: items[name] for name in ledgers}}
-    return Job(selection, supplies, scope, counts, unsure)
+    return Job(selection, supplies, scope, counts, unsure, find_doubt(client, export.arn))
 
 
 def _after(export: Export, handler_since: datetime | None) -> bool:

@@ -26,6 +26,8 @@ from sync_rules.rules.rule import ArchivePlace, Blocked, Drawing, let_in
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 UNDATED: Final = "undated/"  # for records that do not say when the change was made
 SCHEME: Final = "s3://"
+OS_BYTE: Final = 9  # of a gzip header, RFC 1952: the operating system
+UNIX: Final = b"\x03"
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
 BUCKET: Final = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
 
@@ -86,9 +88,14 @@ class ArchiveRule(EffectRule):
         }
         folder = UNDATED if at is None else f"{at:%Y/%m/%d}/"
         name = f"{self.prefix}{folder}{change.key.table}-{identity(change)}.json.gz"
-        # no time in the file's header, or the same record would give other bytes a second later
-        body = gzip.compress(f"{canonical(line)}\n".encode(), mtime=0)
+        body = compress_line(f"{canonical(line)}\n".encode())
         return Keep(self.name, self.bucket, name, body, lets_in.reason if isinstance(lets_in, Blocked) else "")
+
+
+def compress_line(line: bytes) -> bytes:
+    """The gzip file of a line: the same bytes for the same record, at any time and on every version of Python."""
+    body = gzip.compress(line, mtime=0)  # without a time in the header
+    return body[:OS_BYTE] + UNIX + body[OS_BYTE + 1 :]  # Python 3.13 writes 255 (unknown), earlier versions Unix
 
 
 def parse_into(text: str) -> tuple[str, str]:

@@ -7,8 +7,11 @@ import json
 from collections import Counter
 from contextlib import contextmanager
 from io import StringIO
+from types import SimpleNamespace
 
+import botocore.session
 import pytest
+from botocore.exceptions import ClientError
 from rich.console import Console
 
 from sync_rules.adapters.budget import Budget
@@ -60,16 +63,24 @@ class Command:
         self.capsys = capsys
         self.ids = dict.fromkeys(self.scene.rules.tables, "id-1")
         self.problems: list[Problem] = []
+        self.export: dict[str, object] | str = {}  # what DescribeExport adds, or the error code of its refusal
         self.patch = monkeypatch
         monkeypatch.chdir(tmp_path)
         monkeypatch.delenv("SYNC_RULES_STATE_TABLE", raising=False)
-        monkeypatch.setattr(backfill.aws, "dynamodb", lambda *_: None)
+        model = botocore.session.get_session().get_service_model("dynamodb")
+        client = SimpleNamespace(meta=SimpleNamespace(service_model=model), describe_export=self.describe_export)
+        monkeypatch.setattr(backfill.aws, "dynamodb", lambda *_: client)
         for module in (backfill, job):
             monkeypatch.setattr(module, "DynamoStore", lambda *_, **_k: self.scene.tap)
         monkeypatch.setattr(job, "require", lambda *_, streams: None)
         monkeypatch.setattr(job, "survey", lambda *_: Survey(tuple(self.problems), ()))
         monkeypatch.setattr(job, "describe", self.describe)
         monkeypatch.setattr("sync_rules.jobs.backfill.page.WAIT_MAX_SECONDS", 0)
+
+    def describe_export(self, ExportArn: str) -> dict[str, object]:  # noqa: N803 -- as boto3 calls it
+        if isinstance(self.export, str):
+            raise ClientError({"Error": {"Code": self.export, "Message": "SECRET"}}, "DescribeExport")
+        return {"ExportDescription": {"ExportArn": ExportArn, **self.export}}
 
     def describe(self, _client, table, _retrying):
         count = len(self.scene.memory.items(table.name))
@@ -382,6 +393,40 @@ def test_backfill_from_an_export_completes_books_only_if_it_is_known_to_be_young
     assert command.scene.item(author).get("volumes") == ({"N": "3"} if completes else None)
     command()
     assert command.scene.item(author)["volumes"] == {"N": "3" if completes else "4"}
+
+
+COUNTED = (
+    RULES.partition("rules:")[0].replace("tables:", "tables:\n  ledger: {key: {PK: S, SK: S}}")
+    + "rules: {volumes: {count: book, into: author.volumes, ledger: ledger}, names: copy author.name into book.author_name}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("described", "reason", "cure"),
+    [
+        ({"FilterSpecification": {"KeyConditionExpression": "book_id = :b"}}, "a filter", "without a filter"),
+        ("AccessDeniedException", "may not ask DynamoDB", "Allow dynamodb:DescribeExport on export-1"),
+        ("UnknownOperationException", "UnknownOperationException", "--from-export"),
+        ({"ExportArn": "another"}, "DynamoDB does not describe it", "Make another export"),
+    ],
+)
+def test_backfill_from_an_export_that_may_be_a_part_completes_nothing(command, tmp_path, described, reason, cure):
+    """A filtered export looks whole: without proof that it is, books stay open, no rule counts as applied, and a line says why."""
+    command.scene = Scene(parse_rules(COUNTED), complete=False)
+    command.ids["ledger"] = "id-1"
+    command.file.write_text(COUNTED)
+    command.scene.there("authors", {"author_id": s("a1"), "name": s("SECRET")})
+    command.books(4)
+    command.export = described
+    place = exported(tmp_path / "export", 0, 1, exportTime="2026-01-31T10:00:00.123Z")
+    code, _, err = command("--from-export", place, SINCE, "2026-01-31T09:30Z")
+    (line,) = (line for line in err.splitlines() if "the export may lack items" in line)
+    assert reason in line
+    assert cure in line
+    assert "leave out --from-export" in line
+    assert (code, command.copied()) == (0, {"x-0", "x-1"})
+    assert {rule.title for rule in command.scene.drive(waiting(command.scene.rules))} == {"volumes"}
+    assert command.applied == set()
 
 
 def test_backfill_from_an_export_that_is_older_than_the_handler_is_refused(command, tmp_path):

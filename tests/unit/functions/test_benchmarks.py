@@ -16,7 +16,7 @@ from benchmarks import __main__, baselines, fanouts, scale
 from benchmarks.answering import AFTER, BEFORE, Bucket, Engine, target
 from benchmarks.bench import Bench
 from benchmarks.counters import CPU_TIME, Cost, Counters
-from benchmarks.figures import ENGINE, WALL, Figure, ratios, table
+from benchmarks.figures import ENGINE, TABLE_HEAD, WALL, Figure, ratios
 from benchmarks.ours import consumer_of, copied, handled, idle_consumer, renamed
 from benchmarks.records import _records, _rules
 from benchmarks.running import ENVIRONMENT, answering, child
@@ -321,8 +321,32 @@ def test_check_fails_when_a_gated_figure_is_out(measured, capsys, figures, argum
     """--check fails for a gated figure out of its bound and names it; without --check it is only printed."""
     assert measured(*figures, arguments=arguments)[0] == code
     shown = capsys.readouterr()
-    assert table(figures) in shown.out
+    assert "\n".join([TABLE_HEAD, *(one.row() for one in figures)]) in shown.out
     assert ("missed: a measure: at most 6.0%, measured 7.0%\n" in shown.err) == any(not one.passes for one in figures)
+
+
+def test_figures_before_a_crash_are_printed(capsys, monkeypatch):
+    """A measure that crashes after minutes loses none of the figures before it."""
+
+    def crashing(_bench):
+        yield figure(0.05)
+        raise RuntimeError
+
+    monkeypatch.setattr(__main__, "answering", mock.MagicMock())
+    monkeypatch.setattr(__main__, "MEASURES", {"mine": crashing})
+    with mock.patch.dict(os.environ), pytest.raises(RuntimeError):
+        __main__.measure(["mine"], quick=False)
+    assert figure(0.05).row() in capsys.readouterr().out
+
+
+def test_smoke_runs_a_measure_without_its_goals(commanded, capsys):
+    """A smoke run fails for a measure that crashes, never for the figures of a few targets; it keeps no results."""
+    assert commanded("--smoke", "--check") == 0
+    bench = Bench(mock.Mock(), mock.Mock(), smoke=True)
+    assert (bench.size(1_000_000), bench.fixed(10_000), bench.fixed(7), bench.rounds(9)) == (100, 100, 7, 2)
+    with pytest.raises(ZeroDivisionError):
+        commanded("--smoke", work=lambda: 1 / 0)
+    assert "missed" not in capsys.readouterr().err
 
 
 def test_results_say_what_they_were_made_with(measured):
@@ -371,7 +395,7 @@ def test_interrupt_ends_in_a_line_and_leaves_results_as_they_were(commanded, cap
     assert commanded(work=interrupted) == 130
     assert (tmp_path / "full.json").read_text() == "earlier"
     shown = capsys.readouterr()
-    assert (shown.out, shown.err) == ("", 2 * "interrupted: nothing was written\n")
+    assert (shown.out, shown.err) == (2 * f"{TABLE_HEAD}\n", 2 * "interrupted: nothing was written\n")
 
 
 @pytest.mark.parametrize("kind", ["instructions", CPU_TIME])
