@@ -68,7 +68,7 @@ def _read_ancestors(rule: TargetRule, parents: Iterable[ItemKey], sources: Sourc
 def _expect(
     rule: TargetRule, parents: Iterable[ItemKey], found: Mapping[ItemKey, Found]
 ) -> Mapping[ItemKey, Item | None]:
-    """Compute what each parent will be, from the root down. A parent stays as it is in a ring, or below an unread item."""
+    """Compute what each parent will be, from the root down. It stays as it is in a ring, or below an unread item."""
     expected: dict[ItemKey, Item | None] = {key: None for key, item in found.items() if item is None}
     for parent in parents:
         chain: dict[ItemKey, Item] = {}
