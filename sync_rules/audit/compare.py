@@ -35,16 +35,17 @@ from sync_rules.model.writes import (
     update_of,
     written,
 )
+from sync_rules.pipeline.ancestors import read_expected
 from sync_rules.pipeline.decide import lost_source
 from sync_rules.pipeline.parts import read_parts
 from sync_rules.pipeline.requests import Read, Scan, Work
 from sync_rules.pipeline.series import by_series, series_of, taken_again
-from sync_rules.pipeline.sources import Found, Sources, Target, read_sources, rounds_of, slices
+from sync_rules.pipeline.sources import Found, Sources, Target, rounds_of, slices
 from sync_rules.rules.families import Desired, Part, TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
 from sync_rules.rules.ruleset import Rules
 
-BOUNDS: Final = Bounds()
+BOUNDS: Final = Bounds(follows_ancestors=True)
 
 
 class Drift(Enum):
@@ -218,7 +219,7 @@ def compare(to_compare: ToCompare) -> Work[Comparison]:
     unlisted = dict.fromkeys(to_compare.unlisted)
     comparison.different += (_unlisted(rule, key) for rule, key in unlisted)
     for targets in rounds_of(to_compare.targets, BOUNDS.limits):
-        sources = yield from read_sources(targets, BOUNDS)
+        sources = yield from read_expected(targets, BOUNDS)
         for target in targets:
             for rule in (rule for rule in target.rules if (rule.name, target.key) not in unlisted):
                 _compare_one(rule, target, sources, comparison)

@@ -81,7 +81,7 @@ def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True)
         for key, names in asked.items()
         if (again := pull_of(key, rules)) is not None
     ]
-    report = yield from pull(pulls, Bounds())
+    report = yield from pull(pulls, Bounds(follows_ancestors=True))
     parts = dict.fromkeys(one.part for one in repairable if one.part is not None)
     parts |= dict.fromkeys((yield from _in_the_way(repairable, rules)))
     looks = [PartLook(part, rebuild=rebuild) for part in parts]

@@ -285,7 +285,7 @@ class RuleCompiler:
             message = f"no key of table {many.table.name!r} lists the items of {many.name!r} by {known}"
             meant = links.nearly_listed(many, link)
             hint = f". Did you mean {meant[0]!r} (index {meant[1]!r})?" if meant else ""
-            self.add("SR201", at, message + hint, links.missing_index(one, many, link))
+            self.add("SR201", at, message + hint, links.missing_way(one, many, link))
             return None
         if sparse and not nearest.missing:
             message = f"`sparse` leaves out nothing: {nearest.listed} lists all items of {many.name!r}"

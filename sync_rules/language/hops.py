@@ -153,8 +153,16 @@ def _over_several(
             return None
         here, mapping = dict(link), dict[Path, Path]()
         onward: list[tuple[str, Ref]] = []
+        if not there:
+            message = f"{near.name!r} does not name {far.name!r}, which has a fixed key"
+            compiler.add("SR218", "link", message, f"remove {near.name!r} from the link")
+            return None
+        # What the key of `near` holds is named already; but one field must be read on `near`, or it need not exist.
+        named = {field for field, ref in there if ref.field in near.identity and ref == near.ref(ref.field)}
+        if len(named) == len(there):
+            named.remove(there[-1][0])
         for field, ref in there:
-            if ref.field in near.identity and ref == near.ref(ref.field):  # the key of `near`, which is named already
+            if field in named:
                 onward.append((field, here[ref.field]))
                 continue
             said = next((name for name in (f"{far.name}.{field}", field) if name in form.through), None)
@@ -165,9 +173,6 @@ def _over_several(
             onward.append((field, Ref(kept[0], kept)))
         if not compiler.sound or not compiler.link_matches(far, many, tuple(onward)):
             return None
-        if near.name in via and not mapping:
-            message = f"nothing is listed for {near.name!r}: its key names the next item, and nothing is kept of it"
-            compiler.add("SR120", compiler.at_key("via", near.name), message, "remove it")
         rules += _kept(compiler, form, (near, many), link, tuple(mapping.items()), via=via.get(near.name))
         link = tuple(onward)
     for name in sorted(unused):
@@ -198,10 +203,8 @@ def _kept(
     *,
     via: str | None,
 ) -> Iterator[CopyRule]:
-    """The rule that keeps on the pointing items what names the item behind this hop; none if its key names that."""
+    """The rule that keeps on the pointing items what names the item behind this hop."""
     near, many = hop
-    if not mapping:
-        return
     for _, kept in mapping:
         first = compiler.known.hops.setdefault((many.name, kept), compiler.name)
         if first != compiler.name:

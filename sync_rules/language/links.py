@@ -195,6 +195,26 @@ def nearly_listed(entity: Entity, link: Link) -> tuple[str, str] | None:
 
 
 # ---------------------------------------------------------------- the index that is missing
+def missing_way(source: Entity, target: Entity, link: Link) -> str:
+    """The cure for targets that no key lists. An index by an attribute of the source's key needs no other index: the
+    link or a key template says what that attribute holds.
+    """
+    inferred = {field for field, ref in link if ref.path == (field,)}
+    listed = {index.partition[0] for index in target.table.indexes if len(index.partition) == 1}
+    held: list[str] = []
+    for attribute in (each for each in source.table.key if each in listed):
+        name, template = attribute.name, source.templates[attribute.name]
+        if name in target.templates or not template.fields or not inferred.issuperset(template.fields):
+            continue
+        key = f'entities.{target.name}.key: {{{name}: "{template.text}"}}'
+        held.append(f"if {name} holds all of {template.text}, say {key}")
+        if len(template.fields) == 1:
+            (field,) = template.fields
+            held.append(f"if {name} holds {{{field}}} alone, say link: {{{field}: {name}}} in the rule")
+    found = missing_index(source, target, link)
+    return "; ".join((*held, f"else {found}")) if held else found
+
+
 def missing_index(source: Entity, target: Entity, link: Link) -> str:
     """The cure for targets that no key lists: what to add to the rules file."""
     types = field_types(source)

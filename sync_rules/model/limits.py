@@ -112,7 +112,8 @@ class Limits:
 class Bounds:
     """The bounds of one piece of work. `may_write` is called before each write, with the target and the changes, and
     `may_call` before the first call of a function for a change, with the item and the rule. `full` are items that had
-    no room for a write: each is read as a whole before the next one.
+    no room for a write: each is read as a whole before the next one. `follows_ancestors`: a sweep compares an item of a
+    hierarchy with what its parent will be, and not with what it is.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -120,6 +121,7 @@ class Bounds:
     may_write: Callable[[ItemKey, object], bool] = lambda _key, _what: True
     may_call: Callable[[ItemKey, str], bool] = lambda _key, _rule: True
     full: OrderedDict[ItemKey, None] = field(default_factory=OrderedDict)
+    follows_ancestors: bool = False
 
     def note_full(self, item: ItemKey) -> None:
         """Note an item that has no room for a write, and forget the oldest of too many."""

@@ -18,6 +18,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, item_bytes, too_large
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Result, Status, differences, misfit, written
+from sync_rules.pipeline.ancestors import read_expected
 from sync_rules.pipeline.decide import (
     Changes,
     Intent,
@@ -32,7 +33,7 @@ from sync_rules.pipeline.decide import (
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, retry_parked
 from sync_rules.pipeline.requests import Park, Work, apply_writes
-from sync_rules.pipeline.sources import Sources, Target, read_all, read_sources, rounds_of, slices
+from sync_rules.pipeline.sources import Sources, Target, read_all, rounds_of, slices
 from sync_rules.rules.families import Desired, TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
 
@@ -55,7 +56,7 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
         if not waiting:
             return report
         waiting = yield from _with_whole_images(waiting, bounds)
-        sources = yield from read_sources(waiting, bounds)
+        sources = yield from read_expected(waiting, bounds)
         decisions = Decisions()
         for target in waiting:
             _decide(target, sources, bounds, report, decisions)

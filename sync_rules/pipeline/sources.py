@@ -61,6 +61,7 @@ class Sources:
     items: dict[ItemKey, Found] = field(default_factory=dict)
     members: dict[tuple[ItemKey, str], Keys] = field(default_factory=dict)
     marks: dict[Books, Found] = field(default_factory=dict)
+    expected: dict[TargetRule, Mapping[ItemKey, Found]] = field(default_factory=dict)  # instead of `items`, by rule
     _alike: dict[tuple[TargetRule, tuple[ItemKey, ...]], Desired | None] = field(default_factory=dict)
 
     def wanted(self, rule: TargetRule, target: Item) -> Desired | None:
@@ -95,13 +96,13 @@ class Sources:
         """The sources of a target by a rule: the items that it names, then the members that belong to it."""
         if rule.books is not None and (unusable := self.unusable(rule)) is not None:
             return unusable
-        keys = rule.source_keys(target.image)
+        keys, items = rule.source_keys(target.image), self.expected.get(rule, self.items)
         if len(keys) == 1 and not self.members:  # as most have it
-            item = self.items[keys[0]]
+            item = items[keys[0]]
             return item if isinstance(item, StoreError) else (item,)
         found: list[Item | None] = []
         for key in keys:
-            item = self.items[key]
+            item = items[key]
             if isinstance(item, StoreError):
                 return item
             found.append(item)

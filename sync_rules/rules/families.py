@@ -160,6 +160,10 @@ class TargetRule(Rule):
         `sources` are the items of `source_keys`, in order, or the members that belong to the target.
         """
 
+    def apply_to(self, item: Item, sources: Sequence[Item | None]) -> Item:  # noqa: ARG002
+        """The item as a hierarchical rule will leave it; as it is where the rule cannot write it."""
+        return item
+
     def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:  # noqa: ARG002
         """Something that the value leaves out though it should be in it, which is reported beside what is written."""
         return None

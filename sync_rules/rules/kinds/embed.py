@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Final, Literal
 
 from sync_rules.model.items import ItemKey
@@ -88,7 +89,7 @@ class EmbedRule(GatheredRule):
         listing = super().members(key, target)
         if listing is None or self.max_items is None:
             return listing
-        if listing.index is None and self.on_overflow != "oldest" and not self.claimed:
+        if listing.index is None and self.on_overflow != "oldest" and not self.may_leave_out:
             return replace(listing, max_items=self.max_items + 1, enough=True)
         return replace(listing, max_items=max(listing.max_items, self.max_items + 1))
 
@@ -125,15 +126,20 @@ class EmbedRule(GatheredRule):
         shown = ((),) if self.fields is None else tuple(path for path, _ in self.fields)
         return Drawing(self.target, shown, self.copies, ("default",) if self.defaults else ())
 
+    @cached_property
+    def may_leave_out(self) -> bool:
+        """True if a child may have no entry in a map: another one claims it, `by` reads an attribute that the child
+        lacks, or a field of the child's key holds a separator of `by`.
+        """
+        attributes = self.source.changing(self.source.ref(field).path for field in self.by.fields)
+        return self.shape == "map" and (self.claimed or bool(attributes) or len(self.by.fields) > 1)
+
     # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The entries of the children that fit. What does not fit is `on_overflow`'s to decide."""
         entries = self._entries(sources)
-        if self.claimed:
+        if self.may_leave_out:
             entries = self._held(entries)
-        blocked = self._misnamed(entries) if self.shape == "map" else None
-        if blocked is not None:
-            return blocked
         excess = self._excess(entries)
         if excess and self.on_overflow == "fail":
             return Blocked(excess, member=entries[-1].child)
@@ -143,7 +149,7 @@ class EmbedRule(GatheredRule):
 
     def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:  # noqa: ARG002
         """The first child that claims an entry which another one has, or that names none."""
-        if not self.claimed:
+        if not self.may_leave_out:
             return None
         entries = self._entries(sources)
         held = {entry.child for entry in self._held(entries)}
@@ -190,17 +196,6 @@ class EmbedRule(GatheredRule):
         view = self.source.view(child, (path for path, _ in self.fields))
         found = ((name, get(view, path) or self.defaults.get(name)) for path, name in self.fields)
         return ((name, value) for name, value in found if value is not None)
-
-    def _misnamed(self, entries: Iterable[Entry]) -> Blocked | None:
-        """A child that can have no entry, or none of its own."""
-        taken: set[str] = set()
-        for entry in entries:
-            if not entry.name:
-                return Blocked("NoEntryKey", member=entry.child)
-            if entry.name in taken:
-                return Blocked("EntryTwice", member=entry.child)
-            taken.add(entry.name)
-        return None
 
     # ---------------------------------------------------------------- limits
     def _excess(self, entries: Sequence[Entry]) -> str:

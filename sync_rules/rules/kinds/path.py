@@ -17,6 +17,7 @@ from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import text_of
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
+from sync_rules.model.writes import differences, misfit, update_of, written
 from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import Desired
 from sync_rules.rules.formula import stable_hash
@@ -211,6 +212,16 @@ class TreeRule(LinkedRule):
             return Blocked(CYCLE, patient=True)
         carried = {copy: get(source, copy) or self.defaults.get(copy) for copy in self.carry}
         return {**self._made((*segments, own), own), **self._names(source, target), **carried}
+
+    def apply_to(self, item: Item, sources: Sequence[Item | None]) -> Item:
+        """An item that would lose its path stays as it is: what hangs below waits."""
+        key, desired = self.target.table.key_of(item), self.desired(sources, item)
+        if key is None or not isinstance(desired, Mapping) or desired.get(self.path) is None:
+            return item
+        changes = differences(item, desired)
+        if not changes or misfit(item, changes):
+            return item
+        return written(item, update_of(key, item, changes, ())) or item
 
     def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:  # noqa: ARG002
         """The breadcrumb of an item whose parent has none yet; a parent that is an orphan gets none."""

@@ -115,3 +115,34 @@ def test_entry_that_two_claim_is_counted_as_parked_and_not_as_right():
     scene = at_rest(address("a", "Home", "x"), address("b", "Home", "y"))
     assert scene.outcomes()[Outcome.PARKED]
     assert Outcome.RIGHT not in scene.outcomes()
+
+
+@pytest.mark.parametrize("own_key", ["ADDRESS", "ADDRESS#{address_id}"], ids=["only child", "several children"])
+@pytest.mark.parametrize("by", ["{Label}", "{Label}#{street}", "{address_id}#{Label}"])
+@pytest.mark.parametrize("label", [None, "", "a#b", "Work"], ids=str)
+def test_entry_of_a_former_label_goes_with_the_label(own_key, by, label):
+    """Whatever `by` is made of, and whether the parent's key names the child or not, a child that loses its label loses
+    its entry and no other; a child without an entry is reported, and the other children are not held up.
+    """
+    if "address_id" in by and "address_id" not in own_key:
+        pytest.skip("the child has no field of that name")
+    scene = Scene(parse_rules(RULES.replace("ADDRESS#{address_id}", own_key).replace("{Label}", by)))
+    key = own_key.format(address_id="7")
+    child = {"PK": s("CUSTOMER#1"), "SK": s(key), "street": s("x")}
+    others = [address("8", "Other", "y")] if own_key != key else []
+    scene.put("crm", {"PK": s("CUSTOMER#1"), "SK": s("PROFILE")}, {**child, "Label": s("Home")}, *others)
+    scene.rest()
+    scene.put("crm", child if label is None else {**child, "Label": s(label)})
+    scene.rest()
+
+    def named(address_id, label, street):
+        return by.format(Label=label, street=street, address_id=address_id)
+
+    has_entry = label == "Work" or (label == "a#b" and by == "{Label}")
+    expected = {named("7", label, "x"): m(street=s("x"))} if has_entry else {}
+    expected |= {named("8", "Other", "y"): m(street=s("y"))} if others else {}
+    (customer,) = [item for item in scene.memory.items("crm") if item["SK"] == s("PROFILE")]
+    if label == "a#b" and by == "{address_id}#{Label}":
+        expected |= {named("7", label, "x"): m(street=s("x"))}  # the last field may hold a separator
+    assert get(customer, ("MailingAddresses",)) == m(**expected)
+    assert scene.parked.told == ([] if len(expected) > len(others) else [("addresses", "NoEntryKey")])

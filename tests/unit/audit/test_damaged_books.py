@@ -288,3 +288,42 @@ def test_damaged_mark_makes_its_rule_wait_until_a_backfill_or_a_repair(counter: 
         assert numbers(scene) == expected(scene, counter), (name, "is wrong afterwards")
         assert not books.verify(repair=False).waiting, name
         assert scene.parked.failures == [], name
+
+
+NUMBERED = """
+tables:
+  users: {key: {user_id: S}}
+  orders: {key: {order_id: N}, indexes: {by_user: {user_id: S}}}
+  ledger: {key: {PK: S, SK: S}}
+entities: {user: {table: users}, order: {table: orders}}
+rules: {least: min order.total into user.least}
+"""
+
+
+@pytest.mark.parametrize("by", ["its record", "verify"])
+def test_damaged_books_lose_an_item_that_can_name_no_child(by):
+    """A child's key is a number, and a foreign item names a text: it is removed, and its batch goes on."""
+    scene = Scene(parse_rules(NUMBERED))
+    child = {"order_id": n(1), "user_id": s("u"), "total": n(5)}
+    scene.put("users", {"user_id": s("u")})
+    scene.put("orders", child)
+    scene.rest()
+    before = scene.memory.items("ledger")
+    (entry,) = (item for item in before if item["PK"] == s("least/R/u"))
+    names_no_child = {**entry, "SK": s(entry["SK"]["S"][:-1] + "x"), "n": n(5)}
+    if by == "verify":
+        scene.there("ledger", names_no_child)
+        verifier = Verifier(scene.rules, scene.world, frozenset(scene.rules.rules), repair=True, grace_seconds=0)
+        assert all(finding.repaired for finding in verifier.sweep())
+        assert verifier.tally.drift.total() == 1
+    else:
+        scene.put("ledger", names_no_child)
+        scene.put("orders", {**child, "total": n(4)})
+        assert scene.deliver() == []
+    scene.rest()
+    assert {item["PK"]["S"]: item.get("n") for item in scene.memory.items("ledger")} == {
+        "least/B": None,
+        "least/R/u": n(4 if by == "its record" else 5),
+    }
+    assert len(scene.memory.items("ledger")) == len(before)
+    assert scene.parked.told == []

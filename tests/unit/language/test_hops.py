@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.rules.ruleset import Rules
-from tests.support.builders import s
+from tests.support.builders import m, n, s
 from tests.support.worlds import Scene
 
 TABLES = """
@@ -210,3 +210,64 @@ def test_hops_that_lead_nowhere_are_refused_with_a_cure(rule, code, words):
     (problem,) = (one for one in problems if one.code == code)
     assert problem.location.line == TABLES.count("\n") + 1
     assert words in problem.render("rules.yaml")
+
+
+BY_KEY = """
+tables:
+  regions: {key: {region_id: S}}
+  buyers: {key: {region_id: S, customer_id: S}}
+  sales: {key: {sale_id: S}, indexes: {by_customer: {region_id: S, customer_id: S}, by_region: {customer_region_id: S}}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  region: {table: regions}
+  customer: {table: buyers}
+  sale: {table: sales, required: [region_id, customer_id]}
+rules:
+"""
+
+
+def test_hops_read_an_item_whose_own_key_names_the_next_one():
+    """A sale of a customer who does not exist shows no region and counts in none; it does once the customer is there."""
+    rules = """
+  names: {copy: region.name, into: sale.region_name, link: sale.customer.region, on_delete: clear}
+  sales: {count: sale, into: region.sales, link: {region_id: customer_region_id}}
+"""
+    scene = Scene(parse_rules(BY_KEY + rules))
+    region = scene.put("regions", {"region_id": s("EU"), "name": s("Europe")})
+    sale = scene.put("sales", {"sale_id": s("1"), "region_id": s("EU"), "customer_id": s("7")})
+    scene.rest()
+    assert "region_name" not in scene.item(sale)
+    assert scene.item(region)["sales"] == n(0)
+    customer = scene.put("buyers", {"region_id": s("EU"), "customer_id": s("7")})
+    scene.rest()
+    assert scene.item(sale)["region_name"] == s("Europe")
+    assert scene.item(region)["sales"] == n(1)
+    scene.memory.delete(customer)
+    scene.rest()
+    assert "region_name" not in scene.item(sale)
+    assert scene.item(region)["sales"] == n(0)
+
+
+def test_hops_to_an_item_with_a_fixed_key_are_refused():
+    """Nothing on the item before names it, so nothing would say whether that one exists; the cure is a direct link."""
+    text = (
+        BY_KEY + "  names: {copy: settings.name, into: sale.settings_name, link: sale.customer.settings}\n"
+    ).replace("entities:", "entities:\n  settings: {table: ledger, key: {PK: SETTINGS, SK: ALL}}")
+    _, problems = check_rules(text)
+    assert [(one.code, one.cure) for one in problems] == [("SR218", "remove 'customer' from the link")]
+    _, problems = check_rules(text.replace(".customer.settings", ".settings"))
+    assert "SR218" not in {one.code for one in problems}
+
+
+def test_hops_by_a_name_inside_a_map_copy_it_from_there():
+    """A name of a hop may be a place inside a map of the item before: what is kept is an attribute of its own."""
+    tables = TABLES.replace(
+        "customers: {key: {customer_id: S}, indexes: {by_region: {region_id: S}}}", "customers: {key: {customer_id: S}}"
+    )
+    link = "{customer: {}, region: {region_id: home.region}}"
+    scene = Scene(parse_rules(f"{tables}  names: {{copy: region.name, into: order.region_name, link: {link}}}\n"))
+    scene.put("regions", {"region_id": s("r1"), "name": s("Lowlands")})
+    scene.put("customers", {"customer_id": s("1"), "home": m(region=s("r1"))})
+    order = scene.put("orders", {"order_id": s("1"), "customer_id": s("1")})
+    scene.rest()
+    assert (scene.item(order)["customer_region_id"], scene.item(order)["region_name"]) == (s("r1"), s("Lowlands"))

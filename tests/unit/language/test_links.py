@@ -11,6 +11,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Pointer
 from sync_rules.model.templates import parse_template
 from tests.support.builders import entity, m, s, table
+from tests.support.worlds import Scene
 
 
 def compiled(tables, entities, rule):
@@ -199,6 +200,34 @@ def test_missing_index_is_named_as_it_can_be_pasted(users, target):
     written = {path[0] for rule in rules.rules.values() for path in rule.copies}
     inside = rules.entities["task"].bound.keys()
     assert {attribute.name for attribute, _ in rules.rules["r"].find.partition}.isdisjoint(inside - written)
+
+
+@pytest.mark.parametrize("cure", range(3), ids=["key template", "link", "index"])
+def test_missing_way_is_cured_by_what_an_index_holds_already(cure):
+    """An index by an attribute of the source's key lists the targets once its content is said; each cure that is named
+    makes check pass, and the copy comes.
+    """
+    text = """
+tables: {users: {key: {user_id: S}}, orders: {key: {order_id: S}, indexes: {by_user: {user_id: S}}}}
+entities: {user: {table: users, key: {user_id: "USER#{id}"}}, order: {table: orders}}
+rules: {names: {copy: user.name, into: order.user_name}}
+"""
+    _, (problem,) = check_rules(text, {})
+    assert problem.code == "SR201"
+    key, link, added = problem.cure.split("; ")
+    cures = (
+        ("order: {table: orders", f"order: {{table: orders, {key.partition('entities.order.')[2]}"),
+        ("order.user_name", f"order.user_name, {link.partition('say ')[2].removesuffix(' in the rule')}"),
+        ("indexes: {", f"indexes: {{{added.partition('indexes: ')[2]}, "),
+    )
+    cured = text.replace(*cures[cure])
+    assert check_rules(cured, {})[1] == []
+    scene = Scene(parse_rules(cured))
+    scene.put("users", {"user_id": {"S": "USER#7"}, "name": {"S": "Ada"}})
+    held = ({"user_id": {"S": "USER#7"}}, {"user_id": {"S": "7"}}, {"id": {"S": "7"}})[cure]
+    order = scene.put("orders", {"order_id": {"S": "1"}, **held})
+    scene.rest()
+    assert scene.item(order)["user_name"] == {"S": "Ada"}
 
 
 def test_via_never_falls_back():

@@ -186,18 +186,16 @@ def test_embed_writes_the_whole_map_when_many_entries_differ(more):
     )
 
 
-@pytest.mark.parametrize(
-    ("by", "reason"), [("{nick}", "NoEntryKey"), ("{zip}", "NoEntryKey"), ("{city}", "EntryTwice"), ("{id}#{city}", "")]
-)
+@pytest.mark.parametrize(("by", "reason"), [("{nick}", "NoEntryKey"), ("{zip}", "NoEntryKey"), ("{id}#{city}", "")])
 def test_embed_names_the_child_that_can_have_no_entry_of_its_own(by, reason):
-    """A child without an entry key, or with another's, is a failure that names it; a list needs no entry keys."""
+    """A child without an entry key, or with another's, has no entry and is reported; a list needs no entry keys."""
     children = [child("a", city=s("Rome"), zip=s("")), child("b", city=s("Rome"), zip=s(""))]
     rule = embed(by=parse_template(by))
-    who = {"NoEntryKey": "A#a", "EntryTwice": "A#b"}
-    expected = (
-        Blocked(reason, member=key(CRM, "C#1", who[reason])) if reason else {INTO: m(**{"a#Rome": m(), "b#Rome": m()})}
-    )
-    assert rule.desired(children, parent()) == expected
+    who = {"NoEntryKey": "A#a"}
+    entries = {"NoEntryKey": m(), "": m(**{"a#Rome": m(), "b#Rome": m()})}
+    assert rule.desired(children, parent()) == {INTO: entries[reason]}
+    left = Blocked(reason, member=key(CRM, "C#1", who[reason])) if reason else None
+    assert rule.left_out(children, parent()) == left
     assert embed(by=parse_template(by), shape="list").desired(children, parent()) == {INTO: {"L": [m(), m()]}}
 
 

@@ -130,6 +130,15 @@ def test_history_of_all_leaves_out_what_would_list_a_version_as_current():
     assert versions(shop) == {"V#001": {"version": n(1), "name": s("tea"), "box": m(a=n(1))}}
 
 
+def test_history_of_all_keeps_the_index_key_of_its_own_template():
+    """An index key that the version's template makes is the version's own: it lists versions, and never goes."""
+    file = FILE.replace('SK: "V#{version:pad(3)}"', 'SK: "V#{version:pad(3)}", GSI1PK: "VERSIONS#{id}"')
+    shop = Scene(parse_rules(file % ""))
+    shop.put("shop", product(1, GSI1PK=s("CURRENT"), price=n(3)))
+    shop.rest()
+    assert versions(shop) == {"V#001": {"GSI1PK": s("VERSIONS#7"), "version": n(1), "price": n(3)}}
+
+
 def test_history_where_says_which_states_are_kept():
     shop = scene(SOME + ", where: \"state == 'LIVE'\"")
     shop.put("shop", product(1, price=n(1)))

@@ -191,3 +191,26 @@ def test_keep_costs_one_query_for_each_version_that_came():
 
 def test_keep_is_drawn():
     assert scene().rules.rules["versions.keep"].drawn().notes == ("keeps the newest 2",)
+
+
+NUMBERED = """
+tables: {products: {key: {id: S}}, versions: {key: {id: S, version: N}}}
+entities: {product: {table: products}, version: {table: versions}}
+rules: {versions: {history: product, into: version, attributes: [price], keep: {count: 2}}}
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_keep_orders_number_keys_as_numbers(seed):
+    """A sort key of type N goes from 9 to 10, and not from 9 back to 1: the newest versions stay, in any order."""
+    shop, random = Scene(parse_rules(NUMBERED)), Random(seed)
+    for number in range(8, 13):
+        shop.put("products", {"id": s("7"), "version": n(number), "price": n(number)})
+    random.shuffle(shop.records)
+    shop.rest()
+    assert {item["version"]["N"] for item in shop.memory.items("versions")} == {"11", "12"}
+    for number in (9, 10):
+        shop.there("versions", {"id": s("7"), "version": n(number), "price": n(number)})
+    assert all(one.repaired for one in verifier(shop, repair=True).sweep())
+    assert {item["version"]["N"] for item in shop.memory.items("versions")} == {"11", "12"}
+    assert [*verifier(shop).sweep()] == []
