@@ -7,7 +7,7 @@ builds, and neither edits nor removals of that rule surprise it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Protocol
@@ -173,8 +173,10 @@ def _over_several(
             onward.append((field, Ref(kept[0], kept)))
         if not compiler.sound or not compiler.link_matches(far, many, tuple(onward)):
             return None
-        rules += _kept(compiler, form, (near, many), link, tuple(mapping.items()), via=via.get(near.name))
-        link = tuple(onward)
+        before, link = link, tuple(onward)
+        if not _is_kept_alone(compiler, many, link, mapping.values()):
+            return None
+        rules += _kept(compiler, form, (near, many), before, tuple(mapping.items()), via=via.get(near.name))
     for name in sorted(unused):
         message = f"the items of {many.name!r} keep nothing for {name!r}"
         compiler.add(
@@ -194,6 +196,18 @@ def _attribute(compiler: RuleCompiler, many: Entity, name: str, location: Locati
     return path[:1]
 
 
+def _is_kept_alone(compiler: RuleCompiler, many: Entity, onward: Link, kept: Iterable[Path]) -> bool:
+    """True if no other rule keeps these attributes on the pointing items; reported where one does."""
+    fields = {ref.path: field for field, ref in onward}
+    for path in kept:
+        first = compiler.known.hops.setdefault((many.name, path), compiler.name)
+        if first != compiler.name:
+            message = f"rule {first} keeps {many.name}.{path[0]} already"
+            cure = f"link by it: link: {{{fields[path]}: {path[0]}}}; or name another in through"
+            compiler.add("SR218", "link", message, cure)
+    return compiler.sound
+
+
 def _kept(
     compiler: RuleCompiler,
     form: Linked,
@@ -205,15 +219,6 @@ def _kept(
 ) -> Iterator[CopyRule]:
     """The rule that keeps on the pointing items what names the item behind this hop."""
     near, many = hop
-    for _, kept in mapping:
-        first = compiler.known.hops.setdefault((many.name, kept), compiler.name)
-        if first != compiler.name:
-            message = f"rule {first} keeps {many.name}.{kept[0]} already"
-            compiler.add(
-                "SR218", "link", message, f"link by it: link: {{field: {kept[0]}}}; or name another in through"
-            )
-    if not compiler.sound:
-        return
     find = compiler.find(link, near, many, via, "link", choose=links.choose, whole=True)
     if find is None:
         return

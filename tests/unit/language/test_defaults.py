@@ -105,6 +105,17 @@ def test_default_deeper_than_dynamodb_holds_is_refused():
     assert errors(31) == [("SR106", "use a value that is less deep")]
 
 
+def test_default_larger_than_an_item_is_refused():
+    """A default may have as many bytes as an item may, and not one more: no item could hold it."""
+
+    def errors(size):
+        _, problems = check_rules(f"{BASE}  r: {{{ONE}, default: {'x' * size}}}\n")
+        return [(one.code, one.cure) for one in problems if one.severity == "error"]
+
+    assert errors(400 * 1024) == []
+    assert errors(400 * 1024 + 1) == [("SR106", "use a smaller value")]
+
+
 @pytest.mark.parametrize(
     ("into", "default", "code"),
     [

@@ -248,6 +248,22 @@ def test_hops_read_an_item_whose_own_key_names_the_next_one():
     assert scene.item(region)["sales"] == n(0)
 
 
+def test_hops_that_another_rule_goes_are_linked_by_what_it_keeps():
+    """The cure of a second rule that goes the same way names the link, which makes check pass."""
+    text = (
+        BY_KEY
+        + """
+  names: {copy: region.name, into: sale.region_name, link: sale.customer.region}
+  sales: {count: sale, into: region.sales, link: sale.customer.region}
+"""
+    )
+    (problem,) = (one for one in check_rules(text, {})[1] if one.severity == "error")
+    assert problem.code == "SR218"
+    link = problem.cure.partition("link by it: ")[2].partition(";")[0]
+    _, problems = check_rules(text.replace("sales, link: sale.customer.region", f"sales, {link}"), {})
+    assert [one for one in problems if one.severity == "error"] == []
+
+
 def test_hops_to_an_item_with_a_fixed_key_are_refused():
     """Nothing on the item before names it, so nothing would say whether that one exists; the cure is a direct link."""
     text = (

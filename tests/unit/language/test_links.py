@@ -230,6 +230,31 @@ rules: {names: {copy: user.name, into: order.user_name}}
     assert scene.item(order)["user_name"] == {"S": "Ada"}
 
 
+@pytest.mark.parametrize(
+    ("cart", "link", "hint"),
+    [
+        ("{table: carts}", "onwer", True),
+        ("{table: carts}", "kinds", False),  # the partition of by_kind needs another attribute, too
+        ('{table: carts, key: {owner: "USER#{x}"}}', "owner", False),  # the link has this name already
+    ],
+)
+def test_missing_way_hints_at_an_index_that_another_spelling_would_find(cart, link, hint):
+    """A name is meant if an index by it alone lists the targets; a name that would change nothing is not."""
+    _, problems = check_rules(
+        f"""
+tables:
+  users: {{key: {{user_id: S}}}}
+  carts: {{key: {{cart_id: S}}, indexes: {{by_owner: {{owner: S}}, by_kind: {{partition: {{kind: S, shop: S}}}}}}}}
+entities: {{user: {{table: users}}, cart: {cart}}}
+rules: {{names: {{copy: user.name, into: cart.user_name, link: {{user_id: {link}}}}}}}
+""",
+        {},
+    )
+    (problem,) = (one for one in problems if one.severity == "error")
+    assert (problem.code, "Did you mean 'owner' (index 'by_owner')?" in problem.message) == ("SR201", hint)
+    assert hint or "Did you mean" not in problem.message
+
+
 def test_via_never_falls_back():
     """An index that was chosen and cannot be used is an error, not a hint."""
     with pytest.raises(RulesFileError, match="SR203"):
