@@ -15,6 +15,7 @@ from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.files import locked
 from sync_rules.adapters.preflight import Problem, Survey
 from sync_rules.adapters.state import FileState, MemoryState, applied
+from sync_rules.audit.links import SAMPLE_SEGMENTS
 from sync_rules.cli import main
 from sync_rules.cli.commands import backfill
 from sync_rules.cli.show import backfill as backfill_display
@@ -99,12 +100,16 @@ class Command:
         """The keys of the books that have their copy."""
         return {item["book_id"]["S"] for item in self.scene.memory.items("books") if "author_name" in item}
 
+    def scans(self) -> list[Scan]:
+        """The pages that were scanned, without those of the sample of links."""
+        return [scan for scan in self.scene.tap.seen(Scan) if scan.total_segments != SAMPLE_SEGMENTS]
+
     def stop_after(self, pages: int) -> None:
         """Simulate Ctrl-C after a number of pages."""
 
         @contextmanager
         def signals():
-            yield lambda: len(self.scene.tap.seen(Scan)) >= pages
+            yield lambda: len(self.scans()) >= pages
 
         self.patch.setattr(backfill, "stop_signals", signals)
 
@@ -189,7 +194,11 @@ def test_backfill_exits_1_when_something_was_left(command):
     command.books(20)
 
     def before(request: object) -> None:
-        if isinstance(request, Scan) and (request.table, request.segment) == ("books", 1):
+        if isinstance(request, Scan) and (request.table, request.segment, request.total_segments) == (
+            "books",
+            1,
+            2,
+        ):
             raise StoreError("ThrottlingException", "table books")
 
     command.scene.tap.before = before
@@ -341,7 +350,7 @@ def test_backfill_from_an_export(command, tmp_path):
     assert command.copied() == {"x-0", "x-1"}
     assert "3 items checked" in out
     assert "only items of table books are processed; these rules keep items elsewhere too: houses" in err
-    assert command.scene.tap.seen(Scan) == []
+    assert command.scans() == []
     assert command.applied == {"names", "kept"}
 
 

@@ -243,7 +243,7 @@ def test_pointer_tells_the_same_whatever_it_remembers(kept, monkeypatch):
 COMPANY = "people: {key: {EmployeeID: S}, indexes: {by_manager: {ManagerID: S}}}, ledger: {key: {PK: S, SK: S}}"
 PARTS = "people: {key: {EmployeeID: S}}, ledger: {key: {PK: S, SK: S}}"
 OFFICES = "people: {key: {city: S, name: S}, indexes: {by_boss: {city: S, boss: S}}}, ledger: {key: {PK: S, SK: S}}"
-TASKS = "people: {key: {PK: S, SK: S}, indexes: {g: {GPK: S, GSK: S}}}, ledger: {key: {PK: S, SK: S}}"
+TASKS = "people: {key: {PK: S, SK: S}, indexes: {gsi: {GPK: S, GSK: S}}}, ledger: {key: {PK: S, SK: S}}"
 OF_ONE_ENTITY = (
     "count: person, into: person.n",
     "sum: person.pay, into: person.n",
