@@ -124,7 +124,7 @@ def test_attributes_that_no_source_has_are_found_with_the_closest():
 
 @pytest.mark.parametrize("kind", ["sum", "min", "collect"])
 def test_attributes_that_no_child_has_are_found(kind):
-    """What is added up, compared or collected must be on some child."""
+    """A child must hold the attribute that is added up, compared or collected."""
     scene = scene_of(f"  r: {kind} order.totl into user.result\n")
     scene.there("users", *users(2))
     scene.there("orders", *({**one, "total": n(1)} for one in orders(3, user_id="u0")))

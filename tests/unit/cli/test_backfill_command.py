@@ -663,3 +663,33 @@ def test_backfill_bar_shows_the_figures(command):
     assert "1:01 left" in shown
     assert "a sentence" in shown
     assert backfill_display.GROUPS.keys() >= {"copied", "right", "refused", "parked"}
+
+
+MISSPELLED = RULES.replace("author.name into book", "author.nmae into book")
+
+
+def test_backfill_stops_before_its_first_write_if_a_sample_hits_nothing(command):
+    """Exit 2, with rule, what was found and the cure; --accept names the rule and goes on."""
+    command.file.write_text(MISSPELLED)
+    command.books(3)
+    command.scene.there("authors", {"author_id": s("a2"), "name": s("SECRET")})
+    code, out, err = command()
+    assert (code, out, command.scene.tap.writes) == (2, "", [])
+    assert "rule names: 2 of 2 sampled author items have no attribute nmae (closest: name) · write author.name" in err
+    assert "add --accept names" in err
+    assert command.applied == set()
+    assert command("--accept", "names")[0] == 0
+    command.file.write_text(RULES)
+    assert command()[0] == 0
+
+
+def test_backfill_samples_no_rule_that_was_applied(command):
+    """A rule that a backfill applied as it is now costs no sample; --accept of an unknown rule is a mistake."""
+    command.books(3)
+    assert command()[0] == 0
+    before = len(command.scene.tap.seen(Scan)) - len(command.scans())
+    assert before > 0
+    assert command()[0] == 0
+    assert len(command.scene.tap.seen(Scan)) - len(command.scans()) == before
+    code, _, err = command("--accept", "nmaes")
+    assert (code, "Did you mean 'names'?" in err) == (2, True)
