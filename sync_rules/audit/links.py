@@ -262,7 +262,7 @@ def _key_of(entity: Entity, values: Mapping[str, object]) -> ItemKey | None:
 
 
 def _other_attribute(one: Connection, seen: Evidence, store: Store) -> str:
-    """The cure for a link of which another attribute of the sampled items, in place of one, hits; "" if none does."""
+    """The cure that names an attribute of the sampled items that hits in place of one of the link; "" if none does."""
     some = seen.some
     linked = {ref.field for _, ref in one.link}
     names = {*one.pointing.bound, *(name for item in some.values() for name in item)} - linked
