@@ -71,11 +71,16 @@ VERB_CODES: Final[Mapping[str, VerbCodes]] = {
     "demo": VerbCodes("every copy is right at the end, and every expectation held", "one is not, or did not hold"),
     "test": VerbCodes("every expectation holds", "one does not", "a file is invalid, and nothing was played"),
     "plan": VerbCodes(
-        "the plan is complete", "with --detailed-exitcode, there is something to write, or a rule was deleted"
+        "the plan is complete",
+        "a sample says that a link or an attribute hits nothing; with --detailed-exitcode, there is something to "
+        "write, or a rule was deleted",
     ),
     "cost": VerbCodes("all that is asked for was priced", "something is not stated, and was left out"),
     "backfill": VerbCodes(
-        "everything is done", "a part was left, failed or was parked", interrupted="and --resume continues"
+        "everything is done",
+        "a part was left, failed or was parked",
+        "a mistake, or a sample says that a link or an attribute hits nothing, and nothing was written",
+        interrupted="and --resume continues",
     ),
     "verify": VerbCodes("no drift, or none left after --repair", "there is drift"),
     "explain": VerbCodes("it was explained"),
@@ -96,7 +101,8 @@ VERB_CODES: Final[Mapping[str, VerbCodes]] = {
     ),
     "run": VerbCodes(
         "stopped by Ctrl-C or SIGTERM, or everything was read with --once",
-        mistake="a table, index, stream or bucket is missing, or the checkpoint is of other tables or in use",
+        mistake="a table, index, stream or bucket is missing, the checkpoint is of other tables or in use, or a sample "
+        "says that a link or an attribute hits nothing",
         stopped=ExitCode.WELL,
     ),
     "failures": VerbCodes("there are none, or they were dropped", "there are some"),

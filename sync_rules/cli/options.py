@@ -35,6 +35,14 @@ Once = Annotated[bool, typer.Option("--once", help="Stop when every record in th
 Changed = Annotated[
     bool, typer.Option("--changed", help="Only rules added or changed since the last complete backfill.")
 ]
+Accept = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--accept",
+        metavar="RULE",
+        help="Apply this rule although a sample says that its link or an attribute hits nothing. Repeatable.",
+    ),
+]
 Where = Annotated[
     str | None,
     typer.Option("--where", metavar="JMESPATH", help="Only items that match, e.g. \"status == 'OPEN'\"."),

@@ -231,8 +231,10 @@ class RuleCompiler:
         return where
 
     # ------------------------------------------------------------ links
-    def link(self, given: Mapping[str, str], one: Entity, many: Entity) -> Link | None:
-        """The link by which items of `many` name the item of `one` that they point to."""
+    def link(self, given: Mapping[str, str], one: Entity, many: Entity, *, within: bool = False) -> Link | None:
+        """The link by which items of `many` name the item of `one` that they point to. `within`: the rule may connect
+        each item with itself, though the file does not write that link out.
+        """
         sound = True
         for name in given:
             if name not in one.identity:
@@ -245,6 +247,10 @@ class RuleCompiler:
         if not sound:
             return None
         link = links.infer_link(one, many, given)
+        if not given and not within and links.is_self_link(one, many, link):
+            message = f"expected an attribute that names another {one.name!r}, found each item linked to itself"
+            self.add("SR231", self.at_key("link"), message, links.other_item(one))
+            return None
         return link if self.link_matches(one, many, link) else None
 
     def link_matches(self, one: Entity, many: Entity, link: Link) -> bool:

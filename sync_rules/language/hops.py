@@ -49,8 +49,10 @@ class Route:
     via: str | None = None
 
 
-def route(compiler: RuleCompiler, form: Linked, one: Entity, many: Entity) -> Route | None:
-    """The way from items of `many` to the item of `one` that they point to; None, with the problem reported."""
+def route(compiler: RuleCompiler, form: Linked, one: Entity, many: Entity, *, within: bool = False) -> Route | None:
+    """The way from items of `many` to the item of `one` that they point to; None, with the problem reported. `within`
+    is that of `RuleCompiler.link`.
+    """
     path = _entities(compiler, form.link, one, many)
     if path is None:
         return None
@@ -61,7 +63,7 @@ def route(compiler: RuleCompiler, form: Linked, one: Entity, many: Entity) -> Ro
         message = f"nothing is kept as {name!r}: this link names its item directly"
         compiler.add("SR120", compiler.at_key("through", name), message, "remove it")
     ((_, names),) = path[1:]
-    link = compiler.link(names, one, many)
+    link = compiler.link(names, one, many, within=within)
     return None if link is None else Route(link, via=via.get(one.name))
 
 
@@ -144,7 +146,7 @@ def _over_several(
 ) -> Route | None:
     """The rules of each hop but the last, and the link that they keep on the pointing items."""
     many, (first, names) = path[0][0], path[1]
-    link = compiler.link(names, first, many)
+    link = compiler.link(names, first, many, within=True)
     rules: list[CopyRule] = []
     unused = set(form.through)
     for (near, _), (far, names) in pairwise(path[1:]):

@@ -56,6 +56,24 @@ def is_self_link(source: Entity, target: Entity, link: Link) -> bool:
     return source is target and all(ref == target.ref(field) for field, ref in link)
 
 
+def other_item(entity: Entity) -> str:
+    """The cure for items that are linked to themselves: the link by which they name another item of their entity. The
+    name is the first key attribute of an index that does not belong to the item's own key.
+    """
+    if not entity.identity:
+        return f"all items of {entity.name!r} have one fixed key: name another entity"
+    own = {*entity.identity, *(attribute.name for attribute in entity.table.key)}
+    keys = (attribute.name for index in entity.table.indexes for attribute in index.attributes)
+    fields = (
+        field for name in keys for field in (entity.templates[name].fields if name in entity.templates else (name,))
+    )
+    last = entity.identity[-1]
+    name = next((field for field in fields if field not in own), None)
+    if name is not None:
+        return f"add to the rule, written as a map: link: {{{last}: {name}}}"
+    return f"add to the rule, written as a map: link: {{{last}: parent_{last}}}, if parent_{last} names the other item"
+
+
 def field_types(entity: Entity) -> dict[str, KeyType]:
     """The type of each identity field: that of its key attribute if it is the whole value, else S, a part of a text."""
     types: dict[str, KeyType] = {}

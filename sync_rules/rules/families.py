@@ -16,7 +16,8 @@ from sync_rules.model.lookups import KeyConditions, Link, Pointer
 from sync_rules.model.values import AttributeValue, Item, Path, changed, standing
 from sync_rules.model.writes import Condition, Write, as_seen
 from sync_rules.rules.books import Books
-from sync_rules.rules.rule import Blocked, Node, Rule
+from sync_rules.rules.connections import Connection
+from sync_rules.rules.rule import Blocked, Node, Rule, let_in
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
@@ -37,6 +38,18 @@ class ListingRule(Rule):
 
     def points(self, item: Item) -> bool:
         return self.pointer(item) is not None
+
+    @property
+    def connection(self) -> Connection | None:
+        return Connection(self.source, self.target, self.link, (), self._includes)
+
+    def _includes(self, item: Item) -> bool:
+        """True if the rule's conditions let in an item that points."""
+        if self.find is not None and self.find.leaves_out(item):
+            return False
+        where, omit = self.filters.get("where"), self.filters.get("omit")
+        omitted = omit is not None and let_in(omit, item, self.source) is True
+        return not omitted and let_in(where, item, self.source) is True
 
     @property
     def anchor(self) -> Entity:

@@ -24,6 +24,7 @@ from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.values import Item, Names, Path, overlaps
 from sync_rules.model.where import Where
+from sync_rules.rules.connections import Connection
 from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
@@ -311,6 +312,11 @@ class Rule(ABC):
     @abstractmethod
     def uses(self) -> Iterator[Use]:
         """Everything that is done with tables for the rule. Of a moment, the operations are in order."""
+
+    @property
+    def connection(self) -> Connection | None:
+        """The link of the rule; None for a rule without one, and for one whose link starts at its own books."""
+        return None
 
     @property
     def named_by(self) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from sync_rules.adapters.state import FileState, MemoryState, State, TableState,
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import account_of, require_local, typed
 from sync_rules.cli.exit_codes import ExitCode
+from sync_rules.cli.link_sample import require_hits, sample_new_rules
 from sync_rules.cli.remote_backfill import RemoteBackfill, code_of
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.show.console import make_console
@@ -71,6 +72,7 @@ def backfill(
     *,
     rule: opt.RuleNames = None,
     changed: opt.Changed = False,
+    accept: opt.Accept = None,
     table: Annotated[
         str | None, typer.Option(metavar="TABLE", help="Only items of this table; with --key, the table of the key.")
     ] = None,
@@ -128,7 +130,7 @@ def backfill(
     """Apply the rules to items that already exist. Start the stream handler first."""
     if remote:
         require_local({"--key": key, "--from-export": from_export, "--forget": forget})
-        require_local({"--handler-since": handler_since})
+        require_local({"--handler-since": handler_since, "--accept": accept})
         require_local({"--max-lag": max_lag is not None, "--function": function})
         require_local(
             {"--state": state != opt.STATE, "--failures": failures != Files.failures}, "the stack has its own"
@@ -165,8 +167,12 @@ def backfill(
             job = job_of(client, rules, names, BackfillRequest(segments, table, where, export, since))
             kept = state_table or str(state)
             require_beginning(documents, job.scope.body(), kept, resume=resume, restart=restart)
+        sampled: list[str] = []
+        if not resume and key is None:  # a resumed backfill took its sample when it began
+            done_before = applied_so_far(documents, rules)
+            sampled = require_hits(sample_new_rules(rules, names, done_before, accept or (), _store(client, rules)))
         age = None if function is None else IteratorAge(aws.cloudwatch(endpoint_url, region), function)
-        for notice in (*unseen_changes(client, rules, names), *job.notices()):
+        for notice in (*unseen_changes(client, rules, names), *job.notices(), *sampled):
             print(notice, file=sys.stderr)
         pace = Rate(rate)
         brake = None if age is None else Brake(pace, age, max_lag or 0.0)

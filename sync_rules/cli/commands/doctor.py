@@ -1,12 +1,14 @@
 """`sync-rules doctor`: examine a deployed stack, and say what is wrong with it and what cures that. It only reads.
 
-Areas: the stack, tables, mappings, queues, versions, roles, alarms, lag; and write, where the write function is asked
-for or deployed. The values that the stack was deployed with stand for the variables of the rules file.
+Areas: the stack, tables, mappings, queues, versions, roles, alarms, lag; write, where the write function is asked for
+or deployed; links, a sample of the items of rules that no backfill has applied. The values that the stack was deployed
+with stand for the variables of the rules file.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,13 +17,17 @@ from typing import Annotated, Any, Final
 import typer
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.state import TableState
 from sync_rules.cli import options as opt
+from sync_rules.cli.link_sample import sample_new_rules
 from sync_rules.cli.show.text import without_secrets
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.doctor import Finding, Site
 from sync_rules.deploy.examination import Examination, NotSeenError, resources_of
 from sync_rules.deploy.permissions import FUNCTIONS
 from sync_rules.jobs.account.stack import stack_of
+from sync_rules.jobs.backfill.scope import applied_so_far
 from sync_rules.language.load import parse_rules, read_text
 from sync_rules.model.errors import StoreError, UserError
 
@@ -51,9 +57,8 @@ def doctor(
     given = {"--endpoint-url": endpoint_url, "--region": region}
     options = [word for name, value in given.items() if value for word in (name, without_secrets(value))]
     well = True
-    for area, findings in Examination(
-        _site(client, rules_file, stack_name, options), client, datetime.now(UTC)
-    ).findings():
+    site = _site(client, rules_file, stack_name, options)
+    for area, findings in _areas(site, client):
         well = well and not findings
         if as_json:
             print(json.dumps(_row(area, findings)), flush=True)
@@ -61,6 +66,28 @@ def doctor(
         for line in [f"{area}: {one.found} · {one.cure}" for one in findings] or [f"{area}: well"]:
             print(line, flush=True)
     return int(not well)
+
+
+def _areas(site: Site, client: Callable[[str], Any]) -> Iterator[tuple[str, list[Finding]]]:
+    yield from Examination(site, client, datetime.now(UTC)).findings()
+    yield "links", _of_links(site, client)
+
+
+def _of_links(site: Site, client: Callable[[str], Any]) -> list[Finding]:
+    """The findings of a sample of the rules that no backfill in this account has applied. It only reads."""
+    dynamodb = client("dynamodb")
+    state_table = site.physical("StateTable")
+    try:
+        applied = applied_so_far(TableState(dynamodb, state_table), site.rules) if state_table else {}
+        store = DynamoStore(dynamodb, site.rules.tables, write_mode="update")  # it writes nothing
+        found = sample_new_rules(site.rules, site.rules.kept, applied, (), store)
+    except StoreError as error:
+        if error.reason == "TableNotFound":  # the area of tables says so
+            return []
+        cure = "allow dynamodb:GetItem, BatchGetItem and Scan on the tables and the state table for your credentials"
+        denied = error.reason.startswith("AccessDenied")
+        return [Finding(f"could not be looked at: {error}", cure if denied else "run it again later")]
+    return [Finding(f"rule {one.title}: {one.found}", one.cure) for one in found if one.stops]
 
 
 def _client(endpoint_url: str | None, region: str | None, service: str) -> Any:

@@ -18,6 +18,7 @@ from sync_rules.adapters.state import FileState, TableState
 from sync_rules.audit.findings import select_rules, share_of
 from sync_rules.audit.moves import left_by_moves
 from sync_rules.cli import options as opt
+from sync_rules.cli.link_sample import sample_new_rules
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.plan import Shown, as_row
 from sync_rules.cli.signals import stop_signals
@@ -37,6 +38,7 @@ def plan(
     *,
     rule: opt.RuleNames = None,
     changed: opt.Changed = False,
+    accept: opt.Accept = None,
     table: Annotated[str | None, typer.Option(metavar="TABLE", help="Only items of this table.")] = None,
     where: opt.Where = None,
     sample: opt.Sample = None,
@@ -77,7 +79,8 @@ def plan(
     store = DynamoStore(client, rules.tables)
     names = select_rules(rules, rule or [])
     waiting = waiting_titles(rules.only(names), store)
-    stands = since(rules, fingerprints.of_each(rules), applied_so_far(documents, rules, waiting))
+    before = applied_so_far(documents, rules, waiting)
+    stands = since(rules, fingerprints.of_each(rules), before)
     if changed:
         names = frozenset(name for name in names if stands.word(rules.rules[name].title) != UNCHANGED)
     job = job_of(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where)) if names else None
@@ -104,6 +107,9 @@ def plan(
                 if stopping():
                     raise KeyboardInterrupt from None
                 raise
+    links = sample_new_rules(rules, names, before, accept or (), store)
+    for notice in (one.text for one in links if not one.stops):
+        print(notice, file=sys.stderr)
     late = [one.title for name, one in rules.rules.items() if one.pull_only and name in made.rules]
     titles = {name: one.title for name, one in rules.rules.items()}
     moves = left_by_moves(rules)
@@ -115,14 +121,27 @@ def plan(
         for _, attribute in rules.rules[name].times_to_live
         if figures.to_write and rules.rules[name].archive is None
     }
-    shown = Shown(made, stands, titles, rate, place, priced, seed, waiting, late, moving, expiring)
+    shown = Shown(
+        made,
+        stands,
+        titles,
+        rate,
+        place,
+        priced,
+        seed,
+        waiting,
+        late,
+        moving,
+        expiring,
+        [one for one in links if one.stops],
+    )
     if as_json:
         print(json.dumps(shown.as_json()))
     elif markdown:
         print(shown.as_markdown())
     else:
         shown.print(make_console())
-    return int(detailed_exitcode and bool(made.writes or stands.gone))
+    return int(bool(shown.links) or (detailed_exitcode and bool(made.writes or stands.gone)))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ start processes the batches in flight again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -25,18 +25,23 @@ from sync_rules.adapters.files import locked, require_own
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import latest_streams, require
+from sync_rules.adapters.state import FileState, TableState
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
+from sync_rules.cli.link_sample import require_hits, sample_new_rules
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.live import Display
 from sync_rules.cli.show.run import beginning, conclude, display_on
 from sync_rules.cli.signals import stop_signals
+from sync_rules.jobs.backfill.scope import applied_so_far
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
 from sync_rules.jobs.consume.run import POLL_BUSY_MS, WAIT_SECONDS, Files, LocalRun, Status
 from sync_rules.language.load import load_rules
+from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
 
 READ_ONCE: Final = Limits(fan_out_again_first_seconds=0, fan_out_again_max_seconds=0)  # nobody would take what waits
@@ -59,6 +64,9 @@ def run(
         int, typer.Option(min=1, max=10, help="Batches of one shard that are processed in parallel.")
     ] = 1,
     calls_table: opt.CallsTable = None,
+    accept: opt.Accept = None,
+    state: opt.StateFile = opt.STATE,
+    state_table: opt.StateTable = None,
     once: opt.Once = False,
     as_json: opt.JsonLines = False,
 ) -> int:
@@ -80,13 +88,17 @@ def run(
         arns = stream_arns(client, rules)
         archive = archive_of(rules, endpoint_url=endpoint_url, region=region)
         require_buckets(rules, endpoint_url=endpoint_url, region=region)
+        documents = FileState(state) if state_table is None else TableState(client, state_table)
+        before = applied_so_far(documents, rules)
+        for text in sampled_notices(rules, before, accept or (), table_store(client, rules)):
+            display.say(text)
         caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
         stack.enter_context(locked(files.checkpoint))
         local = LocalRun(
             stream_arns=arns,
             rules_fingerprint=rules.fingerprint,
             reader=DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region)),
-            store=within_budget(DynamoStore(client, rules.tables), rules.tables),
+            store=within_budget(table_store(client, rules), rules.tables),
             make_consumer=lambda world: Consumer(rules, world, THIS_PROCESS, limits=READ_ONCE if once else None),
             files=files,
             settings=settings,
@@ -115,9 +127,24 @@ def settings_of(batch_size: int, parallelization: int, *, own_engine: bool) -> M
     return replace(found, poll_busy_ms=POLL_BUSY_MS) if own_engine else found
 
 
+def table_store(client: Any, rules: Rules) -> DynamoStore:
+    """The store of the rules' tables."""
+    return DynamoStore(client, rules.tables)
+
+
 def stream_arns(client: Any, rules: Rules) -> list[str]:
     """The ARNs of the streams to read. Raises UserError when tables, indexes or streams do not fit the rules."""
     return list(require(client, rules, times_to_live=True).stream_arns)
+
+
+def sampled_notices(rules: Rules, before: Mapping[str, str], accepted: Collection[str], store: Store) -> list[str]:
+    """Notices of a sample of the links of new rules, or that it could not be taken: a run needs no right to scan.
+    Raises UserError when a rule would write wrong values.
+    """
+    try:
+        return require_hits(sample_new_rules(rules, rules.kept, before, accepted, store))
+    except StoreError as error:
+        return [f"the links of new rules were not sampled: {error}. The sample needs dynamodb:Scan on their tables."]
 
 
 def calls_notices(rules: Rules, calls_table: str | None) -> list[str]:

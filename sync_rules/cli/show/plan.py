@@ -14,6 +14,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table as Grid
 
+from sync_rules.audit.links import LinkFinding
 from sync_rules.cli.show.console import as_markdown, escaped, grid
 from sync_rules.costs.money import on_demand, provisioned
 from sync_rules.costs.prices import Prices
@@ -39,7 +40,7 @@ class Shown:
     """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
     has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill;
     `pull_only`: those for which no record of a source finds targets; `moves`: by the rules that move items, those that
-    lose them; `expiring`: by the rules that would write a Time to Live, its attribute.
+    lose them; `expiring`: by the rules that would write a Time to Live, its attribute; `links`: what a sample found.
     """
 
     plan: Plan
@@ -53,6 +54,7 @@ class Shown:
     pull_only: Sequence[str] = ()
     moves: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     expiring: Mapping[str, str] = field(default_factory=dict)
+    links: Sequence[LinkFinding] = ()
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
@@ -75,6 +77,7 @@ class Shown:
             "no_listing": sorted(self.pull_only),
             **({"moves": {move: dict(losing) for move, losing in self.moves.items()}} if self.moves else {}),
             **({"expiring": dict(self.expiring)} if self.expiring else {}),
+            **({"links": [self._link_row(one) for one in self.links]} if self.links else {}),
             "estimate": share.sampled,
             "sample": sample if share.sampled else None,
             "items": _rounded(plan.items),
@@ -94,6 +97,10 @@ class Shown:
                 for key, units in plan.hottest
             ],
         }
+
+    @staticmethod
+    def _link_row(one: LinkFinding) -> dict[str, str]:
+        return {"rule": one.title, "found": one.found, "cure": one.cure}
 
     def _money(self) -> dict[str, Any] | None:
         if self.prices is None:
@@ -128,6 +135,7 @@ class Shown:
         return "\n\n".join(["### sync-rules plan", *filter(None, parts)])
 
     def _parts(self) -> Iterator[Grid | str]:
+        yield from (one.text for one in self.links)
         if self.plan.rules:
             yield self._grid()
             yield from self._parked()

@@ -94,7 +94,7 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
         compiler.add("SR120", compiler.at_key("default"), message, "remove it, or use mode: live")
     given = _defaults(compiler, form, target, pairs) if said else {}
     where = _where(compiler, form, source, target)
-    way = route(compiler, form, source, target)
+    way = route(compiler, form, source, target, within=True)
     if way is not None and form.strict and way.rules:
         message = "a transaction checks one source, and this link goes over several items"
         compiler.add("SR120", compiler.at_key("strict"), message, "remove it")

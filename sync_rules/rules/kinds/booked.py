@@ -14,6 +14,7 @@ from sync_rules.model.values import Item, Path, changed
 from sync_rules.model.where import Where
 from sync_rules.rules import fingerprints, ledger
 from sync_rules.rules.books import Books
+from sync_rules.rules.connections import Connection
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import AttributeRef, Blocked, Drawing, let_in
 from sync_rules.rules.uses import Moment, Operation, Use
@@ -39,6 +40,11 @@ class BookedRule(PartRule):
     def pointer(self) -> Pointer:
         """From a child to its parent."""
         return Pointer(self.link, self.parent)
+
+    @property
+    def connection(self) -> Connection:
+        reads = tuple((self.source, path) for path in self.reads)
+        return Connection(self.source, self.parent, self.link, reads, lambda item: self._speaks_of(item) is True)
 
     @cached_property
     def source_paths(self) -> tuple[Path, ...]:

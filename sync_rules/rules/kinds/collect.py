@@ -29,6 +29,7 @@ from sync_rules.model.writes import (
     target_exists,
     unchanged,
 )
+from sync_rules.rules.connections import Connection
 from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import ListingRule, Part, PartRule
 from sync_rules.rules.rule import SPARSE, Blocked, Drawing, Node, TypeOf, let_in
@@ -174,6 +175,11 @@ class CollectRule(ListingRule, PartRule):
         if self.strict:
             return Effort(2, 2, target_reads=2, source_reads=2, transactions=4)
         return Effort(target_writes=1, target_reads=2, source_reads=2)
+
+    @property
+    def connection(self) -> Connection | None:
+        found = super().connection
+        return found and replace(found, reads=tuple((self.source, (field,)) for field in self.element.fields))
 
     # ---------------------------------------------------------------- finding
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:

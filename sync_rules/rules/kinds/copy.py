@@ -8,7 +8,7 @@ like any other: what stands where there is none to copy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -18,6 +18,7 @@ from sync_rules.model.sizes import KeyLimit, index_key_limits
 from sync_rules.model.templates import possible
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.writes import Condition, equals_seen
+from sync_rules.rules.connections import Connection
 from sync_rules.rules.families import Desired
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf
@@ -40,6 +41,10 @@ class CopyRule(LinkedRule):
         reads = self.where.source_paths if self.where else ()
         named = [*(source for source, _ in self.mapping), *reads]
         return tuple(dict.fromkeys(self.source.stored(path) for path in named))
+
+    @property
+    def connection(self) -> Connection:
+        return replace(super().connection, reads=tuple((self.source, path) for path in self._read))
 
     def nodes(self) -> tuple[Node, ...]:
         decides = tuple((self.source, path) for path in (self.where.source_paths if self.where else ()))

@@ -16,6 +16,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.values import Item, Path, changed, same
 from sync_rules.model.where import Where
+from sync_rules.rules.connections import Connection
 from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
 from sync_rules.rules.rule import Blocked, let_in
@@ -77,6 +78,11 @@ class GatheredRule(ListingRule, TargetRule):
 
     def finding_uses(self) -> Iterator[Use]:
         return (use for use in super().finding_uses() if use.moment is not Moment.LISTED)
+
+    @property
+    def connection(self) -> Connection | None:
+        found = None if self.books is not None else super().connection
+        return found and replace(found, reads=tuple((self.source, path) for path in self.reads if path != WHOLE))
 
     # ---------------------------------------------------------------- finding
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:

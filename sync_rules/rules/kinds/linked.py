@@ -20,6 +20,7 @@ from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, unchanged
+from sync_rules.rules.connections import Connection
 from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import SPARSE, Blocked
@@ -63,6 +64,16 @@ class LinkedRule(TargetRule):
     @property
     def named_by(self) -> tuple[str, ...]:
         return tuple(ref.field for _, ref in self.link)
+
+    @property
+    def connection(self) -> Connection:
+        return Connection(self.target, self.source, self.link, (), self._may_speak_of, optional=self.hierarchical)
+
+    def _may_speak_of(self, target: Item) -> bool:
+        """False for a target that the rule leaves out whatever its source holds."""
+        if self.where is not None and self.where.source_paths:
+            return self.find is None or not self.find.leaves_out(target)
+        return self.where_holds({}, target) is True
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
         """A write of each target; of a target that came, the source is read for its record and for that of the write.

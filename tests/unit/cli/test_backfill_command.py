@@ -18,6 +18,7 @@ from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.files import locked
 from sync_rules.adapters.preflight import Problem, Survey
 from sync_rules.adapters.state import FileState, MemoryState, applied
+from sync_rules.audit.links import SAMPLE_SEGMENTS
 from sync_rules.cli import main
 from sync_rules.cli.commands import backfill
 from sync_rules.cli.show import backfill as backfill_display
@@ -110,12 +111,16 @@ class Command:
         """The keys of the books that have their copy."""
         return {item["book_id"]["S"] for item in self.scene.memory.items("books") if "author_name" in item}
 
+    def scans(self) -> list[Scan]:
+        """The pages that were scanned, without those of the sample of links."""
+        return [scan for scan in self.scene.tap.seen(Scan) if scan.total_segments != SAMPLE_SEGMENTS]
+
     def stop_after(self, pages: int) -> None:
         """Simulate Ctrl-C after a number of pages."""
 
         @contextmanager
         def signals():
-            yield lambda: len(self.scene.tap.seen(Scan)) >= pages
+            yield lambda: len(self.scans()) >= pages
 
         self.patch.setattr(backfill, "stop_signals", signals)
 
@@ -200,7 +205,11 @@ def test_backfill_exits_1_when_something_was_left(command):
     command.books(20)
 
     def before(request: object) -> None:
-        if isinstance(request, Scan) and (request.table, request.segment) == ("books", 1):
+        if isinstance(request, Scan) and (request.table, request.segment, request.total_segments) == (
+            "books",
+            1,
+            2,
+        ):
             raise StoreError("ThrottlingException", "table books")
 
     command.scene.tap.before = before
@@ -352,7 +361,7 @@ def test_backfill_from_an_export(command, tmp_path):
     assert command.copied() == {"x-0", "x-1"}
     assert "3 items checked" in out
     assert "only items of table books are processed; these rules keep items elsewhere too: houses" in err
-    assert command.scene.tap.seen(Scan) == []
+    assert command.scans() == []
     assert command.applied == {"names", "kept"}
 
 
@@ -699,3 +708,33 @@ def test_backfill_bar_shows_the_figures(command):
     assert "1:01 left" in shown
     assert "a sentence" in shown
     assert backfill_display.GROUPS.keys() >= {"copied", "right", "refused", "parked"}
+
+
+MISSPELLED = RULES.replace("author.name into book", "author.nmae into book")
+
+
+def test_backfill_stops_before_its_first_write_if_a_sample_hits_nothing(command):
+    """Exit 2, with rule, what was found and the cure; --accept names the rule and goes on."""
+    command.file.write_text(MISSPELLED)
+    command.books(3)
+    command.scene.there("authors", {"author_id": s("a2"), "name": s("SECRET")})
+    code, out, err = command()
+    assert (code, out, command.scene.tap.writes) == (2, "", [])
+    assert "rule names: 2 of 2 sampled author items have no attribute nmae (closest: name) · write author.name" in err
+    assert "add --accept names" in err
+    assert command.applied == set()
+    assert command("--accept", "names")[0] == 0
+    command.file.write_text(RULES)
+    assert command()[0] == 0
+
+
+def test_backfill_samples_no_rule_that_was_applied(command):
+    """A rule that a backfill applied as it is now costs no sample; --accept of an unknown rule is a mistake."""
+    command.books(3)
+    assert command()[0] == 0
+    before = len(command.scene.tap.seen(Scan)) - len(command.scans())
+    assert before > 0
+    assert command()[0] == 0
+    assert len(command.scene.tap.seen(Scan)) - len(command.scans()) == before
+    code, _, err = command("--accept", "nmaes")
+    assert (code, "Did you mean 'names'?" in err) == (2, True)

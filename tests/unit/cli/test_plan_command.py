@@ -396,3 +396,27 @@ def test_plan_in_markdown_has_the_same_figures(command):
     assert "| names | new | 3 | 3 | 0 | 0 | 0 | 3 |" in out
     assert r"3 targets of authors\[a1\] · rule names" in out
     assert command("--markdown", "--json")[0] == 2
+
+
+def test_plan_says_first_which_links_hit_nothing(command):
+    """A sample's findings come before the figures, and the exit code is 1; --accept leaves the rule out."""
+    command.file.write_text(RULES.replace("author.name into", "author.nmae into"))
+    command.books(3)
+    command.scene.there("authors", {"author_id": s("a2"), "name": s("SECRET")})
+    code, out, _ = command()
+    text = "2 of 2 sampled author items have no attribute nmae (closest: name)"
+    assert code == 1
+    assert out.startswith(f"rule names: {text} · write author.name\n")
+    code, out, _ = command("--json")
+    assert (code, json.loads(out)["links"]) == (1, [{"rule": "names", "found": text, "cure": "write author.name"}])
+    code, out, _ = command("--accept", "names")
+    assert (code, text in out) == (0, False)
+
+
+def test_plan_says_which_links_cannot_be_judged(command):
+    """Items whose sources are all to come are no finding: standard error says that nothing was judged."""
+    command.scene = Scene(parse_rules(RULES))
+    command.books(9)
+    code, _, err = command("--rule", "names")
+    assert code == 0
+    assert "rule names: the sample has no author item, so it cannot judge link author_id" in err

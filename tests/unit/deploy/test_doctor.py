@@ -50,7 +50,7 @@ deploy: {write: url}
 """
 EVERY = (*FUNCTIONS, WRITE)
 PLACE = "eu-west-1:111122223333"
-AREAS = ["stack", "tables", "mappings", "queues", "versions", "roles", "alarms", "lag", "write"]
+AREAS = ["stack", "tables", "mappings", "queues", "versions", "roles", "alarms", "lag", "write", "links"]
 SHOP = f"arn:aws:dynamodb:{PLACE}:table/trial-shop"
 QUEUE = f"arn:aws:sqs:{PLACE}:"
 TIMEOUT_SECONDS = 180
@@ -113,6 +113,7 @@ class Deployed:
             }
             for name, one in made.items()
         }
+        self.items: dict[str, list[Any]] = {}
         self.points = [{"Maximum": 1_200.0}, {"Maximum": 59_000.0}]
         self.resources = {
             **dict.fromkeys(EVERY, "AWS::Lambda::Function"),
@@ -183,6 +184,17 @@ class Deployed:
         if TableName not in self.tables:
             raise refusal("ResourceNotFoundException")
         return {"Table": self.tables[TableName]}
+
+    def do_get_item(self, **_: Any) -> Any:
+        return {}
+
+    def do_scan(self, TableName: str, **_: Any) -> Any:  # noqa: N803
+        if TableName not in self.tables:
+            raise refusal("ResourceNotFoundException")
+        return {"Items": self.items.get(TableName, [])}
+
+    def do_batch_get_item(self, RequestItems: Any) -> Any:  # noqa: N803
+        return {"Responses": {name: self.items.get(name, []) for name in RequestItems}}
 
     def do_describe_time_to_live(self, TableName: str) -> Any:  # noqa: N803
         return {"TimeToLiveDescription": self.time_to_live if TableName == "trial-shop" else {}}
@@ -469,7 +481,7 @@ def test_doctor_finds_nothing_in_a_sound_stack_and_only_reads(deployed, examine,
     assert examine() == (0, [])
     assert main.main(["doctor"]) == 0
     assert capsys.readouterr().out.splitlines() == [f"{area}: well" for area in AREAS]
-    assert {name.partition("_")[0] for name in deployed.called} == {"describe", "list", "get", "simulate"}
+    assert {name.partition("_")[0] for name in deployed.called} == {"describe", "list", "get", "simulate", "scan"}
 
 
 @pytest.mark.parametrize("damaged", DAMAGES, ids=[one[0].__name__ for one in DAMAGES])
@@ -507,7 +519,7 @@ def test_doctor_finds_a_write_function_that_nobody_asks_for(deployed, examine, t
     assert (code, names) == (1, ["WriteFunction", "WriteFunctionUrl"])
     made = deployed.resources.items()
     deployed.resources = {name: kind for name, kind in made if not name.startswith("Write") or name.endswith("Alarm")}
-    assert examine(areas=AREAS[:-1]) == (0, [])
+    assert examine(areas=[area for area in AREAS if area != "write"]) == (0, [])
 
 
 ACTIONS = {
@@ -570,3 +582,16 @@ def test_doctor_has_its_variables_to_itself(tmp_path, name):
     path.write_text(RULES.replace("STAGE", name))
     with pytest.raises(UserError, match=f"variable {name} would be given to the functions"):
         written((ROOT / "template.yaml").read_text(), deployment_of(path), path, ROOT / "template.yaml")
+
+
+def test_doctor_finds_a_link_that_hits_nothing_in_a_rule_that_was_not_applied(deployed, examine):
+    """The sample of `links` names the rule, what no item has, and the cure; a rule that was applied is not sampled."""
+    deployed.items["trial-books"] = [{"book_id": {"S": f"b{i}"}, "writer": {"S": "a1"}} for i in range(5)]
+    deployed.items["trial-shop"] = [
+        {"PK": {"S": "AUTHOR#a1"}, "SK": {"S": "AUTHOR"}, "name": {"S": "SECRET"}},
+    ]
+    code, found = examine()
+    assert code == 1
+    ((area, text, cure),) = found
+    assert (area, cure) == ("links", "write link: {author_id: writer}")
+    assert text.startswith("rule authors: 5 of 5 sampled book items point to no author: link author_id")

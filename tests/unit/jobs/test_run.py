@@ -20,21 +20,24 @@ from rich.console import Console
 
 from sync_rules.adapters.beginnings import RunBeginnings
 from sync_rules.cli import main
-from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, loop, threads
+from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, loop, sampled_notices, threads
 from sync_rules.cli.show.run import conclude, display_on, line, summary_lines
 from sync_rules.cli.show.text import duration
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.run import STREAMS_EVERY_MS, Files, LocalRun, Status
-from sync_rules.model.errors import StoreError
+from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Call, Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.telemetry import Telemetry
+from sync_rules.rules import fingerprints
 from tests.support.depth import deep
 from tests.support.every_kind import rules_of
 from tests.support.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, failed, positions, record
+from tests.support.worlds import Scene
 
 NEW_ARN = ARN.replace("2026-11-21", "2026-11-22")
 
@@ -658,3 +661,39 @@ def test_run_refuses_a_batch_size_out_of_range(capsys):
     """Sizes that Lambda would refuse are refused."""
     assert main.main(["run", "--batch-size", "10001"]) == 2
     assert "10000" in capsys.readouterr().err
+
+
+LINKED = """
+tables: {users: {key: {user_id: S}}, orders: {key: {order_id: S}, indexes: {by_user: {user_id: S}}}}
+entities: {user: {table: users}, order: {table: orders}}
+rules: {names: copy user.nmae into order.user_name}
+"""
+
+
+def test_run_stops_before_its_first_write_if_a_sample_hits_nothing():
+    """A misspelled attribute is a mistake; --accept, an applied rule and empty tables go on."""
+    scene = Scene(parse_rules(LINKED))
+
+    def sampled(applied, accepted):
+        return sampled_notices(scene.rules, applied, accepted, scene.tap)
+
+    assert sampled({}, ()) == []
+    scene.there("users", *({"user_id": {"S": f"u{i}"}, "name": {"S": "SECRET"}} for i in range(2)))
+    with pytest.raises(UserError, match=r"no attribute nmae \(closest: name\)") as mistake:
+        sampled({}, ())
+    assert "--accept names" in str(mistake.value)
+    assert "SECRET" not in str(mistake.value)
+    assert sampled({}, ("names",)) == []
+    assert sampled(fingerprints.of_each(scene.rules), ()) == []
+
+
+def test_run_goes_on_without_the_right_to_scan():
+    """A sample that cannot be taken is said, and stops nothing."""
+    scene = Scene(parse_rules(LINKED))
+
+    def refuse(_request):
+        raise StoreError("AccessDeniedException", "table users")
+
+    scene.tap.before = refuse
+    (notice,) = sampled_notices(scene.rules, {}, (), scene.tap)
+    assert "not sampled: AccessDeniedException" in notice

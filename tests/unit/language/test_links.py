@@ -292,3 +292,43 @@ def test_pointer_tells_the_same_whatever_it_remembers(kept, monkeypatch):
         fields = {field: value for field, ref in LINKED if (value := ref.read(item)) is not None}
         assert asked(item) == Pointer(LINKED, OWNER)(item) == OWNER.key_of(fields)
         assert len(asked._known) <= kept
+
+
+COMPANY = "people: {key: {EmployeeID: S}, indexes: {by_manager: {ManagerID: S}}}, ledger: {key: {PK: S, SK: S}}"
+PARTS = "people: {key: {EmployeeID: S}}, ledger: {key: {PK: S, SK: S}}"
+OFFICES = "people: {key: {city: S, name: S}, indexes: {by_boss: {city: S, boss: S}}}, ledger: {key: {PK: S, SK: S}}"
+TASKS = "people: {key: {PK: S, SK: S}, indexes: {gsi: {GPK: S, GSK: S}}}, ledger: {key: {PK: S, SK: S}}"
+OF_ONE_ENTITY = (
+    "count: person, into: person.n",
+    "sum: person.pay, into: person.n",
+    "max: person.pay, into: person.n",
+    "collect: person.pay, into: person.n",
+)
+
+
+@pytest.mark.parametrize("kind", OF_ONE_ENTITY)
+@pytest.mark.parametrize(
+    ("tables", "entity", "name"),
+    [
+        (COMPANY, "table: people", ("EmployeeID", "ManagerID")),
+        (PARTS, "table: people", ("EmployeeID", "parent_EmployeeID")),
+        (OFFICES, "table: people", ("name", "boss")),
+        (TASKS, 'table: people, key: {PK: "T#{id}", SK: T, GPK: "OF#{up}", GSK: "{id}"}', ("id", "up")),
+    ],
+)
+def test_a_link_of_items_to_themselves_is_refused_and_the_cure_works(kind, tables, entity, name):
+    """The cure, applied as it is written, leads to another item, by an attribute of an index if there is one."""
+    head = f"tables: {{{tables}}}\nentities: {{person: {{{entity}}}}}\nrules:\n"
+    _, (problem,) = check_rules(f"{head}  r: {{{kind}}}\n")
+    link = f"link: {{{name[0]}: {name[1]}}}"
+    assert (problem.code, problem.location.key_path[-1]) == ("SR231", "link")
+    assert link in problem.cure
+    assert check_rules(f"{head}  r: {{{kind}, {link}}}\n")[0] is not None
+
+
+@pytest.mark.parametrize("kind", OF_ONE_ENTITY)
+def test_a_link_of_items_to_themselves_stays_where_it_is_written_out(kind):
+    """Who writes the link out means it; and a copy within one item needs no link."""
+    head = f"tables: {{{COMPANY}}}\nentities: {{person: {{table: people}}}}\nrules:\n"
+    for rule in (f"{kind}, link: {{EmployeeID: EmployeeID}}", "copy: person.name, into: person.shown"):
+        assert check_rules(f"{head}  r: {{{rule}}}\n")[0] is not None

@@ -1,0 +1,284 @@
+"""Sample the links of rules before the first write: find links that hit no item, and attributes that no item has.
+
+A link may be valid and still useless: its attribute is misspelled, or its values name nothing. A count is then 0 on
+every parent, and a copy made by hand is removed. `sample_links` reads a bounded number of items and says so.
+
+Invariant: a finding needs every sampled item to fail. A child may come before its parent, so one item that names an
+existing item acquits the link. A finding holds names of entities and attributes, and no key or value of an item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Final
+
+from sync_rules.model.entities import Entity, Ref
+from sync_rules.model.items import ItemKey
+from sync_rules.model.lookups import Link, Pointer
+from sync_rules.model.sizes import item_bytes
+from sync_rules.model.units import read_units
+from sync_rules.model.values import Item, Path, get, overlaps, show_path
+from sync_rules.pipeline.requests import Read, Scan, Store
+from sync_rules.rules.connections import Connection
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.ruleset import Rules
+
+SAMPLE_ITEMS: Final = 50  # of one entity
+SAMPLE_SEGMENTS: Final = 4  # of a scan, one page of each in turn: so that one large partition is not the whole sample
+SAMPLE_PAGE_ITEMS: Final = 100
+SAMPLE_MAX_PAGES: Final = 12  # of one table
+SAMPLE_MAX_READ_UNITS: Final = 500.0  # of the scan of one table; the last page may exceed it by 128
+ENOUGH_ITEMS: Final = 5  # fewer may all be children that came before their parents
+FEWEST_ITEMS: Final = 2  # enough if the sample also shows what was meant: another attribute, another case, a close name
+CLUE_ITEMS: Final = 5  # items by which a clue is tested
+CLUE_ATTRIBUTES: Final = 20  # other attributes that are tried as a link
+CASES: Final = ("lower", "upper")
+
+
+@dataclass(frozen=True)
+class LinkFinding:
+    """One result of a sample. `title` is the rule's name in the rules file. `stops`: the rule should not write before
+    somebody looks at it; otherwise the finding says why the sample could not judge the rule.
+    """
+
+    title: str
+    found: str
+    cure: str
+    stops: bool = True
+
+    @property
+    def text(self) -> str:
+        """The finding in one line."""
+        return f"rule {self.title}: {self.found} · {self.cure}"
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Sampled items of one entity, by key. `whole`: the scan reached the end of the table."""
+
+    items: Mapping[ItemKey, Item] = field(default_factory=dict)
+    whole: bool = False
+
+
+def sample_links(rules: Rules, names: Iterable[str], store: Store) -> tuple[LinkFinding, ...]:
+    """Sample the links of the rules in `names`, those of compiled rules. Reads each table of theirs once, within the
+    limits above, and the items that the sample names. Raises StoreError.
+    """
+    connected = tuple(_connected(rules, names))
+    wanted = dict.fromkeys(entity for _, one in connected for entity in (one.pointing, one.named))
+    if not wanted:
+        return ()
+    samples = sample_entities(wanted, store)
+    written = tuple(node.writes for rule in rules.rules.values() for node in rule.nodes())
+    found: dict[tuple[str, str], LinkFinding] = {}
+    for rule, one in connected:
+        for finding in _judge(rule, one, samples, written, store):
+            found.setdefault((finding.title, finding.found), finding)
+    return tuple(found.values())
+
+
+def _connected(rules: Rules, names: Iterable[str]) -> Iterator[tuple[Rule, Connection]]:
+    for name in sorted(names):
+        rule = rules.rules[name]
+        if rule.connection is not None:
+            yield rule, rule.connection
+
+
+# ---------------------------------------------------------------- reading
+def sample_entities(wanted: Collection[Entity], store: Store) -> dict[Entity, Sampled]:
+    """Sample the items of these entities with one bounded scan of each table. Raises StoreError."""
+    found: dict[Entity, Sampled] = {}
+    for table in dict.fromkeys(entity.table for entity in wanted):
+        of_table = [entity for entity in wanted if entity.table is table]
+        items: dict[Entity, dict[ItemKey, Item]] = {entity: {} for entity in of_table}
+        cursors: dict[int, Item | None] = dict.fromkeys(range(SAMPLE_SEGMENTS))
+        pages, units = 0, 0.0
+        while cursors and pages < SAMPLE_MAX_PAGES and units < SAMPLE_MAX_READ_UNITS:
+            segment = next(iter(cursors))
+            scan = Scan(table.name, SAMPLE_PAGE_ITEMS, cursors.pop(segment), segment, SAMPLE_SEGMENTS)
+            page = store.scan(scan)
+            pages, units = pages + 1, units + read_units(sum(map(item_bytes, page.items)), consistent=False)
+            if page.cursor is not None:
+                cursors[segment] = page.cursor  # at the end: its turn comes after the others
+            for item in page.items:
+                key = table.key_of(item)
+                entity = None if key is None else next((one for one in of_table if one.has(key)), None)
+                if key is not None and entity is not None:
+                    items[entity][key] = item
+            if pages >= SAMPLE_SEGMENTS and all(len(some) >= SAMPLE_ITEMS for some in items.values()):
+                break
+        for entity, some in items.items():
+            found[entity] = Sampled(_spread(some), not cursors)
+    return found
+
+
+def _spread(items: Mapping[ItemKey, Item]) -> dict[ItemKey, Item]:
+    """At most `SAMPLE_ITEMS` of these, from all over them."""
+    step = max(1, len(items) // SAMPLE_ITEMS)
+    return dict([*items.items()][::step][:SAMPLE_ITEMS])
+
+
+def _read(keys: Iterable[ItemKey], store: Store) -> dict[ItemKey, Item]:
+    """The items of these keys that exist."""
+    asked = tuple(dict.fromkeys(keys))
+    items = store.read(Read(asked)) if asked else ()
+    return {key: item for key, item in zip(asked, items, strict=True) if item is not None}
+
+
+# ---------------------------------------------------------------- judging
+def _judge(
+    rule: Rule,
+    one: Connection,
+    samples: Mapping[Entity, Sampled],
+    written: Sequence[tuple[Entity, Path]],
+    store: Store,
+) -> Iterator[LinkFinding]:
+    """The findings of one rule. Attributes that rules of the file write are not judged: they may still be missing."""
+    pointing = {key: item for key, item in samples[one.pointing].items.items() if one.includes(item)}
+    sources = dict(samples[one.named].items)
+    fields = ", ".join(show_path((ref.field,)) for _, ref in one.link)
+    by_rule = any(_is_written(one.pointing, ref.path, written) for _, ref in one.link)
+    pointer = Pointer(one.link, one.named)
+    keys = {key: None if by_rule else pointer(item) for key, item in pointing.items()}
+    there = _read((key for key in keys.values() if key is not None), store)
+    sources |= there
+    if pointing and not sources:
+        found = f"the sample has no {one.named.name} item, so it cannot judge link {fields}"
+        yield LinkFinding(rule.title, found, "nothing to do if these items come later", stops=False)
+    elif pointing and not there and not by_rule:
+        yield from _misses(rule, one, Evidence(pointing, keys, sources), store)
+    for entity, path in dict.fromkeys(one.reads):
+        items = pointing if entity is one.pointing and entity is not one.named else sources
+        if not _is_written(entity, entity.stored(path), written):
+            yield from _lacks(rule, entity, path, tuple(items.values()))
+
+
+def _is_written(entity: Entity, path: Path, written: Iterable[tuple[Entity, Path]]) -> bool:
+    return any(of is entity and overlaps(path, at) for of, at in written)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The sample of a link that hits nothing: items that point, the key that each names, and items of the other end."""
+
+    items: Mapping[ItemKey, Item]
+    keys: Mapping[ItemKey, ItemKey | None]
+    sources: Mapping[ItemKey, Item]
+
+    @property
+    def some(self) -> dict[ItemKey, Item]:
+        """The items by which a clue is tested."""
+        return dict([*self.items.items()][:CLUE_ITEMS])
+
+
+def _misses(rule: Rule, one: Connection, seen: Evidence, store: Store) -> Iterator[LinkFinding]:
+    """The finding for a link that hits no item: what the sampled items lack or name, and what was meant."""
+    count, fields = len(seen.items), ", ".join(show_path((ref.field,)) for _, ref in one.link)
+    lacking = [ref for _, ref in one.link if all(ref.read(item) is None for item in seen.items.values())]
+    named = [key for key in seen.keys.values() if key is not None]
+    clue = ""
+    if count >= FEWEST_ITEMS:
+        clue = _other_case(one, seen, store)
+    if not clue and count >= (FEWEST_ITEMS if lacking else ENOUGH_ITEMS):
+        clue = _other_attribute(one, seen, store)
+    if not clue and (count < ENOUGH_ITEMS or (one.optional and not named)):
+        return
+    found = f"{count} of {count} sampled {one.pointing.name} items point to no {one.named.name}: link {fields}"
+    if lacking:
+        found += f"; none has {', '.join(show_path((ref.field,)) for ref in lacking)}"
+    elif named:
+        found += f"; {len(named)} of {count} name a {one.named.name} that does not exist"
+    where = f"correct `link`: compare the keys of {one.named.name} with the attributes of {one.pointing.name}"
+    yield LinkFinding(rule.title, found, clue or where)
+
+
+def _lacks(rule: Rule, entity: Entity, path: Path, items: Sequence[Item]) -> Iterator[LinkFinding]:
+    """The finding for an attribute that no sampled item has."""
+    count, shown = len(items), show_path(path)
+    if any(get(entity.view(item, (path,)), path) is not None for item in items):
+        return
+    names = {name for item in items for name in item} | {*entity.identity}
+    # keys of a nested map may be values, so that only top-level names are proposed
+    close = get_close_matches(path[0], sorted(names), n=1) if path[0] not in names else []
+    if count < (FEWEST_ITEMS if close else ENOUGH_ITEMS):
+        return
+    found = f"{count} of {count} sampled {entity.name} items have no attribute {shown}"
+    if close:
+        meant = show_path((close[0], *path[1:]))
+        yield LinkFinding(rule.title, f"{found} (closest: {meant})", f"write {entity.name}.{meant}")
+    else:
+        yield LinkFinding(rule.title, found, f"correct the name {entity.name}.{shown}, if it is misspelled")
+
+
+# ---------------------------------------------------------------- clues
+def _other_case(one: Connection, seen: Evidence, store: Store) -> str:
+    """The cure for values that name existing items in another case; "" if they do not."""
+    some = [*seen.some.values()]
+    for case in CASES:
+        keys = [key for item in some if (key := _key_in_case(one, item, case)) is not None]
+        if not _read(keys, store):
+            continue
+        (field, ref), *others = [pair for pair in one.link if _is_text(pair[1], some)]
+        name = f"{ref.field}_{case}"
+        derived = f'{{derive: {one.pointing.name}.{name}, as: "{{{ref.field}:{case}}}"}}'
+        link = ", ".join([f"{field}: {name}", *(f"{other}: {at.field}" for other, at in others)])
+        return f"these ids exist in {case} case: add a rule {derived}, and link: {{{link}}}"
+    folded = {_folded(key) for key in seen.sources}
+    if any(_folded(key) in folded for key in seen.keys.values() if key is not None):
+        return f"these ids exist in another case: write them in one case on {one.named.name} and {one.pointing.name}"
+    return ""
+
+
+def _folded(key: ItemKey) -> tuple[object, ...]:
+    """A key whose texts are compared without their case."""
+    return tuple(value.casefold() if isinstance(value, str) else value for _, _, value in key.values)
+
+
+def _is_text(ref: Ref, items: Iterable[Item]) -> bool:
+    return any("S" in (ref.read(item) or {}) for item in items)
+
+
+def _key_in_case(one: Connection, item: Item, case: str) -> ItemKey | None:
+    """The key that an item would name if its texts were in this case; None if it names none, or the same."""
+    values = {name: ref.read(item) for name, ref in one.link}
+    changed = {
+        name: {"S": str(getattr(value["S"], case)())} if value is not None and "S" in value else value
+        for name, value in values.items()
+    }
+    if changed == values:
+        return None
+    return _key_of(one.named, changed)
+
+
+def _key_of(entity: Entity, values: Mapping[str, object]) -> ItemKey | None:
+    if any(value is None for value in values.values()):
+        return None
+    try:
+        return entity.key_of(values)  # type: ignore[arg-type]
+    except (KeyError, TypeError):
+        return None
+
+
+def _other_attribute(one: Connection, seen: Evidence, store: Store) -> str:
+    """The cure that names an attribute of the sampled items that hits in place of one of the link; "" if none does."""
+    some = seen.some
+    linked = {ref.field for _, ref in one.link}
+    names = {*one.pointing.bound, *(name for item in some.values() for name in item)} - linked
+    plain = sorted(name for name in names if show_path((name,)) == name)
+    trials: dict[str, list[ItemKey]] = {}
+    for place, (wanted, ref) in enumerate(one.link):
+        for name in get_close_matches(ref.field, plain, n=CLUE_ATTRIBUTES, cutoff=0.0):
+            link: Link = (*one.link[:place], (wanted, one.pointing.ref(name)), *one.link[place + 1 :])
+            pointer = Pointer(link, one.named)
+            keys = {key: pointer(item) for key, item in some.items()}
+            if all(named is not None and named != own for own, named in keys.items()):
+                trials.setdefault(_written(link), [named for named in keys.values() if named is not None])
+    there = _read((key for keys in trials.values() for key in keys), store)
+    return next((f"write {text}" for text, keys in trials.items() if all(key in there for key in keys)), "")
+
+
+def _written(link: Link) -> str:
+    """A link as the rules file spells it: only the names that differ."""
+    return f"link: {{{', '.join(f'{name}: {ref.field}' for name, ref in link if name != ref.field)}}}"

@@ -1,0 +1,229 @@
+"""The sample of links: a link that hits nothing and an attribute that no item has are found, a late parent is not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync_rules.audit import links
+from sync_rules.audit.links import LinkFinding, sample_links
+from sync_rules.language.load import check_rules, parse_rules
+from sync_rules.pipeline.requests import Read, Scan
+from tests.support import every_kind
+from tests.support.builders import n, s
+from tests.support.every_kind import order, part, post, user
+from tests.support.worlds import Scene
+
+HEAD = """
+tables:
+  users: {key: {user_id: S}}
+  orders: {key: {order_id: S}, indexes: {by_user: {user_id: S}, by_buyer: {buyer: S}}}
+  ledger: {key: {PK: S, SK: S}}
+entities: {user: {table: users}, order: {table: orders}}
+rules:
+"""
+COPY = "  names: copy user.name into order.user_name\n"
+COUNT = "  orders: count order into user.orders\n"
+
+
+def scene_of(rules: str, head: str = HEAD) -> Scene:
+    return Scene(parse_rules(head + rules))
+
+
+def found(scene: Scene) -> list[LinkFinding]:
+    return [one for one in sample_links(scene.rules, scene.rules.rules, scene.tap) if one.stops]
+
+
+def orders(count: int, **values: str) -> list[dict]:
+    return [
+        {"order_id": s(f"o{i}"), **{name: s(text.format(i=i)) for name, text in values.items()}} for i in range(count)
+    ]
+
+
+def users(count: int, user_id: str = "u{i}") -> list[dict]:
+    return [{"user_id": s(user_id.format(i=i)), "name": s("SECRET")} for i in range(count)]
+
+
+# ---------------------------------------------------------------- links that hit nothing
+@pytest.mark.parametrize("rule", [COPY, COUNT])
+def test_links_that_no_item_has_are_found_with_the_attribute_that_hits(rule):
+    """All items lack the link, and another attribute names the sources: the cure is a link that works as written."""
+    scene = scene_of(rule)
+    scene.there("users", *users(3))
+    scene.there("orders", *orders(2, buyer="u{i}", note="x"))
+    (one,) = found(scene)
+    assert one.found == "2 of 2 sampled order items point to no user: link user_id; none has user_id"
+    assert one.cure == "write link: {user_id: buyer}"
+    kind = {COPY: "copy: user.name, into: order.user_name", COUNT: "count: order, into: user.orders"}[rule]
+    cured = scene_of(f"  r: {{{kind}, {one.cure.removeprefix('write ')}}}\n")
+    cured.there("users", *users(3))
+    cured.there("orders", *orders(2, buyer="u{i}"))
+    assert found(cured) == []
+
+
+def test_links_that_name_what_does_not_exist_are_found():
+    """All of enough items name sources that are not there, though others are."""
+    scene = scene_of(COPY)
+    scene.there("users", *users(3))
+    scene.there("orders", *orders(links.ENOUGH_ITEMS, user_id="gone-{i}"))
+    (one,) = found(scene)
+    assert one.found.endswith("link user_id; 5 of 5 name a user that does not exist")
+    assert "gone" not in one.text
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "words"),
+    [
+        ("cust-a{i}", "Cust-A{i}", "exist in lower case: add a rule {derive: order.user_id_lower, as: "),
+        ("CUST-A{i}", "Cust-A{i}", "exist in upper case: add a rule {derive: order.user_id_upper, as: "),
+        ("Cust-A{i}", "cust-a{i}", "exist in another case: write them in one case on user and order"),
+    ],
+)
+def test_links_in_another_case_are_found(theirs, ours, words):
+    """Ids that differ from those of the sources in their case alone, whichever side has which."""
+    scene = scene_of(COUNT)
+    scene.there("users", *users(2, theirs))
+    scene.there("orders", *orders(2, user_id=ours))
+    (one,) = found(scene)
+    assert words in one.cure
+
+
+@pytest.mark.parametrize("case", ["lower", "upper"])
+def test_the_cure_for_another_case_works_as_it_is_written(case):
+    """`check` accepts the derive rule and the link of the cure."""
+    scene = scene_of(COUNT)
+    scene.there("users", *users(2, getattr("Cust-a{i}".replace("{i}", ""), case)() + "{i}"))
+    scene.there("orders", *orders(2, user_id="Cust-a{i}"))
+    (one,) = found(scene)
+    derive, _, link = one.cure.partition("add a rule ")[2].partition(", and ")
+    rules, problems = check_rules(f"{HEAD}  d: {derive}\n  r: {{count: order, into: user.orders, {link}}}\n")
+    assert rules is not None, problems
+
+
+def test_links_of_several_fields_try_another_attribute_for_each():
+    """The other fields of the link stay as they are."""
+    head = HEAD.replace("{user_id: S}}\n  orders", "{org: S, user_id: S}}\n  orders")
+    scene = scene_of(COUNT, head)
+    scene.there("users", *({**one, "org": s("o")} for one in users(2)))
+    scene.there("orders", *orders(2, org="o", owner="u{i}"))
+    (one,) = found(scene)
+    assert one.cure == "write link: {user_id: owner}"
+
+
+# ---------------------------------------------------------------- attributes that no item has
+def test_attributes_that_no_source_has_are_found_with_the_closest():
+    """A typo in a source attribute would remove copies; two sources are enough where a name is close."""
+    scene = scene_of("  names: copy user.nmae into order.user_name\n")
+    scene.there("users", *users(2))
+    scene.there("orders", *orders(4, user_id="u0"))
+    (one,) = found(scene)
+    assert one.found == "2 of 2 sampled user items have no attribute nmae (closest: name)"
+    assert one.cure == "write user.name"
+
+
+@pytest.mark.parametrize("kind", ["sum", "min", "collect"])
+def test_attributes_that_no_child_has_are_found(kind):
+    """A child must hold the attribute that is added up, compared or collected."""
+    scene = scene_of(f"  r: {kind} order.totl into user.result\n")
+    scene.there("users", *users(2))
+    scene.there("orders", *({**one, "total": n(1)} for one in orders(3, user_id="u0")))
+    assert [one.cure for one in found(scene)] == ["write order.total"]
+
+
+def test_attributes_that_other_rules_write_are_not_judged():
+    """A copy of a copy, and a link by a derived attribute, come with the first writes."""
+    rules = """
+  code: {derive: user.code, as: "{name:upper}"}
+  codes: copy user.code into order.user_code
+  buyer: {derive: order.buyer, as: "{user_id}"}
+  by-buyer: {count: order, into: user.bought, link: {user_id: buyer}}
+"""
+    scene = scene_of(rules)
+    scene.there("users", *users(9))
+    scene.there("orders", *orders(9, user_id="u{i}"))
+    assert found(scene) == []
+
+
+def test_attributes_that_some_items_lack_are_no_finding():
+    """One source that has the attribute is enough."""
+    scene = scene_of("  names: copy user.bio into order.user_bio\n")
+    scene.there("users", *users(9), {"user_id": s("last"), "bio": s("SECRET")})
+    scene.there("orders", *orders(9, user_id="u{i}"))
+    assert found(scene) == []
+
+
+# ---------------------------------------------------------------- what is not judged
+@given(hits=st.integers(0, 3), misses=st.integers(0, 9), lacking=st.integers(0, 9), strangers=st.integers(0, 3))
+def test_children_before_their_parents_never_stop(hits, misses, lacking, strangers):
+    """A rule is stopped only if at least `ENOUGH_ITEMS` items are there, none of them names a source that is, and
+    there are sources at all.
+    """
+    scene = scene_of(COPY + COUNT)
+    if hits + strangers:
+        scene.there("users", *users(hits), *users(strangers, "stranger-{i}"))
+    rows = [{"user_id": s(f"u{i}")} for i in range(hits)]
+    rows += [{"user_id": s(f"late-{i}")} for i in range(misses)] + [{}] * lacking
+    if rows:
+        scene.there("orders", *({"order_id": s(f"o{i}"), **row} for i, row in enumerate(rows)))
+    stopped = not hits and strangers > 0 and misses + lacking >= links.ENOUGH_ITEMS
+    assert bool(found(scene)) == stopped
+    assert not any("late" in one.text or "SECRET" in one.text for one in found(scene))
+
+
+def test_links_to_an_empty_table_cannot_be_judged():
+    """Children whose parents are all to come stop nothing, and the finding says why the sample says nothing."""
+    scene = scene_of(COUNT)
+    scene.there("orders", *orders(9, user_id="u{i}"))
+    (one,) = sample_links(scene.rules, scene.rules.rules, scene.tap)
+    assert (one.stops, one.found) == (False, "the sample has no user item, so it cannot judge link user_id")
+
+
+def test_items_that_a_rule_leaves_out_are_not_sampled():
+    """Only items that satisfy `where` say something about a link."""
+    scene = scene_of("  r: {count: order, into: user.open, where: \"state == 'OPEN'\"}\n")
+    scene.there("users", *users(3))
+    scene.there("orders", *orders(9, state="DRAFT"))
+    assert found(scene) == []
+
+
+def test_roots_alone_are_no_finding():
+    """A hierarchy may consist of roots, which name no parent."""
+    scene = Scene(every_kind.rules_of())
+    scene.there("parts", *(part(f"p{i}") for i in range(9)))
+    assert found(scene) == []
+
+
+def test_every_kind_at_rest_is_no_finding():
+    """No kind of rule is accused where items name what exists."""
+    scene = Scene(every_kind.rules_of())
+    scene.put("shop", *(order("1", f"o{i}", i, title=s("x")) for i in range(6)))
+    scene.put("shop", user("1", name=s("Ada"), rank=n(1), email=s("a@x")))
+    scene.put("posts", *(post(f"p{i}", "1", "Hello") for i in range(6)))
+    scene.put("parts", part("a"), *(part(f"b{i}", "a") for i in range(6)))
+    assert found(scene) == []
+
+
+# ---------------------------------------------------------------- what it costs
+def test_a_sample_reads_a_bounded_number_of_items(monkeypatch):
+    """However large the tables, a table costs a number of pages, and the items named are those of the sample."""
+    monkeypatch.setattr(links, "SAMPLE_PAGE_ITEMS", 2)
+    scene = scene_of(COPY + COUNT)
+    scene.there("users", *users(60))
+    scene.there("orders", *orders(300, user_id="u1"))
+    assert found(scene) == []
+    pages = scene.tap.seen(Scan)
+    assert len(pages) <= 2 * links.SAMPLE_MAX_PAGES
+    assert len({page.segment for page in pages}) == links.SAMPLE_SEGMENTS
+    assert sum(len(read.keys) for read in scene.tap.seen(Read)) <= 2 * links.SAMPLE_ITEMS
+    assert scene.tap.writes == []
+
+
+def test_a_sample_ends_where_large_items_cost_too_much(monkeypatch):
+    """A scan ends at its read units."""
+    monkeypatch.setattr(links, "SAMPLE_MAX_READ_UNITS", 1.0)
+    scene = scene_of(COUNT)
+    scene.there("users", *users(1))
+    scene.there("orders", *orders(60, note="x" * 4_000))
+    sample_links(scene.rules, scene.rules.rules, scene.tap)
+    assert len(scene.tap.seen(Scan)) <= 2 * 2
