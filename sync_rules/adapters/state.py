@@ -13,6 +13,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -135,7 +136,7 @@ class TableState:
 
     def load(self, name: str) -> dict[str, Any] | None:
         answer = self._ask(self.client.get_item, Key=self._key(name), ConsistentRead=True)
-        return _parsed(answer.get("Item", {}))
+        return _parsed(answer["Item"]) if "Item" in answer else None
 
     def load_many(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
         keys = [self._key(name) for name in dict.fromkeys(names)]
@@ -145,9 +146,7 @@ class TableState:
             request = {self.table_name: {"Keys": chunk, "ConsistentRead": True}}
             answer = self._call(self.client.batch_get_item, RequestItems=request)
             for item in answer.get("Responses", {}).get(self.table_name, ()):
-                body = _parsed(item)
-                if body is not None:
-                    found[item["id"]["S"].removeprefix(PREFIX)] = body
+                found[item["id"]["S"].removeprefix(PREFIX)] = _parsed(item)
             keys += answer.get("UnprocessedKeys", {}).get(self.table_name, {}).get("Keys", [])
         return found
 
@@ -200,12 +199,15 @@ def _text(body: Body) -> str:
     return json.dumps(body, default=tagged, separators=(",", ":"), sort_keys=True)
 
 
-def _parsed(item: Mapping[str, Any]) -> dict[str, Any] | None:
-    text = item.get("document", {}).get("S")
-    try:
-        return None if text is None else dict(json_bytes.parsed(text, object_hook=untagged))
-    except (ValueError, TypeError) as error:
-        raise StoreError("StateUnreadable", f"document {item['id']['S']} is none of sync-rules: delete it") from error
+def _parsed(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a stored document. Raises StoreError for an item that holds none: it is not the same as no item."""
+    body: object = None
+    with suppress(ValueError, KeyError, TypeError):
+        body = json_bytes.parsed(item["document"]["S"], object_hook=untagged)
+    if not isinstance(body, dict):
+        words = f"sync-rules cannot read document {item['id']['S']}. Delete it, and start its job again"
+        raise StoreError("StateUnreadable", words)
+    return body
 
 
 class LeasedState:

@@ -14,7 +14,8 @@ import pytest
 from moto import mock_aws
 
 from sync_rules.adapters import aws, state
-from sync_rules.adapters.state import APPLIED, FileState, MemoryState, TableState, applied, save_applied
+from sync_rules.adapters.state import APPLIED, FileState, LeasedState, MemoryState, TableState, applied, save_applied
+from sync_rules.jobs.backfill.progress import unfinished
 from sync_rules.model.errors import StoreError, UserError
 
 CURSOR = {"cursor": {"id": {"B": b"\x00\xff"}, "n": {"N": "1"}}, "done": False}
@@ -155,6 +156,27 @@ def test_state_swaps_a_document_only_over_what_was_read(documents):
     assert documents.load("unit") == {"done": True}
     with pytest.raises(StoreError, match="AccessDenied"):
         TableState(Broken("AccessDeniedException"), "t").swap("unit", None, {})
+
+
+@pytest.mark.parametrize("documents", ["table"], indirect=True)
+@pytest.mark.parametrize(
+    "damaged", [{"document": {"S": text}} for text in ("{", "", "5", "[]", "null")] + [{}, {"document": {"N": "5"}}]
+)
+def test_state_document_that_is_damaged_is_not_absent(documents, damaged):
+    """Each way to read a damaged document is an error that names it, so that no job begins over it."""
+    documents.save("whole", {"run": "1"})
+    documents.client.put_item(TableName="state", Item={**documents._key("backfill"), **damaged})
+    reads = (
+        lambda: documents.load("backfill"),
+        lambda: documents.load_many(["whole", "backfill"]),
+        lambda: LeasedState(documents).load("backfill"),
+        lambda: LeasedState(documents).fetch(["backfill"]),
+        lambda: LeasedState(documents).claim("backfill", "me"),
+        lambda: applied(documents) or unfinished(documents),
+    )
+    for read in reads:
+        with pytest.raises(StoreError, match=f"StateUnreadable: .*{state.PREFIX}backfill.*Delete it"):
+            read()
 
 
 def test_state_ids_stand_apart_from_others_in_the_table():

@@ -428,6 +428,27 @@ def test_begin_that_lost_a_race_leaves_no_trace_in_the_other():
     assert set(applied(account.state)) == {mine}
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_remote_backfill_of_an_old_execution_ends_no_newer_one(ended):
+    """The late end of an old execution is refused, while a newer one runs and afterwards; the newer one ends as if alone."""
+    account = Account(scene_of([], 3))
+    old, new = account.machine(InPeace(), "old"), account.machine(InPeace(), "new")
+    old.answer = old.ask({"do": "begin", "asked": account.asked(), "execution": "old"})
+    late = account.state.load(asked_of("old"))
+    rule = min(rule.title for rule in account.scene.rules.rules.values() if rule.swept)
+    new.answer = new.ask({"do": "begin", "asked": account.asked(rules=[rule], restart=True), "execution": "new"})
+    if ended:
+        assert new.go_on()["error"] == ""
+    account.state.documents[asked_of("old")] = late  # the worker that removes it died before
+    before = dict(account.state.documents)
+    with pytest.raises(UserError, match="another backfill was started"):
+        account.work().end(old.answer["run"])
+    assert account.state.documents == before
+    if not ended:
+        assert new.go_on()["error"] == ""
+    assert set(applied(account.state)) == {rule}
+
+
 def test_begin_forgets_what_the_one_before_was_asked_for():
     """The state table keeps the options of the last backfill only."""
     account = Account(scene_of([], 3))

@@ -20,7 +20,7 @@ from sync_rules.jobs.account import verify as remote
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.account.verify import VerifyWork
 from sync_rules.jobs.account.verify_unit import head_of, sample
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.books import waiting
 from sync_rules.pipeline.requests import Read, Scan, run_work
 from sync_rules.rules.fingerprints import of_each
@@ -462,6 +462,17 @@ def test_remote_verify_end_that_comes_late_answers_as_the_first():
     account.state.load_many = late
     assert machine.ask(end) == first[0]
     assert first[0]["error"] == ""
+
+
+def test_remote_verify_end_of_an_execution_that_is_gone_says_so():
+    """Its documents expire: an end that comes after that is refused with the reason, and writes nothing."""
+    account = Account(wrong())
+    machine, question = begun(account, segments=1)
+    machine.ask(question)
+    account.state.documents.clear()
+    with pytest.raises(UserError, match="execution one is no longer known: it started too long ago"):
+        account.work().end(question["run"])
+    assert account.state.documents == {}
 
 
 def test_remote_verify_removes_nothing_of_the_next_stage():

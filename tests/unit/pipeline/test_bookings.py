@@ -50,6 +50,20 @@ def test_a_step_that_does_not_fit_into_a_number_is_booked_as_the_new_total(rule,
     assert len(whole) == 2
 
 
+def test_a_new_total_keeps_the_other_numbers_of_its_item():
+    """A total by status has a number for each: one that is written as a whole leaves those of other statuses."""
+    scene, key = spending("{sum: order.total, into: user.spent, per: status}")
+    scene.put("shop", sold("b", "7") | {"status": s("VOID")})
+    scene.rest()
+    before = scene.item(total_key(scene))
+    scene.put("shop", sold("a", LARGE))
+    scene.rest()
+    assert scene.item(key)["spent"] == m(PAID=n(LARGE), VOID=n("7"))
+    after = scene.item(total_key(scene))
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert (len(changed), "v" in changed, len(after)) == (2, True, len(before))
+
+
 def test_a_total_that_is_added_to_meanwhile_is_not_lost():
     """Another booking between the reading of a total and its writing refuses the write, which is then decided anew."""
     scene, key = spending()

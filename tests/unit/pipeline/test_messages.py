@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.pipeline.messages import (
+    COUNT_MAX,
     CallMessage,
     ChunkMessage,
     PartMessage,
@@ -111,6 +113,23 @@ CHUNK = ChunkMessage(("r",), ItemKey("t", (("PK", "S", "a"),)), (ItemKey("b", ((
 def test_messages_of_a_chunk_that_are_damaged_are_refused(part, by):
     """A chunk whose rules, source or targets are of another shape is a RecordError."""
     body = json.loads(encode(CHUNK))
+    with pytest.raises(RecordError):
+        decode(json.dumps({**body, part: by}))
+
+
+KEY = CALL.change.key
+COUNTED = (PushMessage(("r",), KEY), PullMessage(KEY), PartMessage("r", KEY, None), CALL)
+COUNTS = [(message, one.name) for message in COUNTED for one in fields(message) if one.type == "int"]
+
+
+@pytest.mark.parametrize(
+    ("message", "part"), COUNTS, ids=lambda one: one if isinstance(one, str) else type(one).__name__
+)
+@pytest.mark.parametrize("by", [None, -1, True, False, 1.0, 1.5, "1", [], COUNT_MAX + 1])
+def test_messages_with_a_count_that_is_none_are_refused(message, part, by):
+    """Each count of each kind of message is an int within its limit."""
+    body = {**json.loads(encode(message)), part: COUNT_MAX}
+    assert getattr(decode(json.dumps(body)), part) == COUNT_MAX
     with pytest.raises(RecordError):
         decode(json.dumps({**body, part: by}))
 

@@ -15,6 +15,8 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.limits import Bounds
 from sync_rules.model.writes import Delete
 from sync_rules.pipeline.requests import Apply
+from sync_rules.pipeline.series import series_of
+from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.history import KeepRule
 from tests.support.builders import n, s
 from tests.support.worlds import Scene
@@ -123,6 +125,23 @@ def test_keep_goes_through_more_than_fit_into_a_page(monkeypatch):
     shop.put("shop", product(50, name=s("tea"), price=n(1)))
     shop.rest()
     assert sorted(versions(shop)) == ["V#039", "V#050"]
+
+
+@pytest.mark.parametrize(("there_are", "listed"), [(5, 5), (39, 9)])
+def test_keep_lists_a_bounded_number_of_rows(there_are, listed):
+    """A listing ends with the page that reaches one round more than the versions to keep: it says whether more follow."""
+    shop = scene()
+    there(shop, *range(1, there_are + 1))
+    part = Part(
+        shop.rules.rules["versions.keep"],
+        shop.at("shop", "PRODUCT#7", "V#001"),
+        shop.at("shop", "PRODUCT#7", "PRODUCT"),
+    )
+    bounds = Bounds(compare.BOUNDS.limits.__class__(fan_out_page_max_items=3, fan_out_round_max_items=4))
+    found = shop.drive(series_of(part, bounds))
+    most = part.rule.listing(part).max_items + bounds.limits.fan_out_round_max_items
+    assert (len(found.keys), found.more) == (listed, there_are > listed)
+    assert len(found.keys) < most + bounds.limits.fan_out_page_max_items
 
 
 def test_keep_is_verified_and_repaired():
