@@ -1,0 +1,195 @@
+"""Small mistakes of a stranger that only the data shows: each is named before the first write, with a cure that works.
+
+`check` cannot see these. A sample of the tables does: plan names the mistake, backfill and run stop before they write.
+The cure, applied literally, leaves the values that the rule means.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from sync_rules.adapters import aws
+from sync_rules.cli import main
+from sync_rules.language.load import parse_rules
+from tests.support import engines
+
+TABLES = """\
+tables:
+  users:   {{name: {prefix}users, key: {{user_id: S}}}}
+  orders:  {{name: {prefix}orders, key: {{order_id: S}}, indexes: {{by_user: {{user_id: S}}, by_buyer: {{buyer: S}}}}}}
+  forums:  {{name: {prefix}forums, key: {{Name: S}}}}
+  threads: {{name: {prefix}threads, key: {{ForumName: S, Subject: S}}}}
+  ledger:  {{name: {prefix}ledger, key: {{PK: S, SK: S}}}}
+entities:
+  user:   {{table: users}}
+  order:  {{table: orders}}
+  forum:  {{table: forums}}
+  thread: {{table: threads}}
+rules:
+"""
+Item = dict[str, dict[str, str]]
+
+
+def users(case: str = "lower") -> list[Item]:
+    return [{"user_id": {"S": getattr(f"u-{n}", case)()}, "name": {"S": f"N{n}"}} for n in range(3)]
+
+
+def orders(link: str = "user_id", **copies: str) -> list[Item]:
+    return [
+        {"order_id": {"S": f"{n}"}, link: {"S": f"u-{n % 3}"}, **{name: {"S": v} for name, v in copies.items()}}
+        for n in range(6)
+    ]
+
+
+FORUMS: list[Item] = [{"Name": {"S": "DynamoDB"}, "Threads": {"N": "6"}}, {"Name": {"S": "S3"}, "Threads": {"N": "0"}}]
+THREADS: list[Item] = [{"ForumName": {"S": "DynamoDB"}, "Subject": {"S": f"t{n}"}} for n in range(6)]
+
+
+class Mistake(NamedTuple):
+    """A rule that reads well, and tables in which it hits nothing. The output offers `offer`; `cured` is the rule after
+    that cure. `kept`: a table and the attribute that the wrong rule would have damaged.
+    """
+
+    rule: str
+    tables: dict[str, list[Item]]
+    offer: str
+    cured: str
+    kept: tuple[str, str]
+    after: list[str]  # the values of the attribute `kept` after a backfill of the cured rule
+
+
+MISTAKES = {
+    "a typo in the attribute of the source": Mistake(
+        "copy user.nmae into order.user_name",
+        {"users": users(), "orders": orders(user_name="by hand")},
+        "write user.name",
+        "copy user.name into order.user_name",
+        ("orders", "user_name"),
+        ["N0", "N0", "N1", "N1", "N2", "N2"],
+    ),
+    "an attribute of the source in another case": Mistake(
+        "copy user.Name into order.user_name",
+        {"users": users(), "orders": orders(user_name="by hand")},
+        "write user.name",
+        "copy user.name into order.user_name",
+        ("orders", "user_name"),
+        ["N0", "N0", "N1", "N1", "N2", "N2"],
+    ),
+    "a copy whose link is another attribute": Mistake(
+        "copy user.name into order.user_name",
+        {"users": users(), "orders": orders("buyer", user_name="by hand")},
+        "link: {user_id: buyer}",
+        "{copy: user.name, into: order.user_name, link: {user_id: buyer}}",
+        ("orders", "user_name"),
+        ["N0", "N0", "N1", "N1", "N2", "N2"],
+    ),
+    "a count whose link is forgotten": Mistake(
+        "count thread into forum.Threads",
+        {"forums": FORUMS, "threads": THREADS},
+        "link: {Name: ForumName}",
+        "{count: thread, into: forum.Threads, link: {Name: ForumName}}",
+        ("forums", "Threads"),
+        ["0", "6"],
+    ),
+    "a sum of an attribute that no item has": Mistake(
+        "{sum: thread.Veiws, into: forum.Threads, link: {Name: ForumName}}",
+        {"forums": FORUMS, "threads": [{**thread, "Views": {"N": "2"}} for thread in THREADS]},
+        "write thread.Views",
+        "{sum: thread.Views, into: forum.Threads, link: {Name: ForumName}}",
+        ("forums", "Threads"),
+        ["0", "12"],
+    ),
+    "ids in another case": Mistake(
+        "copy user.name into order.user_name",
+        {"users": users("upper"), "orders": orders(user_name="by hand")},
+        "these ids exist in upper case",
+        "",
+        ("orders", "user_name"),
+        [],
+    ),
+    "ids of something else": Mistake(
+        "copy user.name into order.user_name",
+        {"users": [{"user_id": {"S": f"x{n}"}, "name": {"S": "N"}} for n in range(3)], "orders": orders(user_name="h")},
+        "compare the keys of user with the attributes of order",
+        "",
+        ("orders", "user_name"),
+        [],
+    ),
+}
+
+
+class Project:
+    """A stranger's project on an engine: one rule, named `wrong`."""
+
+    def __init__(self, engine: str, folder: Any, capsys: Any, mistake: Mistake) -> None:
+        self.engine, self.folder, self.capsys = engine, folder, capsys
+        self.prefix = engines.unique_prefix()
+        self.tables = self.write(mistake.rule)
+        engines.create(engine, self.tables)
+        self.client = aws.dynamodb(engine)
+        for table, items in mistake.tables.items():
+            for item in items:
+                self.client.put_item(TableName=self.tables[table].physical_name, Item=item)
+
+    def write(self, rule: str) -> Any:
+        """Write the rules file with this rule."""
+        text = TABLES.format(prefix=self.prefix) + f"  wrong: {rule}\n"
+        (self.folder / "rules.yaml").write_text(text)
+        return parse_rules(text, {}).tables
+
+    def call(self, verb: str, *options: str) -> tuple[int, str]:
+        code = main.main([verb, "--endpoint-url", self.engine, *options])
+        return code, "".join(" ".join(self.capsys.readouterr()).split())
+
+    def items(self) -> dict[str, list[Item]]:
+        found = {}
+        for name, table in self.tables.items():
+            items = self.client.scan(TableName=table.physical_name, ConsistentRead=True)["Items"]
+            found[name] = sorted(items, key=str)
+        return found
+
+    def values(self, table: str, attribute: str) -> list[str]:
+        return sorted(value for item in self.items()[table] for value in item.get(attribute, {}).values())
+
+
+@pytest.fixture(params=MISTAKES)
+def mistake(request) -> Mistake:
+    return MISTAKES[request.param]
+
+
+@pytest.fixture
+def project(engine, tmp_path, capsys, monkeypatch, mistake) -> Project:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SYNC_RULES_STATE_TABLE", raising=False)
+    return Project(engine, tmp_path, capsys, mistake)
+
+
+def test_mistake_in_data_is_named_before_the_first_write(project, mistake):
+    """plan, backfill and run name the rule, the fault and the cure; the tables stay as they were."""
+    before = project.items()
+    for verb, expected in (("plan", 1), ("backfill", 2), ("run", 2)):
+        code, output = project.call(verb, *(["--once"] if verb == "run" else []))
+        assert (verb, code) == (verb, expected), output
+        assert "wrong" in output
+        assert "".join(mistake.offer.split()) in output
+        assert project.items() == before
+
+
+def test_mistake_in_data_is_cured_literally(project, mistake):
+    """With the offered rule a backfill leaves what the rule means, and plan has nothing left to say."""
+    if not mistake.cured:
+        pytest.skip("the cure is in the data, and a person decides")
+    project.write(mistake.cured)
+    code, output = project.call("backfill")
+    assert code == 0, output
+    assert project.values(*mistake.kept) == mistake.after
+    code, output = project.call("plan", "--detailed-exitcode")
+    assert code == 0, output
+
+
+def test_mistake_that_is_accepted_by_name_goes_on(project, mistake):
+    """`--accept` with the rule's name is the one way on: the person knows better."""
+    code, output = project.call("backfill", "--accept", "wrong")
+    assert code == 0, output
