@@ -62,6 +62,7 @@ class Heaviest(Generic[T]):
 class Planner:
     """One plan, of the rules in `names`. `on_page` is called with the number of items processed, `on_write` with each
     item that would be written. `tables`, `wanted` and `share` limit the items; `workers` segments run at a time.
+    `completes` are the rules whose books the backfill would complete; None: all, as without a limit.
     """
 
     rules: Rules
@@ -71,6 +72,7 @@ class Planner:
     tables: Collection[str] = ()
     wanted: Wanted = everything
     share: Share = WHOLE
+    completes: frozenset[str] | None = None
     workers: int = 1
     stopping: Callable[[], bool] = lambda: False
     on_page: Callable[[int], None] = lambda _items: None
@@ -97,7 +99,8 @@ class Planner:
             MemoryState(),
             {},
             supplies=self._round,
-            completes=frozenset() if self.tables or self.wanted is not everything else self.names,
+            completes=self.names if self.completes is None else self.completes,
+            audits=not self.share.sampled,
             workers=self.workers,
             stopping=self.stopping,
             on_page=lambda totals: self.on_page(totals.items),

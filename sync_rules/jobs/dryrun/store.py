@@ -119,7 +119,8 @@ class DryStore:
         if request != self._seen.request:
             self._seen.turn_to(request)
         page = self._behind(request) if ADDED not in (request.cursor or {}) else Page(())
-        if page.cursor is None and request.segment == self.share.numbers[0]:
+        first = self.share.numbers[0] if request.total_segments == self.share.segments else 0
+        if page.cursor is None and request.segment == first:
             page = self._with_added(request, page.items)
         self._meter(request.table, page.items, consistent=request.consistent, rounded=not self.share.sampled)
         for item in page.items:
