@@ -1,4 +1,4 @@
-"""What a write does to a value, as the image showed it: sets, replaces, zeroes or removes it.
+"""The effect of a write on a value, as the image showed it: it sets, replaces, zeroes or removes the value.
 
 Invariant: only the two values decide. A guarded write makes exactly this alteration or none.
 """

@@ -34,11 +34,13 @@ ADDED: Final = "sync-rules/added"  # in a cursor: the number of the last item th
 
 @dataclass(frozen=True, slots=True)
 class TriedWrite:
-    """A write, its answer, and its cost, which does not depend on the answer."""
+    """A write, its answer, its cost, which does not depend on the answer, and its items before and after it."""
 
     write: Write
     status: Status
     costs: tuple[Cost, ...]
+    before: Mapping[ItemKey, Item | None]
+    after: Mapping[ItemKey, Item | None]
 
 
 class _Seen(threading.local):
@@ -174,7 +176,8 @@ class DryStore:
                     if not isinstance(action, Check):
                         self._take(action.key, images[action.key], scratch.item(action.key))
             costs = tuple(costs_of(write, self.rules.tables, images.__getitem__))
-            self.on_write(TriedWrite(write, result.status, costs))
+            after = {key: scratch.item(key) for key in images}
+            self.on_write(TriedWrite(write, result.status, costs, images, after))
         return result
 
     def _take(self, key: ItemKey, before: Item | None, now: Item | None) -> None:

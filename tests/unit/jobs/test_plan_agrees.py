@@ -79,6 +79,7 @@ def agree(scene: Scene) -> None:
     assert changes(before, after) <= paths_of(listed)
     assert {key for key, _ in changes(before, after)} <= {one.key for one in listed} <= last.keys()
     assert bool(plan.writes) == bool(last)
+    assert planner._run.totals.alterations == run.totals.alterations
 
 
 def changes(before: Images, after: Images) -> set[tuple[ItemKey, str]]:
@@ -136,4 +137,37 @@ def test_plan_shows_the_number_that_an_application_kept_and_a_backfill_replaces(
     parent = scene.at("shop", "USER#1", "PROFILE")
     assert [(one.rule, one.paths) for one in listed if one.key == parent] == [(name, ((name,),))]
     assert plan.rules[name].to_write == 1
+    agree(scene)
+
+
+def test_plan_and_backfill_keep_apart_what_they_set_replace_zero_and_remove():
+    """A rule whose source has nothing removes; a count of nothing takes the place of a number with 0."""
+    rules = {"names": "copy user.name into order.user_name", "counted": "count order into user.counted"}
+    scene = Scene(parse_rules(every_kind.text_of(rules)), complete=False)
+    scene.there("shop", every_kind.user("1", counted=n(7)), every_kind.user("2", name={"S": "B"}))
+    scene.there("shop", every_kind.user("3", name={"S": "C"}, counted=n(9)))
+    old = {"user_name": {"S": "A"}}
+    scene.there("shop", every_kind.order("2", "a", 1, **old), every_kind.order("2", "b", 1))
+    scene.there("shop", every_kind.order("3", "c", 1, **old), every_kind.order("4", "d", 1))
+    listed: list[PlannedWrite] = []
+    job = job_of(scene)
+    options = {"tables": tuple(job.items), "completes": job.completes, "on_write": listed.append}
+    plan = Planner(scene.rules, job.selection.names, scene.tap, **options).run()
+    made = {
+        name: {word.value: count for word, count in plan.rules[name].alterations.items() if count} for name in rules
+    }
+    assert made == {"names": {"replaced": 2, "set": 1}, "counted": {"set": 1, "replaced": 1, "zeroed": 1}}
+    effects = {(one.rule, one.key.values[0][2], *one.alterations.values()) for one in listed if one.rule in rules}
+    assert {("counted", "USER#1", "zeroed"), ("counted", "USER#2", "set"), ("names", "USER#3", "replaced")} <= effects
+    agree(scene)
+
+
+def test_plan_says_that_a_copy_of_nothing_removes():
+    """A misspelt attribute of the source removes copies that an application made: plan counts each as removed."""
+    scene = Scene(parse_rules(every_kind.text_of({"names": "copy user.nmae into order.user_name"})))
+    scene.there("shop", every_kind.user("1", name={"S": "A"}), every_kind.order("1", "a", 1, user_name={"S": "A"}))
+    listed: list[PlannedWrite] = []
+    plan = Planner(scene.rules, scene.rules.kept, scene.tap, on_write=listed.append).run()
+    assert {each.value: count for each, count in plan.rules["names"].alterations.items() if count} == {"removed": 1}
+    assert [one.alterations for one in listed] == [{("user_name",): "removed"}]
     agree(scene)
