@@ -378,7 +378,7 @@ def _take(joint: JointWrite, result: Result, bounds: Bounds, report: Report) -> 
 
 
 def _alteration_by(part: Part, write: Write) -> Alteration:
-    """What a write does to a part: an item or an element is one value."""
+    """The alteration of a part by a write: an item or an element is one value."""
     actions = write.actions if isinstance(write, Transaction) else (write,)
     action = next((one for one in actions if one.key == part.target and not isinstance(one, Check)), actions[-1])
     match action:

@@ -171,7 +171,7 @@ def summary(now: dict[str, Any], *, done: bool) -> str:
 
 
 def _altered(now: dict[str, Any]) -> str:
-    """What the written copies did to values, in brackets; nothing if they altered none."""
+    """Say in brackets how the written copies altered values; nothing if they altered none."""
     does = altered({each: now["alterations"][each] for each in Alteration})
     return f" ({does})" if does else ""
 

@@ -121,7 +121,7 @@ def warnings(status: Status) -> list[str]:
 
 
 def _altered(status: Status) -> str:
-    """What the copies did to values, in brackets; nothing if they altered none."""
+    """Say in brackets how the copies altered values; nothing if they altered none."""
     does = altered({each: status.alterations.get(each.value, 0) for each in Alteration})
     return f" ({does})" if does else ""
 

@@ -26,7 +26,7 @@ VERBS: Final = {
 
 
 def altered(counts: Mapping[Alteration, float], estimate: str = "") -> str:
-    """What writes do to values, such as "replaces 2, removes 4"; empty if they alter nothing."""
+    """Say how writes alter values, such as "replaces 2, removes 4"; empty if they alter nothing."""
     return ", ".join(f"{VERBS[each]} {estimate}{counts[each]:,.0f}" for each in Alteration if counts.get(each))
 
 

@@ -209,7 +209,7 @@ class Planner:
 
 
 def _altered(paths: Iterable[Path], before: Item | None, after: Item | None) -> dict[Path, Alteration]:
-    """What a write does to each of these paths whose value it changes."""
+    """The alteration of each of these paths whose value the write changes."""
     pairs = {path: (get(before, path), get(after, path)) for path in paths}
     return {path: alteration(old, new) for path, (old, new) in pairs.items() if not same(old, new)}
 
