@@ -7,7 +7,7 @@ target exists, names the same source, and holds what was read. A delete compares
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
@@ -32,13 +32,14 @@ Changes = Mapping[Path, AttributeValue | None]
 
 @dataclass(slots=True)  # as a Change: made for every copy, and never changed
 class Intent:
-    """The write of one target, and the rules that want it."""
+    """The write of one target, and the rules that want it. `wanted` has the changes by rule."""
 
     target: Target
     rules: tuple[TargetRule, ...]
     changes: Changes
     write: Write
     deletes: bool = False
+    wanted: Mapping[TargetRule, Changes] = field(default_factory=dict)
 
 
 def undermined(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
@@ -74,7 +75,7 @@ def intent_of(target: Target, wanted: Mapping[TargetRule, Changes], sources: Sou
     update = update_of(target.key, target.image, changes, guard)
     sources_unchanged = tuple(Check(key, distinct(still)) for key, still in checks.items())
     write = Transaction((*sources_unchanged, update)) if sources_unchanged else update
-    return Intent(target, tuple(wanted), changes, write)
+    return Intent(target, tuple(wanted), changes, write, wanted=wanted)
 
 
 def deletion_of(target: Target, sources: Sources) -> Intent | None:

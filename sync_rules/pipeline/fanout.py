@@ -106,7 +106,9 @@ def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
     while active:
         for listing in active:
             listing.round_began = listing.cursor
-        report.outcomes.update((yield from _push_round(active, rules, bounds)).outcomes)
+        done = yield from _push_round(active, rules, bounds)
+        report.outcomes.update(done.outcomes)
+        report.alterations.update(done.alterations)
         for listing in active:
             if listing.done and not listing.failed:
                 yield from second_look_of_push(listing, bounds)

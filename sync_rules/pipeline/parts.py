@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
+from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
@@ -24,8 +25,10 @@ from sync_rules.model.writes import (
     Check,
     Delete,
     Increment,
+    Put,
     Result,
     Status,
+    Test,
     Transaction,
     Update,
     Write,
@@ -355,6 +358,9 @@ def _take(joint: JointWrite, result: Result, bounds: Bounds, report: Report) -> 
     rules = [look.part.rule for look in joint.looks]
     if result.status is Status.WRITTEN:
         report.count(rules, Outcome.COPIED)
+        for look in joint.looks:
+            if look.part.rule.books is None:  # a ledger is the pipeline's own
+                report.alterations[look.part.rule.name, _alteration_by(look.part, joint.write)] += 1
         report.written.update(look.part.target for look in joint.looks)
     elif result.status is Status.REFUSED or (result.status is Status.REJECTED and len(joint.looks) > 1):
         return joint.looks
@@ -369,6 +375,22 @@ def _take(joint: JointWrite, result: Result, bounds: Bounds, report: Report) -> 
         for look in joint.looks:
             _fail(look, result.reason, report)
     return ()
+
+
+def _alteration_by(part: Part, write: Write) -> Alteration:
+    """The alteration of a part by a write: an item or an element is one value."""
+    actions = write.actions if isinstance(write, Transaction) else (write,)
+    action = next((one for one in actions if one.key == part.target and not isinstance(one, Check)), actions[-1])
+    match action:
+        case Delete():
+            return Alteration.REMOVED
+        case Put(guard=guard) if any(one.test is Test.ABSENT for one in guard):
+            return Alteration.SET
+        case Update() if action.discards or (action.removes and not action.sets):
+            return Alteration.REMOVED
+        case Update() if action.adds:
+            return Alteration.SET
+    return Alteration.REPLACED
 
 
 def _adds_to_none(write: Write) -> Work[bool]:

@@ -183,6 +183,7 @@ def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[li
             result = next(results) if fitting else NO_ROOM
             if result.status is Status.WRITTEN:
                 report.count(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
+                report.count_alterations(intent.target.image, intent.wanted)
                 report.written.add(intent.target.key)
                 continue
             target = yield from _take(intent, result, bounds, report)

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from sync_rules.model.alterations import Alteration, alteration
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
+from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
 from sync_rules.pipeline.requests import Later, Park, Work
 from sync_rules.pipeline.sources import Target
-from sync_rules.rules.families import Part
+from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.rule import Rule
 
 
@@ -35,13 +37,14 @@ class Retry:
 
 @dataclass
 class Report:
-    """Outcomes per rule, the items written, the items that could not be finished, and per rule the time of the oldest
-    change processed (milliseconds since the epoch). `retries` has the messages that retry parked items; `calls_failed`
-    counts failed calls, by rule and error; `rebuilt` names the rules of which parts were made anew, `hanging` those
-    whose call did not end.
+    """Outcomes per rule, the alterations of values by these writes, the items written, the items that could not be
+    finished, and per rule the time of the oldest change processed (milliseconds since the epoch). `retries` has the
+    messages that retry parked items; `calls_failed` counts failed calls, by rule and error; `rebuilt` names the rules
+    of which parts were made anew, `hanging` those whose call did not end.
     """
 
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
+    alterations: Counter[tuple[str, Alteration]] = field(default_factory=Counter)
     written: set[ItemKey] = field(default_factory=set)
     failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
     since_ms: dict[str, int] = field(default_factory=dict)
@@ -53,6 +56,7 @@ class Report:
     def add(self, other: Report) -> None:
         """Add the report of another piece of work."""
         self.outcomes.update(other.outcomes)
+        self.alterations.update(other.alterations)
         self.since_ms |= other.since_ms
         self.written |= other.written
         self.rebuilt |= other.rebuilt
@@ -68,6 +72,12 @@ class Report:
         """Count an outcome of each of these rules on one target."""
         for rule in rules:
             self.outcomes[rule.name, outcome] += 1
+
+    def count_alterations(self, image: Item, wanted: Mapping[TargetRule, Mapping[Path, AttributeValue | None]]) -> None:
+        """Count what a write of these changes did to the values of a target that was read as `image`."""
+        for rule, changes in wanted.items():
+            for path, value in changes.items():
+                self.alterations[rule.name, alteration(get(image, path), value)] += 1
 
     def fail(self, target: Target, reason: str) -> None:
         """Count all rules of a target as failed, and note why."""

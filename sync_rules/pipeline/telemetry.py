@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from sync_rules.model.alterations import Alteration
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.pipeline.messages import KINDS
 from sync_rules.pipeline.report import Report, Unfinished
@@ -60,6 +61,7 @@ class Telemetry:
     records: int = 0
     unreadable_records: int = 0
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
+    alterations: Counter[tuple[str, Alteration]] = field(default_factory=Counter)
     failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
     reasons: Counter[str] = field(default_factory=Counter)
     lag_ms: dict[str, int] = field(default_factory=dict)
@@ -68,6 +70,7 @@ class Telemetry:
         """Count a finished piece of work."""
         self.records += records
         self.outcomes.update(report.outcomes)
+        self.alterations.update(report.alterations)
         self.failed |= report.failed
         self.reasons.update(report.calls_failed)
         self.reasons.update(unfinished.reason.partition(":")[0] for unfinished in report.failed.values())
@@ -79,6 +82,13 @@ class Telemetry:
         """The number of these outcomes, over all rules."""
         return sum(count for (_, outcome), count in self.outcomes.items() if outcome in outcomes)
 
+    def altered(self) -> dict[str, int]:
+        """The number of values that were altered, over all rules, by the name of the alteration."""
+        found: Counter[str] = Counter()
+        for (_, each), count in self.alterations.items():
+            found[each.value] += count
+        return dict(found)
+
     @property
     def setup_errors(self) -> int:
         """The number of failures that an operator must repair, such as a missing table or permission."""
@@ -88,5 +98,6 @@ class Telemetry:
         """Set all counts to zero, after they were written out."""
         self.records = self.unreadable_records = 0
         self.outcomes.clear()
+        self.alterations.clear()
         self.reasons.clear()
         self.failed, self.lag_ms = {}, {}

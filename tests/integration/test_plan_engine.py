@@ -76,6 +76,11 @@ def test_plan_engine_tells_what_the_backfill_then_writes(shop, tmp_path):
     after = shop.items()
     written = {f"{row['table']}[{', '.join(row['key'].values())}]" for row in told}
     assert written == {key for key in {**before, **after} if before.get(key) != after.get(key)}
+    paths = {(*row["key"].values(), path) for row in told for path in row["paths"]}
+    for user in "12":
+        numbers = {"counted", "spent", "least", "most", "totals"}
+        assert numbers <= after[f"shop[USER#{user}, PROFILE]"].keys()
+        assert {(f"USER#{user}", "PROFILE", name) for name in numbers} <= paths
     assert len({row["write"] for row in told}) == plan["writes"]
     code, (again,) = shop("plan", "--detailed-exitcode")
     assert (code, again["writes"]) == (0, 0)

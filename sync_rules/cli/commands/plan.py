@@ -95,6 +95,7 @@ def plan(
             tables=tuple(job.items) if job else (),
             wanted=job.selection.wanted if job else everything,
             share=share,
+            completes=job.completes if job else None,
             workers=workers,
             stopping=stopping,
             on_page=lambda items: status.update(f"planning · {items:,} items"),

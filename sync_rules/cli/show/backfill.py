@@ -19,8 +19,10 @@ from sync_rules.cli.show.bar import Bar, displayed
 from sync_rules.cli.show.console import grid as columns
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.live import Display
+from sync_rules.cli.show.text import altered
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.model.alterations import Alteration
 from sync_rules.model.items import REFUSALS, Outcome
 
 GROUPS: Final = {
@@ -40,6 +42,12 @@ Estimate = Callable[[frozenset[str]], int]  # the number of items to scan for th
 def counts(totals: Totals, rules: frozenset[str] | None = None) -> dict[str, int]:
     """The outcomes by group, over all rules or some."""
     return {name: totals.count(*outcomes, rules=rules) for name, outcomes in GROUPS.items()}
+
+
+def figures_of(totals: Totals, rules: frozenset[str]) -> dict[str, Any]:
+    """The outcomes and alterations of some rules."""
+    altered = {each.value: count for each, count in totals.altered(rules).items()}
+    return {**counts(totals, rules), "alterations": altered}
 
 
 class Meter:
@@ -82,6 +90,7 @@ class Meter:
             "round_items": round_items,
             "of_items": of_items,
             **counts(totals),
+            "alterations": {each.value: count for each, count in totals.altered().items()},
             "reads": round(totals.reads, 1),
             "writes": round(totals.writes),
             "items_before": first.items,
@@ -116,7 +125,7 @@ def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advic
     now = meter.figures(run, totals)
     names = frozenset(name for step in run.steps for name in step.names)
     if as_json:
-        rules = {name: counts(totals, frozenset([name])) for name in sorted(names)}
+        rules = {name: figures_of(totals, frozenset([name])) for name in sorted(names)}
         left = [{"supply": one.supply, "reason": one.reason} for one in run.left]
         print(json.dumps({"summary": {**now, "done": done, "rules": rules, "left": left}}), flush=True)
         return
@@ -155,10 +164,16 @@ def line(now: dict[str, Any]) -> str:
 def summary(now: dict[str, Any], *, done: bool) -> str:
     return (
         f"{'Done' if done else 'Not done'}: {now['items']:,} items checked in {_steps(now['steps'])}, "
-        f"{now['copied']:,} copies written, {now['right']:,} already right, {now['kept']:,} kept, "
+        f"{now['copied']:,} copies written{_altered(now)}, {now['right']:,} already right, {now['kept']:,} kept, "
         f"{now['refused']:,} refused, {now['parked']:,} parked, {now['failed']:,} failed. "
         f"{now['writes']:,} write units, {now['reads']:,.0f} read units, {now['seconds']:,.1f} s{_before(now)}."
     )
+
+
+def _altered(now: dict[str, Any]) -> str:
+    """Say in brackets how the written copies altered values; nothing if they altered none."""
+    does = altered({each: now["alterations"][each] for each in Alteration})
+    return f" ({does})" if does else ""
 
 
 def _steps(steps: int) -> str:
@@ -175,9 +190,12 @@ def _before(now: dict[str, Any]) -> str:
 
 def grid(totals: Totals, names: frozenset[str]) -> Grid:
     shown = [name for name in GROUPS if name != "waiting" or totals.count(Outcome.WAITING)]
-    table = columns(["rule"], shown)
+    some = [each for each, count in totals.altered().items() if count and each is not Alteration.SET]
+    table = columns(["rule"], [*shown, *(each.value for each in some)])
     for rule in sorted(names):
         figures = counts(totals, frozenset([rule]))
+        made = totals.altered(frozenset([rule]))
+        cells = [f"{made[each]:,}" for each in some]
         style = "red" if figures["parked"] or figures["failed"] else None
-        table.add_row(rule, *(f"{figures[name]:,}" for name in shown), style=style)
+        table.add_row(rule, *(f"{figures[name]:,}" for name in shown), *cells, style=style)
     return table

@@ -16,9 +16,11 @@ from rich.table import Table as Grid
 
 from sync_rules.audit.links import LinkFinding
 from sync_rules.cli.show.console import as_markdown, escaped, grid
+from sync_rules.cli.show.text import VERBS, altered
 from sync_rules.costs.money import on_demand, provisioned
 from sync_rules.costs.prices import Prices
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, Since
+from sync_rules.model.alterations import Alteration
 from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.books import waits
@@ -28,6 +30,11 @@ COLUMNS: Final = {
     "checked": "looked_at", "to write": "to_write", "right": "right", "kept": "kept", "parked": "parked",
     "write units": "write_units",
 }  # fmt: skip
+LOSING: Final = (Alteration.REPLACED, Alteration.ZEROED, Alteration.REMOVED)
+LOSSES: Final = {
+    Alteration.ZEROED: "puts 0 in the place of {} values",
+    Alteration.REMOVED: "removes {} values",
+}
 MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
 WHOLE_RATE: Final = 10  # rates from here on are shown without decimals
@@ -67,7 +74,8 @@ class Shown:
                 name: {
                     "rule": self.titles[name],
                     "is": self.since.word(self.titles[name]),
-                    **{key: _rounded(value) for key, value in vars(figures).items() if key != "reasons"},
+                    **{key: _rounded(value) for key, value in vars(figures).items() if not isinstance(value, Mapping)},
+                    "alterations": {each.value: _rounded(count) for each, count in figures.alterations.items()},
                     "reasons": {reason: _rounded(count) for reason, count in sorted(figures.reasons.items())},
                 }
                 for name, figures in plan.rules.items()
@@ -139,6 +147,7 @@ class Shown:
         if self.plan.rules:
             yield self._grid()
             yield from self._parked()
+            yield from self._losses()
             yield ""
             yield self._units()
             yield ""
@@ -160,9 +169,12 @@ class Shown:
             yield f"{name}: {attribute} is the Time to Live: DynamoDB deletes items whose time is past, old ones too"
 
     def _grid(self) -> Grid:
-        table = grid(["rule", "is"], COLUMNS)
+        values = self.plan.rules.values()
+        some = [each for each in LOSING if any(one.alterations.get(each) for one in values)]
+        table = grid(["rule", "is"], [*COLUMNS, *(VERBS[each] for each in some)])
         for name, figures in self.plan.rules.items():
-            cells = (self._about(getattr(figures, key)) for key in COLUMNS.values())
+            cells = [self._about(getattr(figures, key)) for key in COLUMNS.values()]
+            cells += [self._about(figures.alterations.get(each, 0)) for each in some]
             table.add_row(name, self.since.word(self.titles[name]), *cells, style="red" if figures.parked else None)
         return table
 
@@ -171,6 +183,13 @@ class Shown:
             why = ", ".join(f"{self._about(count)} {reason}" for reason, count in sorted(figures.reasons.items()))
             if why:
                 yield f"parked by {name}: {why}"
+
+    def _losses(self) -> Iterator[str]:
+        """A line for each rule that takes values away."""
+        for name, figures in self.plan.rules.items():
+            for each, what in LOSSES.items():
+                if count := figures.alterations.get(each):
+                    yield f"{name} {what.format(self._about(count))}"
 
     def _units(self) -> Grid:
         table = grid(["table"], ["read units", "write units"])
@@ -234,7 +253,11 @@ class Shown:
         if not plan.writes:
             return f"{over}, nothing to write"
         copies = sum(figures.to_write for figures in plan.rules.values())
-        return f"{over}, {self._about(copies)} to write in {self._about(plan.writes)} requests"
+        sums = {each: sum(one.alterations.get(each, 0) for one in plan.rules.values()) for each in Alteration}
+        does = altered(sums, "~" if plan.share.sampled else "")
+        return f"{over}, {self._about(copies)} to write in {self._about(plan.writes)} requests" + (
+            f": {does}" if does else ""
+        )
 
     @property
     def _bound(self) -> bool:
@@ -254,6 +277,7 @@ def as_row(write: PlannedWrite) -> dict[str, Any]:
         "table": write.key.table,
         "key": shown_key(write.key),
         "paths": [show_path(path) for path in write.paths],
+        "alterations": {show_path(path): each.value for path, each in write.alterations.items()},
     }
 
 

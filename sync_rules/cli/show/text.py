@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from sync_rules.adapters.files import as_mistake
+from sync_rules.model.alterations import Alteration
 
 SHOWN_PER_RULE_MAX: Final = 20
 SECOND_MS: Final = 1_000
 UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+VERBS: Final = {
+    Alteration.SET: "sets",
+    Alteration.REPLACED: "replaces",
+    Alteration.ZEROED: "zeroes",
+    Alteration.REMOVED: "removes",
+}
+
+
+def altered(counts: Mapping[Alteration, float], estimate: str = "") -> str:
+    """Say how writes alter values, such as "replaces 2, removes 4"; empty if they alter nothing."""
+    return ", ".join(f"{VERBS[each]} {estimate}{counts[each]:,.0f}" for each in Alteration if counts.get(each))
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -184,7 +184,7 @@ class Pages:
 
         def once() -> PageResult:
             result = run_work(supply.page(cursor, selection, bounds), world)
-            page.look_again(Totals(outcomes=result.report.outcomes))
+            page.look_again(Totals(outcomes=result.report.outcomes, alterations=result.report.alterations))
             if result.report.failed:
                 raise UnfinishedError(result)
             return result

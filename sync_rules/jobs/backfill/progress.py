@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sync_rules.adapters.state import Body, State
+from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
 from sync_rules.rules.order import Step
@@ -24,8 +25,8 @@ Count = tuple[str, Outcome]
 
 @dataclass
 class Totals:
-    """Items processed, those of them that concern a rule, outcomes by rule, read and write units spent. `levels`: the
-    length of the longest path seen.
+    """Items processed, those of them that concern a rule, outcomes and alterations by rule, read and write units spent.
+    `levels`: the length of the longest path seen. Each write counts its alterations, as it counts as copied.
     """
 
     items: int = 0
@@ -34,6 +35,7 @@ class Totals:
     reads: float = 0.0
     writes: float = 0.0
     levels: int = 0
+    alterations: Counter[tuple[str, Alteration]] = field(default_factory=Counter)
 
     def add(self, other: Totals) -> None:
         """Add the totals of other targets, or of other rules."""
@@ -60,6 +62,7 @@ class Totals:
         self.reads += other.reads
         self.writes += other.writes
         self.levels = max(self.levels, other.levels)
+        self.alterations.update(other.alterations)
 
     def count(self, *outcomes: Outcome, rules: frozenset[str] | None = None) -> int:
         """The count of these outcomes, over all rules or some."""
@@ -68,6 +71,13 @@ class Totals:
             for (rule, outcome), count in self.outcomes.items()
             if outcome in outcomes and (rules is None or rule in rules)
         )
+
+    def altered(self, rules: frozenset[str] | None = None) -> dict[Alteration, int]:
+        """The count of each alteration that was made, over all rules or some."""
+        found = dict.fromkeys(Alteration, 0)
+        for (rule, each), count in self.alterations.items():
+            found[each] += count if rules is None or rule in rules else 0
+        return found
 
     def rules_with(self, outcome: Outcome) -> frozenset[str]:
         """The rules that had this outcome."""
@@ -80,18 +90,23 @@ class Totals:
 
     def copy(self) -> Totals:
         """The same numbers, to go on with."""
-        return replace(self, outcomes=Counter(self.outcomes))
+        return replace(self, outcomes=Counter(self.outcomes), alterations=Counter(self.alterations))
 
     def body(self) -> Body:
         """As JSON."""
         outcomes = [[rule, outcome.value, count] for (rule, outcome), count in sorted(self.outcomes.items(), key=str)]
-        return {**vars(self), "outcomes": outcomes}
+        alterations = [[rule, each.value, count] for (rule, each), count in sorted(self.alterations.items())]
+        made = {"alterations": alterations} if alterations else {}
+        others = {name: value for name, value in vars(self).items() if name != "alterations"}
+        return {**others, "outcomes": outcomes, **made}
 
     @classmethod
     def of(cls, body: Body) -> Totals:
         """From JSON."""
         outcomes = Counter({(rule, Outcome(word)): count for rule, word, count in body["outcomes"]})
-        return cls(**{**body, "outcomes": outcomes})
+        altered = body.get("alterations", ())  # earlier versions did not count them
+        alterations = Counter({(rule, Alteration(word)): count for rule, word, count in altered})
+        return cls(**{**body, "outcomes": outcomes, "alterations": alterations})
 
 
 @dataclass(frozen=True)

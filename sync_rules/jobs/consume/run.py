@@ -136,7 +136,7 @@ class Status:
     """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of a rule's last batch at
     its end, for the rule that lags most (DynamoDB rounds times down to the second), None when idle. `parked` counts
     failure records, `again` retries that were scheduled: calls that failed, parked items. `waiting` counts looks at
-    numbers of rules that wait for a backfill.
+    numbers of rules that wait for a backfill, `alterations` the values that copies set, replaced, zeroed or removed.
     """
 
     seconds: float = 0.0
@@ -157,6 +157,7 @@ class Status:
     messages_waiting: int = 0
     shards: int = 0
     errors: Mapping[str, int] = field(default_factory=dict)
+    alterations: Mapping[str, int] = field(default_factory=dict)
 
 
 class LocalRun:
@@ -318,6 +319,7 @@ class LocalRun:
             messages_waiting=self.pump.queue.waiting,
             shards=sum(mapping.shards_open for mapping in self.pump.mappings),
             errors=dict(thrown + telemetry.reasons),
+            alterations=telemetry.altered(),
         )
 
     def _invoke(self, event: dict[str, Any]) -> dict[str, Any] | None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from sync_rules.audit.findings import Share
+from sync_rules.model.alterations import Alteration
 from sync_rules.model.items import ItemKey
 from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.values import Path
@@ -44,7 +45,9 @@ def since(rules: Rules, now: Mapping[str, str], applied: Mapping[str, str]) -> S
 # ---------------------------------------------------------------- figures
 @dataclass(frozen=True)
 class RuleFigures:
-    """The figures of one rule, in (rule, target) pairs or parts. `reasons` counts the parked ones by reason."""
+    """The figures of one rule, in (rule, target) pairs or parts. `reasons` counts the parked ones by reason,
+    `alterations` the values that its writes set, replace, zero or remove.
+    """
 
     looked_at: float = 0
     to_write: float = 0
@@ -54,22 +57,31 @@ class RuleFigures:
     refused: float = 0
     write_units: float = 0.0
     reasons: Mapping[str, float] = field(default_factory=dict)
+    alterations: Mapping[Alteration, float] = field(default_factory=dict)
 
     def times(self, factor: float) -> RuleFigures:
         """The figures of a sample as those of the whole."""
-        numbers = {name: value * factor for name, value in vars(self).items() if name != "reasons"}
-        return RuleFigures(**numbers, reasons={reason: count * factor for reason, count in self.reasons.items()})
+        scaled: dict[str, Any] = {
+            name: {key: count * factor for key, count in value.items()}
+            if isinstance(value, Mapping)
+            else value * factor
+            for name, value in vars(self).items()
+        }
+        return RuleFigures(**scaled)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """One item that a rule would write, in the write of this number, which may have several items."""
+    """One item that a rule would write, in the write of this number, which may have several items. `alterations` has
+    what the write does to each path whose value it changes.
+    """
 
     number: int
     rule: str
     does: str
     key: ItemKey
     paths: tuple[Path, ...]
+    alterations: Mapping[Path, Alteration] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

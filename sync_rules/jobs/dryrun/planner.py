@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from threading import Lock
 from typing import Final, Generic, TypeVar
@@ -22,9 +22,10 @@ from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
 from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
+from sync_rules.model.alterations import Alteration, alteration
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, Failure, ItemKey, Outcome
-from sync_rules.model.values import Item, Path, overlaps
+from sync_rules.model.values import Item, Path, get, overlaps, same
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Status, Update
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.families import PartRule, TargetRule
@@ -62,6 +63,7 @@ class Heaviest(Generic[T]):
 class Planner:
     """One plan, of the rules in `names`. `on_page` is called with the number of items processed, `on_write` with each
     item that would be written. `tables`, `wanted` and `share` limit the items; `workers` segments run at a time.
+    `completes` are the rules whose books the backfill would complete; None: all, as without a limit.
     """
 
     rules: Rules
@@ -71,6 +73,7 @@ class Planner:
     tables: Collection[str] = ()
     wanted: Wanted = everything
     share: Share = WHOLE
+    completes: frozenset[str] | None = None
     workers: int = 1
     stopping: Callable[[], bool] = lambda: False
     on_page: Callable[[int], None] = lambda _items: None
@@ -97,7 +100,8 @@ class Planner:
             MemoryState(),
             {},
             supplies=self._round,
-            completes=frozenset() if self.tables or self.wanted is not everything else self.names,
+            completes=self.names if self.completes is None else self.completes,
+            audits=not self.share.sampled,
             workers=self.workers,
             stopping=self.stopping,
             on_page=lambda totals: self.on_page(totals.items),
@@ -136,6 +140,7 @@ class Planner:
             refused=sum(came[outcome] for outcome in REFUSALS),
             write_units=self._costs[name],
             reasons=self._reasons[name],
+            alterations=self._run.totals.altered(frozenset([name])),
         )
 
     # ------------------------------------------------------------ called by the run
@@ -179,7 +184,8 @@ class Planner:
                 self._costs[name] += (cost.item + cost.indexes) / len(paying)
             if tried.status is Status.WRITTEN:
                 for name, paths in names.items():
-                    self.on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths))
+                    altered = _altered(paths, tried.before[key], tried.after[key])
+                    self.on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths, altered))
 
     def _owners(self, action: Action) -> dict[str, tuple[Path, ...]]:
         """The rules that write with an action, and which paths each."""
@@ -200,6 +206,12 @@ class Planner:
     def _shown(self, name: str, action: Update, paths: Sequence[Path]) -> tuple[Path, ...]:
         rule, values = self.rules.rules[name], dict(action.sets)
         return rule.shown({path: values.get(path) for path in paths}) if isinstance(rule, TargetRule) else tuple(paths)
+
+
+def _altered(paths: Iterable[Path], before: Item | None, after: Item | None) -> dict[Path, Alteration]:
+    """The alteration of each of these paths whose value the write changes."""
+    pairs = {path: (get(before, path), get(after, path)) for path in paths}
+    return {path: alteration(old, new) for path, (old, new) in pairs.items() if not same(old, new)}
 
 
 def _written(action: Action) -> tuple[Path, ...]:

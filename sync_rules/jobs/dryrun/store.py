@@ -34,11 +34,13 @@ ADDED: Final = "sync-rules/added"  # in a cursor: the number of the last item th
 
 @dataclass(frozen=True, slots=True)
 class TriedWrite:
-    """A write, its answer, and its cost, which does not depend on the answer."""
+    """A write, its answer, its cost, which does not depend on the answer, and its items before and after it."""
 
     write: Write
     status: Status
     costs: tuple[Cost, ...]
+    before: Mapping[ItemKey, Item | None]
+    after: Mapping[ItemKey, Item | None]
 
 
 class _Seen(threading.local):
@@ -119,7 +121,8 @@ class DryStore:
         if request != self._seen.request:
             self._seen.turn_to(request)
         page = self._behind(request) if ADDED not in (request.cursor or {}) else Page(())
-        if page.cursor is None and request.segment == self.share.numbers[0]:
+        first = self.share.numbers[0] if request.total_segments == self.share.segments else 0
+        if page.cursor is None and request.segment == first:
             page = self._with_added(request, page.items)
         self._meter(request.table, page.items, consistent=request.consistent, rounded=not self.share.sampled)
         for item in page.items:
@@ -173,7 +176,8 @@ class DryStore:
                     if not isinstance(action, Check):
                         self._take(action.key, images[action.key], scratch.item(action.key))
             costs = tuple(costs_of(write, self.rules.tables, images.__getitem__))
-            self.on_write(TriedWrite(write, result.status, costs))
+            after = {key: scratch.item(key) for key in images}
+            self.on_write(TriedWrite(write, result.status, costs, images, after))
         return result
 
     def _take(self, key: ItemKey, before: Item | None, now: Item | None) -> None:

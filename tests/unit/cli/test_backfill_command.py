@@ -168,7 +168,7 @@ def test_backfill_tells_people_the_same(command):
     assert code == 0
     assert [line.split()[:2] for line in out.splitlines() if line.startswith("names")] == [["names", "2"]]
     assert "Done: 2 items checked in one step" in out
-    assert "2 copies written, 0 already right, 0 kept, 0 refused, 0 parked, 0 failed. 4 write units" in out
+    assert "2 copies written (sets 2), 0 already right, 0 kept, 0 refused, 0 parked, 0 failed. 4 write units" in out
     assert err == ""
 
 

@@ -106,7 +106,7 @@ def test_plan_says_what_each_rule_would_do(command):
     assert "time: 1 s at 500 write units a second" in lines
     assert "3 targets of authors[a1] · rule names" in lines
     assert "1 write units on books[b0]" in lines
-    assert lines[-1].endswith("6 to write in 3 requests")
+    assert lines[-1].endswith("6 to write in 3 requests: sets 6")
     assert [path.name for path in command.folder.iterdir()] == ["rules.yaml"]
 
 
@@ -247,7 +247,7 @@ def test_plan_writes_down_each_write_if_asked(command):
     assert {(row["rule"], row["key"]["book_id"], *row["paths"]) for row in rows} == {
         (rule, book, path) for rule, path in (("names", "author_name"), ("bios", "author_bio")) for book in ("b0", "b1")
     }
-    assert rows[0].keys() == {"write", "rule", "does", "table", "key", "paths"}
+    assert rows[0].keys() == {"write", "rule", "does", "table", "key", "paths", "alterations"}
     assert sorted(row["write"] for row in rows) == [0, 0, 1, 1]
     assert "SECRET" not in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

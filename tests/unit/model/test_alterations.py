@@ -1,0 +1,30 @@
+"""Tests of what a write does to a value."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.model.alterations import Alteration, alteration
+from sync_rules.model.values import AttributeValue
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "effect"),
+    [
+        (None, {"S": "a"}, Alteration.SET),
+        (None, {"N": "0"}, Alteration.SET),
+        ({"S": "a"}, {"S": "b"}, Alteration.REPLACED),
+        ({"N": "2"}, {"N": "3"}, Alteration.REPLACED),
+        ({"N": "0"}, {"N": "3"}, Alteration.REPLACED),
+        ({"S": "a"}, {"S": "0"}, Alteration.REPLACED),
+        ({"N": "2"}, {"N": "0"}, Alteration.ZEROED),
+        ({"S": "two"}, {"N": "0.0"}, Alteration.ZEROED),
+        ({"N": "2"}, None, Alteration.REMOVED),
+        ({"NULL": True}, None, Alteration.REMOVED),
+    ],
+)
+def test_an_alteration_follows_from_both_values(
+    before: AttributeValue | None, after: AttributeValue | None, effect: Alteration
+) -> None:
+    """Absent, other, zero and gone are four effects; a 0 where nothing was takes no value away."""
+    assert alteration(before, after) is effect
