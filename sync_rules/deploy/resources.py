@@ -186,8 +186,8 @@ def books(deployment: Deployment) -> dict[str, Any]:
 
 
 def before_streams(deployment: Deployment) -> dict[str, Any]:
-    """The resources that come before the stream function has new rules."""
-    return {"DependsOn": [BOOKS]} if books_of(deployment.rules) else {}
+    """The resources that come before the stream function has new rules: workers know a rule before messages name it."""
+    return {"DependsOn": [*([BOOKS] if books_of(deployment.rules) else []), "FanoutFunction"]}
 
 
 def streams(deployment: Deployment) -> dict[str, Any]:

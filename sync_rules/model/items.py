@@ -75,6 +75,7 @@ class Outcome(Enum):
 REFUSALS: Final = frozenset({Outcome.SUPERSEDED, Outcome.RELINKED, Outcome.GONE})
 
 
+UNKNOWN_RULE: Final = "UnknownRule"  # the reason of a message for a rule that this version of the rules does not have
 NOT_IN_INDEX: Final = "NotInIndex"  # the reason of an item that lacks a key attribute of the index that must list it
 
 

@@ -26,18 +26,26 @@ from dataclasses import replace
 from typing import Any
 
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
-from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.items import UNKNOWN_RULE, Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, FanOutsToCome, LooksToCome
 from sync_rules.pipeline.effects import run_effect, run_message
 from sync_rules.pipeline.fanout import process_chunks, pull, push, relay
 from sync_rules.pipeline.handover import spread
-from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage, PushMessage
+from sync_rules.pipeline.messages import (
+    CallMessage,
+    ChunkMessage,
+    Message,
+    PartMessage,
+    PullMessage,
+    PushMessage,
+    item_of,
+)
 from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.records import changes_of, read_event
-from sync_rules.pipeline.report import Report
+from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import Host, Remembering, Work, World, run_work
-from sync_rules.pipeline.tasks import chunks_of, part_of, pull_of, pushes_of, tasks_of
+from sync_rules.pipeline.tasks import chunks_of, part_of, pull_of, pushes_of, tasks_of, unknown_rules
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules.ruleset import Rules
 
@@ -59,9 +67,21 @@ def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Rep
 
 
 def process_message(message: Message, rules: Rules, bounds: Bounds, *, again: bool = False) -> Work[Report]:
-    """Process a message of the queue. A message about rules that no longer exist asks for nothing, unless it has values
-    that are kept nowhere else: those of a call. `again`: it was delivered before, and its work may be done in part.
+    """Process a message of the queue. `again`: it was delivered before, and its work may be done in part.
+
+    A rule that these rules do not know is reported as failed, once nothing else failed: while functions are updated,
+    another version knows it.
     """
+    report = yield from _process_known(message, rules, bounds, again=again)
+    unknown = unknown_rules(message, rules)
+    if unknown and not report.failed:
+        report.note(item_of(message), Unfinished(unknown, UNKNOWN_RULE))
+        for name in unknown:
+            report.outcomes[name, Outcome.FAILED] += 1
+    return report
+
+
+def _process_known(message: Message, rules: Rules, bounds: Bounds, *, again: bool) -> Work[Report]:
     match message:
         case PullMessage():
             one = pull_of(message.target, rules, attempt=message.attempt, delay_seconds=message.delay_seconds)

@@ -148,4 +148,4 @@ def chunks(keys: Iterable[ItemKey], limits: Limits) -> list[list[ItemKey]]:
 
 
 def chunk_message(push: Push, keys: Iterable[ItemKey]) -> ChunkMessage:
-    return ChunkMessage(push.names, push.source, tuple(keys), push.removed)
+    return ChunkMessage(push.message_names, push.source, tuple(keys), push.removed)

@@ -104,6 +104,26 @@ KINDS: Final[Mapping[type[Message], str]] = {
 }
 
 
+def names_in(message: Message) -> tuple[str, ...]:
+    """The rules that a message asks for, by name; none for a pull, which asks for all rules of its target."""
+    match message:
+        case PushMessage() | ChunkMessage():
+            return message.rules
+        case PartMessage() | CallMessage():
+            return (message.rule,)
+    return ()
+
+
+def item_of(message: Message) -> ItemKey:
+    """The item that a message is about: the source of a fan-out, the target of a look, the item that changed."""
+    match message:
+        case PushMessage() | ChunkMessage():
+            return message.source
+        case CallMessage():
+            return message.change.key
+    return message.target
+
+
 def encode(message: Message) -> str:
     """The message as JSON text, the same for the same message."""
     bare = replace(message, targets=()) if isinstance(message, ChunkMessage) else message  # `asdict` would copy each

@@ -63,7 +63,7 @@ class PartLook:
 
 def message_of(part: Part, attempt: int = 0) -> PartMessage:
     """The message that asks to reconcile a part."""
-    return PartMessage(part.rule.name, part.target, part.source, part.rule.label(part), attempt)
+    return PartMessage(part.rule.message_name, part.target, part.source, part.rule.label(part), attempt)
 
 
 @dataclass(frozen=True, eq=False)

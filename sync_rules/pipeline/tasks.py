@@ -13,7 +13,7 @@ from functools import cached_property
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, Effect, ItemKey
 from sync_rules.model.values import Item
-from sync_rules.pipeline.messages import ChunkMessage, PartMessage, PushMessage
+from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PushMessage, names_in
 from sync_rules.pipeline.parts import PartLook
 from sync_rules.rules.families import EffectRule, ListingRule, Part, PartRule, TargetRule
 from sync_rules.rules.rule import Rule
@@ -56,7 +56,7 @@ class Push:
     def message(self) -> PushMessage:
         """The message that asks for the rest of this push."""
         return PushMessage(
-            self.names, self.source, self.removed, self.cursor, self.delay_seconds, self.found, self.spread
+            self.message_names, self.source, self.removed, self.cursor, self.delay_seconds, self.found, self.spread
         )
 
     @cached_property
@@ -70,6 +70,11 @@ class Push:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(rule.name for rule in self.rules)
+
+    @property
+    def message_names(self) -> tuple[str, ...]:
+        """The names of the rules in messages."""
+        return tuple(rule.message_name for rule in self.rules)
 
     @property
     def index(self) -> str | None:
@@ -288,6 +293,13 @@ def pull_of(
     entity = rules.entity_of(key)
     into = rules.into_target(entity) if entity is not None else ()
     return Pull(key, image, into, attempt, settles=delay_seconds > 0, delay_seconds=delay_seconds) if into else None
+
+
+def unknown_rules(message: Message, rules: Rules) -> tuple[str, ...]:
+    """The rules of a message that these rules do not know, under a former name either. A call is set aside instead."""
+    if isinstance(message, CallMessage):
+        return ()
+    return tuple(name for name in names_in(message) if rules.named(name) is None)
 
 
 def part_of(message: PartMessage, rules: Rules) -> PartLook | None:

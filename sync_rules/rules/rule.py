@@ -156,6 +156,11 @@ class Rule(ABC):
         return None if self.renamed_from is None else self.renamed_from + self.name.removeprefix(self.title)
 
     @property
+    def message_name(self) -> str:
+        """The name of this rule in messages: the former one if it was renamed, which older and newer versions know."""
+        return self.former_name or self.name
+
+    @property
     @abstractmethod
     def kind(self) -> str:
         """The word by which the rules file calls its kind."""

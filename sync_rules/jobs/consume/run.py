@@ -26,9 +26,11 @@ from sync_rules.jobs.consume.keeper import take_over
 from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, serially
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import REFUSALS, Outcome
+from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Failure, Outcome
 from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.messages import item_of
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World
+from sync_rules.pipeline.tasks import unknown_rules
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
 WAIT_SECONDS = 0.01  # between two looks at what is due, which cost no request
@@ -326,7 +328,15 @@ class LocalRun:
         return self.consumer.handle_event(event, self._remaining())
 
     def _handle_message(self, taken: Taken) -> None:
-        self.consumer.handle_message(taken.message, self._remaining(), again=taken.receives > 1)
+        """Process a message. One for a rule that is gone gets a failure record: no other process here can know it."""
+        message = taken.message
+        try:
+            self.consumer.handle_message(message, self._remaining(), again=taken.receives > 1)
+        except StoreError as error:
+            if error.reason != UNKNOWN_RULE:
+                raise
+            for name in unknown_rules(message, self.consumer.rules):
+                self.consumer.world.failures.park(Failure(name, item_of(message), UNKNOWN_RULE))
 
     def _remaining(self) -> Callable[[], int]:
         started_ms = self._now_ms()

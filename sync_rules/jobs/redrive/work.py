@@ -28,12 +28,13 @@ from sync_rules.pipeline.messages import (
     PartMessage,
     PullMessage,
     PushMessage,
+    names_in,
 )
 from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.records import read_event
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import FetchCall, Read, Work
-from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, pull_of, pushes_of, tasks_of
+from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, pull_of, pushes_of, tasks_of, unknown_rules
 from sync_rules.rules.families import EffectRule, Part, PartRule, TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -201,6 +202,9 @@ def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
     """Process a message as if for the first time, so that what is stuck is reported at once."""
     match message:
         case PushMessage() | ChunkMessage():
+            if len(unknown := unknown_rules(message, rules)) == len(message.rules):
+                raise _gone(", ".join(unknown))
+            message = replace(message, rules=tuple(name for name in message.rules if name not in unknown))
             if not (pushes_of(message, rules) if isinstance(message, PushMessage) else chunks_of(message, rules)):
                 raise RecordError(f"no rule of its rules speaks of its item any more: {', '.join(message.rules)}")
             return process_message(message, rules, bounds)
@@ -239,13 +243,11 @@ def legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]
 def names_of(body: Failed) -> Sequence[str] | None:
     """The names of the rules that an entry is about, as it has them; None for one that is about all of an item."""
     match body:
-        case PushMessage() | ChunkMessage():
-            return body.rules
-        case PartMessage() | CallMessage():
-            return (body.rule,)
+        case GivenUp() | PullMessage():
+            return None
         case FailureRecord():
             return body.rule.split(", ")
-    return None
+    return names_in(body)
 
 
 def titles_of(body: Failed, rules: Rules | None = None) -> frozenset[str] | None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from sync_rules.adapters.beginnings import RunBeginnings
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.cli import main
 from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, loop, sampled_notices, threads
 from sync_rules.cli.show.run import conclude, display_on, line, summary_lines
@@ -31,7 +32,8 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Call, Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import DELAY_MAX_SECONDS
-from sync_rules.pipeline.messages import PullMessage
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.messages import PullMessage, PushMessage
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules import fingerprints
 from tests.support.depth import deep
@@ -166,6 +168,21 @@ def test_run_resumes_where_it_stopped_with_its_messages(tmp_path):
     bench.clock.ms += 60_000
     bench.run(bench.start())
     assert sorted(map(str, bench.done)) == sorted(map(str, [1, 2, pull(1)]))
+
+
+def test_run_keeps_a_failure_record_of_a_message_for_a_rule_that_is_gone(tmp_path):
+    """No other process can know the rule of a message in the checkpoint: it is reported by name and key, once."""
+    bench = Bench(tmp_path)
+    local = bench.start()
+    rules = rules_of("names")
+    local.consumer = Consumer(rules, local.consumer.world, THIS_PROCESS)
+    local.pump.queue.send(PushMessage(("gone",), ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "S", "PROFILE")))), 0)
+    bench.run(local)
+    (line_of,) = bench.files.failures.read_text().splitlines()
+    assert json.loads(line_of)["rule"] == "gone"
+    assert json.loads(line_of)["reason"] == "UnknownRule"
+    assert "USER#1" in line_of
+    assert not checkpoint.load(bench.files.checkpoint, [ARN]).messages
 
 
 def test_run_stops_when_told_and_saves_what_is_done(tmp_path):

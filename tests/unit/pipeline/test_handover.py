@@ -407,15 +407,24 @@ def test_handover_of_a_push_of_before_is_spread():
     assert names(scene) == {"Eve": 20}
 
 
-def test_chunk_of_rules_that_are_gone_asks_for_nothing():
-    """Rules that are gone, or that are about other items by now, are not looked at; those that are left are."""
+def test_chunk_of_a_rule_that_this_version_does_not_know_comes_again():
+    """A rule that this version does not know fails its message, before any request; rules that it knows are applied."""
     scene = scene_with(3)
-    scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone",)))
+    with pytest.raises(StoreError, match="UnknownRule"):
+        scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone",)))
+    assert scene.tap.requests == []
+    with pytest.raises(StoreError, match="UnknownRule"):
+        scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone", RULE)))
+    assert names(scene)["Eve"] == 1
+    assert scene.consumer.telemetry.outcomes["gone", Outcome.FAILED] == 2
+
+
+def test_chunk_of_a_rule_about_other_items_asks_for_nothing():
+    """A rule that is about other items by now reads nothing."""
+    scene = scene_with(3)
     scene.consumer.handle_message(chunk(scene, "b00000", source=scene.at("books", "b00000")))
     scene.consumer.handle_message(chunk(scene, "b00000", source=ItemKey("gone", (("PK", "S", "x"),))))
     assert scene.tap.requests == []
-    scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone", RULE)))
-    assert names(scene)["Eve"] == 1
 
 
 def test_handover_counts_what_failed_for_its_rule():

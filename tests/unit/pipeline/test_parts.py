@@ -455,10 +455,12 @@ def test_parts_that_cannot_be_parked_come_again():
     assert scene.deliver() == [position]
 
 
-def test_parts_of_a_rule_that_is_gone_ask_for_nothing():
-    """A message for a rule that no longer exists, or is of another kind by now, is done at once."""
+def test_parts_of_a_rule_that_is_of_another_kind_ask_for_nothing():
+    """A message for a rule that is of another kind by now is done at once; one for an unknown rule comes again."""
     scene = scene_of("spent", "names")
-    for name in ("gone", "names", "spent"):
+    with pytest.raises(StoreError, match="UnknownRule"):
+        scene.consumer.handle_message(PartMessage("gone", scene.at("shop", "USER#1", "PROFILE"), None, "x", 1))
+    for name in ("names", "spent"):
         scene.consumer.handle_message(PartMessage(name, scene.at("shop", "USER#1", "PROFILE"), None, "x", 1))
     assert scene.tap.requests == []
 
