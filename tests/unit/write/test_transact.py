@@ -926,3 +926,12 @@ def test_transact_no_parentheses_are_redundant(shop, condition, begins):
         tx.update("user", user("7"), set={"name": s("Bob")}, condition=condition, **options)
     (own,) = (one["Update"] for one in seen if "Update" in one)
     assert own["ConditionExpression"].startswith(begins)
+
+
+def test_transact_nothing_is_written_if_its_reads_outlast_the_deadline(shop):
+    """A rehearsal that ends after the deadline is not sent, and the caller may try again."""
+    clock = iter([0.0, 0.0, *[61.0] * 1_000])
+    with pytest.raises(WriteError, match="were not enough") as raised, shop.transact(now=lambda: next(clock)) as tx:
+        tx.put("user", user("8", name=s("Bob")))
+    assert raised.value.again
+    assert shop.client.requests == []
