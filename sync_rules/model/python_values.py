@@ -69,11 +69,32 @@ def _comparable(text: str) -> int | float:
     return int(number) if number == number.to_integral_value() else float(number)
 
 
+def is_encodable(text: str) -> bool:
+    """True if UTF-8 can hold a text: half a surrogate pair, as a cut emoji leaves it, has no encoding."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def has_encodable_texts(value: AttributeValue) -> bool:
+    """True if UTF-8 can hold every text and every name in an attribute value."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "S":
+            return is_encodable(content)
+        case "SS":
+            return all(map(is_encodable, content))
+        case "M":
+            return all(map(is_encodable, content)) and all(map(has_encodable_texts, content.values()))
+        case "L":
+            return all(map(has_encodable_texts, content))
+    return True
+
+
 def raw_of(value: Any) -> AttributeValue:
     """A plain value as the client takes it.
 
     Raises:
-        UserError: for what DynamoDB has no type for; a float is not exact, so it is none either.
+        UserError: for what DynamoDB has no type for; a float is not exact, so it is none either. Also for half a
+            surrogate pair in a text or a name.
     """
     match value:
         case None:
@@ -81,7 +102,7 @@ def raw_of(value: Any) -> AttributeValue:
         case bool():
             return {"BOOL": value}
         case str():
-            return {"S": value}
+            return {"S": _text(value)}
         case int() | Decimal():
             return {"N": _number(Decimal(value))}
         case bytes() | bytearray():
@@ -89,7 +110,7 @@ def raw_of(value: Any) -> AttributeValue:
         case object(value=bytes() | bytearray() as content) if type(value).__name__ == "Binary":  # of a boto3 resource
             return {"B": bytes(content)}
         case Mapping() if all(isinstance(name, str) for name in value):
-            return {"M": {name: raw_of(inner) for name, inner in value.items()}}
+            return {"M": {_text(name): raw_of(inner) for name, inner in value.items()}}
         case list() | tuple():
             return {"L": [raw_of(inner) for inner in value]}
         case AbstractSet() if value:
@@ -98,6 +119,12 @@ def raw_of(value: Any) -> AttributeValue:
         f"a {type(value).__name__} is no value of DynamoDB: expected str, int, Decimal, bytes, or a set that is not "
         "empty, list, or dict with names of text, of such"
     )
+
+
+def _text(text: str) -> str:
+    if not is_encodable(text):
+        raise UserError("a text or a name has half a surrogate pair: an emoji may have been cut in two")
+    return text
 
 
 def _raw_set(entries: list[AttributeValue]) -> AttributeValue:

@@ -252,7 +252,7 @@ class Hierarchy:
 
 
 def _as_text(of: str | int | Decimal) -> AttributeValue:
-    return {"S": of} if isinstance(of, str) else {"S": raw_of(of)["N"]}
+    return raw_of(of) if isinstance(of, str) else {"S": raw_of(of)["N"]}
 
 
 def _type_of(entity: Entity, field: str) -> KeyType:

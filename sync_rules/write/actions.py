@@ -6,6 +6,7 @@ put back as it was read; any other value for it is refused, unless the applicati
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -17,7 +18,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import number_of, respelt_in, spelt, total_of
-from sync_rules.model.python_values import raw_of
+from sync_rules.model.python_values import has_encodable_texts, is_encodable, raw_of
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
 from sync_rules.model.writes import Update
@@ -28,6 +29,9 @@ Verb = Literal["put", "update", "delete", "check"]
 Place = tuple[str, tuple[Any, ...]]
 Given = Mapping[str, Any]
 BINARY: Final = (bytes, bytearray)
+OURS: Final = re.compile("[#:]sync_")
+HALF_PAIR: Final = "a text or a name has half a surrogate pair"
+HALF_PAIR_CURE: Final = "give text that UTF-8 can hold: an emoji may have been cut in two"
 SCALARS: Final[Mapping[str, type | tuple[type, ...]]] = {"S": str, "N": str, "B": BINARY, "BOOL": bool, "NULL": bool}
 
 
@@ -110,7 +114,7 @@ class Actions:
     ) -> Own:
         """The update of an item: what is set, removed, added, and taken out of sets."""
         sets, removes, adds, discards = changes
-        found, place = self.key_of(entity, self.values(key))
+        found, place = self.key_alone(entity, key)
         update = Update(
             place,
             tuple(self._pairs(sets)),
@@ -125,7 +129,7 @@ class Actions:
 
     def other(self, verb: Verb, entity: str, key: Given, condition: Condition | None, *, returns: bool) -> Own:
         """The delete, or the check, of an item."""
-        found, place = self.key_of(entity, self.values(key))
+        found, place = self.key_alone(entity, key)
         return Own(verb, found, place, self._next(), condition=condition, returns=returns)
 
     def condition(self, given: Any, names: Mapping[str, str] | None, values: Given | None) -> Condition | None:
@@ -135,14 +139,14 @@ class Actions:
                 raise WriteError("names or values, and no condition that uses them", "give the condition too")
             return None
         if isinstance(given, str):
-            return Condition(given, dict(names or {}), self.values(values or {}))
+            return _checked(Condition(given, dict(names or {}), self.values(values or {})))
         found = aws.condition_of(given)
         if found is None or names or values:
             raise WriteError(
                 "a condition that cannot be read", "give a text with its names and values, or one of `Attr` without"
             )
         text, names, values = found
-        return Condition(text, names, Actions(self._rules, raw=False).values(values))
+        return _checked(Condition(text, names, Actions(self._rules, raw=False).values(values)))
 
     def key_of(self, entity: str, item: Item) -> tuple[Entity, ItemKey]:
         """The entity of this name, and the key that the item has, or that its fields make."""
@@ -162,8 +166,25 @@ class Actions:
                     f"{name} is not the {TYPES[kind]} that the fields of the key of {entity} make",
                     f"give it as a {TYPES[kind]}, or leave it out if other fields make it",
                 )
+        for name, value in (found.fields(key) or {}).items():
+            if name in item and name in found.bound and not _same_field(item[name], value):
+                raise WriteError(
+                    f"{name} contradicts the key of {entity}", f"leave {name} out, or give the key of the item you mean"
+                )
         if self._rules.entity_of(key) is not found:
             raise WriteError(f"the key that was given is none of entity {entity!r}", "name the entity whose key it has")
+        return found, key
+
+    def key_alone(self, entity: str, given: Given) -> tuple[Entity, ItemKey]:
+        """The entity of this name, and the key that the fields of a key make. Raises WriteError for other fields."""
+        item = self.values(given)
+        found, key = self.key_of(entity, item)
+        known = dict.fromkeys((*found.identity, *(one.name for one in found.table.key)))
+        for name in item:
+            if name not in known:
+                raise WriteError(
+                    unknown("field of the key", name, known), f"leave it out: {entity} has no such key field"
+                )
         return found, key
 
     def values(self, given: Given) -> Item:
@@ -179,6 +200,8 @@ class Actions:
                 values = {name: raw_of(value) for name, value in given.items()}
             except UserError as error:
                 raise WriteError(str(error), "give values that DynamoDB has types for") from error
+        if not all(is_encodable(name) and has_encodable_texts(value) for name, value in values.items()):
+            raise WriteError(HALF_PAIR, HALF_PAIR_CURE)
         bad = [name for name, value in values.items() if not storable(value)]
         if bad:
             raise WriteError(f"no item can hold the value of {bad[0]}", "empty sets and numbers out of range are none")
@@ -188,6 +211,8 @@ class Actions:
         return [(self._path(path), value) for path, value in self.values(given).items()]
 
     def _path(self, text: str) -> Path:
+        if isinstance(text, str) and not is_encodable(text):
+            raise WriteError(HALF_PAIR, HALF_PAIR_CURE)
         try:
             return parse_path(text)
         except UserError as error:
@@ -196,6 +221,32 @@ class Actions:
     def _next(self) -> int:
         self._number += 1
         return self._number - 1
+
+
+def _same_field(given: AttributeValue, value: AttributeValue) -> bool:
+    """True if a given field says what its part of a key says, which is text where the template has text around it."""
+    ((_, content),) = given.items()
+    number = number_of(given)
+    if same(given, value) or (isinstance(content, str) and {"S": content} == value):
+        return True
+    return number is not None and number == number_of({"N": value["S"]} if "S" in value else value)
+
+
+def _checked(condition: Condition) -> Condition:
+    """A condition of the application. Raises WriteError where it could leave its place in the whole condition."""
+    texts = (condition.text, *condition.names, *condition.names.values())
+    if not all(isinstance(text, str) and is_encodable(text) for text in texts):
+        raise WriteError(HALF_PAIR, HALF_PAIR_CURE)
+    if any(OURS.search(text) for text in (condition.text, *condition.names, *condition.values)):
+        raise WriteError("a condition with a placeholder of sync-rules, #sync_ or :sync_", "give it another name")
+    depth = 0
+    for character in condition.text:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth < 0:
+            break
+    if depth:
+        raise WriteError("a condition whose parentheses do not match", "close each parenthesis that it opens")
+    return condition
 
 
 def _is_attribute_value(value: Any) -> bool:

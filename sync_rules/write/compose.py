@@ -7,7 +7,7 @@ changes meanwhile cancels the transaction, and nothing is ever written from an o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
@@ -20,7 +20,7 @@ from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get, overlaps, same
 from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, unchanged
 from sync_rules.pipeline.requests import List
-from sync_rules.rules.families import Part, TargetRule
+from sync_rules.rules.families import Part, PartRule, TargetRule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Own, Place, paths_of, place_of
 from sync_rules.write.read_through import LISTED_MAX_ITEMS, Applied, ReadThrough
@@ -120,8 +120,18 @@ class _Composer:
                 for hint in of_source.hints(change):
                     self._need_looked_at(of_source, hint.target, (before, now))
         for part_rule in self._rules.parts_of(entity):
-            for part in part_rule.parts(change, entity):
+            for part in self._parts(part_rule, change, own):
                 self._need_of_part(part)
+
+    def _parts(self, rule: PartRule, change: Change, own: Own | None) -> Iterator[Part]:
+        """The parts that a change concerns. An own item may also have lacked parts, which then come with it."""
+        entity = self._rules.entity_of(change.key)
+        if entity is None:
+            return
+        yield from rule.parts(change, entity)
+        if own is not None and change.old is not None and change.new is not None:
+            whole = rule.parts(replace(change, old=None), entity)
+            yield from (part for part in whole if part.target != change.key and self._changed(part.target))
 
     def _need_of_part(self, part: Part) -> None:
         """Note what decided about a part: its source where it was written, else what stands as it should."""

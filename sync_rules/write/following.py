@@ -283,7 +283,7 @@ class Follow(Noting):
         found = store.read(Read(tuple(key for key, _ in noted))) if noted else ()
         changes = [Change(key, old, new) for (key, old), new in zip(noted, found, strict=True)]
         live = _Live(store, self._rules, changes)
-        rehearsal = Rehearsal(self._rules, live, deadline.passed, self._limits)
+        rehearsal = Rehearsal(self._rules, live, deadline.passed, self._limits, own=[key for key, _ in noted])
         rehearsal.run()
         self._blocks.result = Followed(live.writes, rehearsal.left)
         return self._blocks.result

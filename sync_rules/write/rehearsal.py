@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.values import Item, changed
+from sync_rules.model.values import Item, changed, get
 from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.fanout import pull, push
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
 from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Store, Work, World, run_work
-from sync_rules.pipeline.tasks import Push, Tasks, tasks_of
+from sync_rules.pipeline.sources import read_all
+from sync_rules.pipeline.tasks import Pull, Push, Tasks, tasks_of
 from sync_rules.rules.families import TargetRule
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.read_through import LISTED_MAX_ITEMS, TOO_MANY
 
@@ -70,7 +72,7 @@ class Left:
 @dataclass
 class Rehearsal:
     """One rehearsal on a stage. `skipped` are the pushes that are left to the stream from the beginning; `pushed` has
-    how many writes each push made.
+    how many writes each push made. `own` are the keys of the items that the application writes.
     """
 
     rules: Rules
@@ -78,6 +80,7 @@ class Rehearsal:
     out_of_time: Callable[[], bool]
     limits: Limits = LIMITS
     skipped: frozenset[Pushed] = frozenset()
+    own: Sequence[ItemKey] = ()
     pushed: Counter[Pushed] = field(default_factory=Counter)
     _left: dict[tuple[str, str], int | None] = field(default_factory=dict)
 
@@ -108,11 +111,17 @@ class Rehearsal:
 
     def run(self) -> None:
         """Process the records of all that was done, and of what that does, until there are none."""
+        waiting = self.own
         for _ in range(ROUNDS_MAX):
             changes = self.store.changes()
-            if not changes:
+            came = {change.key for change in changes if change.old is None}
+            if changes:
+                self._judge(run_work(self._process(changes), self._world))
+            if waiting:
+                self._judge(run_work(self._complete([key for key in waiting if key not in came]), self._world))
+                waiting = ()
+            elif not changes:
                 return
-            self._judge(run_work(self._process(changes), self._world))
         for name in self.rules.rules:
             self._leave(name, ENDLESS)
 
@@ -131,6 +140,38 @@ class Rehearsal:
         parts = yield from self._in_complete_books(tasks)
         report.add((yield from reconcile_parts(parts, self._bounds)))
         return report
+
+    def _complete(self, keys: Sequence[ItemKey]) -> Work[Report]:
+        """Look at items that were there before as if each had just come: their own record may not have come yet.
+
+        An index needs no second look: the record of the insert brings it. Items that others list are listed only for an
+        item that has nothing of the rule: otherwise each write of it would cost a Query.
+        """
+        items = yield from read_all(keys)
+        came = [Change(key, None, item) for key, item in items.items() if isinstance(item, dict)]
+        tasks = tasks_of(came, self.rules)
+        images = {change.key: change.new or {} for change in came}
+        asked = [
+            replace(one, image=None, settles=False, rules=tuple(self._unlisted(one, images.get(one.key))))
+            for one in tasks.pulls
+        ]
+        report = yield from pull([one for one in asked if one.rules], self._bounds)
+        for one in tasks.pushes:
+            lacking = [rule for rule in one.part_rules if not _has_any(rule, images[one.source])]
+            if lacking:
+                report.add((yield from self._push(replace(one, rules=tuple(lacking)))))
+        tasks.parts = tuple(
+            look for look in tasks.parts if look.part.target not in images
+        )  # elements it has may be many
+        parts = yield from self._in_complete_books(tasks)
+        report.add((yield from reconcile_parts(parts, self._bounds)))
+        return report
+
+    def _unlisted(self, one: Pull, image: Item | None) -> Iterator[TargetRule]:
+        """The rules of a pull, without those that list items for values that an own item has."""
+        for rule in one.rules:
+            if image is None or not _has_any(rule, image) or rule.members(one.key, image) is None:
+                yield rule
 
     def _push(self, one: Push) -> Work[Report]:
         pushed = one.source, one.names
@@ -210,3 +251,8 @@ class Rehearsal:
     def park(self, failure: Failure) -> None:
         """Leave what cannot be done to the stream, which reports it."""
         self._leave(failure.rule, failure.reason, 1)
+
+
+def _has_any(rule: Rule, item: Item) -> bool:
+    """True if an item has a value at one of the paths that a rule keeps."""
+    return any(get(item, path) is not None for path in rule.copies)

@@ -6,6 +6,7 @@ its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from sync_rules.write.actions import Condition as OwnCondition
 from sync_rules.write.compose import Planned
 from sync_rules.write.errors import WriteError
 
+TOKEN: Final = re.compile(r"[#:]?[^\s()=<>,]+|[()]")
 RETURN_ITEM: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
@@ -51,12 +53,23 @@ def _action(one: Planned, tables: Mapping[str, Table]) -> dict[str, Any]:
     guard: tuple[Condition, ...] = action.guard
     if isinstance(action, Check) and not guard and own is None:
         guard = (Condition(Test.EXISTS, (action.key.values[0][0],)),)
-    texts = [*(() if own is None else (f"({own.text})",)), *((marks.guard(guard),) if guard else ())]
+    own_text = () if own is None else (f"({own.text})" if guard and _has_or(own.text) else own.text,)
+    texts = [*own_text, *((marks.guard(guard),) if guard else ())]
     if texts:
         parameters["ConditionExpression"] = " AND ".join(texts)
     if own is not None or (one.own is not None and one.own.returns):
         parameters |= RETURN_ITEM
     return {VERBS[type(action)]: {**parameters, **_together(marks, own)}}
+
+
+def _has_or(text: str) -> bool:
+    """True if a condition is an OR outside all parentheses. Others need none: DynamoDB refuses redundant ones."""
+    depth = 0
+    for token in TOKEN.findall(text):
+        depth += {"(": 1, ")": -1}.get(token, 0)
+        if depth == 0 and token.upper() == "OR":
+            return True
+    return False
 
 
 def _together(marks: _Marks, own: OwnCondition | None) -> dict[str, Any]:

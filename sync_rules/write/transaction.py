@@ -252,8 +252,9 @@ class Transact:
         seen.load(self._likely())
         skipped: frozenset[Pushed] = frozenset()
         rules = self._rules
+        own_keys = [own.key for own in self._owns.values() if own.verb in ("put", "update")]
         while True:
-            rehearsal = Rehearsal(rules, seen, self._deadline.passed, skipped=skipped)
+            rehearsal = Rehearsal(rules, seen, self._deadline.passed, skipped=skipped, own=own_keys)
             self._play(seen)
             rehearsal.run()
             if self._deadline.passed():

@@ -286,3 +286,57 @@ def test_every_kind_transactions_within_transactions(seed):  # noqa: C901
     shop.rest()
     other.rest()
     alike_at_rest(shop, other)
+
+
+UNRECORDED = {
+    "put": lambda tx, entity, item, key: tx.put(entity, item),
+    "update": lambda tx, entity, item, key: tx.update(entity, key, set={"note": s("big")}),
+}
+
+
+@pytest.mark.parametrize("verb", UNRECORDED)
+@pytest.mark.parametrize(
+    ("entity", "item"),
+    [
+        ("order", order("1", "9", 3, status=s("OPEN"))),
+        ("user", user("1", name=s("Ada"), rank=n(1), email=s("a@x"))),
+        ("part", part("2", "1")),
+        ("post", post("1", "1", "x")),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+@pytest.mark.parametrize("road", ["transact", "follow"])
+def test_every_kind_an_item_without_its_record_gets_what_rules_say(verb, entity, item, road):
+    """An item was put plainly, and its record has not come: a write of it brings its copies, elements and numbers."""
+    shop, other = Shop(RULES), Shop(RULES)
+    for one in (shop, other):
+        others = [user("1", name=s("Ada"), rank=n(1)), part("1", None), post("2", "1", "y"), order("1", "8", 2)]
+        for name, before in zip(("user", "part", "post", "order"), others, strict=True):
+            if name != "user" or entity != "user":
+                plainly(one, ("put", name, before))
+        one.rest()
+        plainly(one, ("put", entity, item))
+    key = key_in(item, entity)
+    if road == "transact":
+        with shop.transact() as tx:
+            UNRECORDED[verb](tx, entity, item, key)
+        left = tx.result.left
+    else:
+        with shop.follow() as noting:
+            noting.change(entity, item, {**item, "note": s("big")})
+        left = noting.result.left
+    plainly(other, (verb, entity, item if verb == "put" else {**key, "note": s("big")}))
+    if road == "follow" and verb == "update":
+        plainly(shop, (verb, entity, {**key, "note": s("big")}))
+    other.rest()
+    rules = frozenset(one.rule for one in left)
+    names = {name for rule in RULES.rules.values() if rule.target is RULES.entities[entity] for name, *_ in rule.copies}
+    place = (RULES.entities[entity].table.name, RULES.entities[entity].table.key_of(item))
+    assert {name: value for name, value in shop.state()[place].items() if name in names} == {
+        name: value for name, value in other.state()[place].items() if name in names
+    }, rules
+    assert rules <= {"posts", "paths"}, "an index lists these"
+    if not rules:
+        assert shop.state() == other.state()
+    shop.rest()
+    assert shop.state() == other.state()

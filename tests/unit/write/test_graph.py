@@ -17,6 +17,9 @@ def edge(role: str) -> Item:
     return {"goal_id": s("G1"), "member_id": s("USER-U1"), "memberRole": s(role)}
 
 
+EDGE_KEY = {"goal_id": s("G1"), "member_id": s("USER-U1")}
+
+
 def made() -> Shop:
     shop = Shop(RULES)
     with shop.transact() as tx:
@@ -49,11 +52,11 @@ def test_graph_a_role_that_changes_moves_its_element():
     with shop.transact() as tx:
         tx.put("goal-membership", edge("CONTRIBUTOR"))
     with shop.transact() as tx:
-        tx.update("goal-membership", edge("LEAD"), set={"memberRole": s("LEAD")})
+        tx.update("goal-membership", EDGE_KEY, set={"memberRole": s("LEAD")})
     key = shop.scene.at("graph", "GOAL-G1", "GOAL-G1")
     assert (shop.scene.memory.item(key) or {})["edges"] == {"SS": ["GOALMEMBERSHIP-USER-U1-LEAD"]}
     with shop.transact() as tx:
-        tx.delete("goal-membership", edge("LEAD"))
+        tx.delete("goal-membership", EDGE_KEY)
     assert "edges" not in (shop.scene.memory.item(key) or {})
     assert shop.written_by_the_stream() == 0
 

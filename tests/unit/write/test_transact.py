@@ -50,6 +50,10 @@ def put_order(shop: Shop, **options: Any) -> Any:
     return tx.result
 
 
+def order_key(of: str, number: str) -> Any:
+    return {"user_id": s(of), "order_id": s(number)}
+
+
 def rename(shop: Shop, name: str = "Bob") -> None:
     shop.scene.memory.update(shop.scene.at("shop", "USER#7", "PROFILE"), [(("name",), s(name))])
 
@@ -234,7 +238,7 @@ def test_transact_what_else_an_updated_item_has_is_compared():
     shop.rest()
     once(shop, lambda: shop.scene.memory.update(key, [(("total",), n(20))]))
     with shop.transact() as tx:
-        tx.update("order", order("7", "9", 0), set={"status": s("PAID")})
+        tx.update("order", order_key("7", "9"), set={"status": s("PAID")})
     assert (tx.result.attempts, item(shop, "USER#7", "PROFILE")["paid"]) == (2, n(20))
 
 
@@ -546,7 +550,7 @@ def test_transact_an_item_that_goes_after_a_conflict_refuses_no_condition_of_the
 
     shop.client.before = meanwhile
     with shop.transact() as tx:
-        tx.delete("order", order("7", "9", 12), condition="attribute_not_exists(#own)", names={"#own": "gone"})
+        tx.delete("order", order_key("7", "9"), condition="attribute_not_exists(#own)", names={"#own": "gone"})
     assert tx.result.attempts == 3
 
 
@@ -663,7 +667,7 @@ def test_transact_numbers_are_what_they_are_however_they_are_spelt(way):
         (lambda tx: tx.update("user", user("7"), set={"PK": s("x")}), "part of the key"),
         (lambda tx: tx.update("user", user("7")), "changes nothing"),
         (lambda tx: tx.put("order", order("7", "9", 1, tags={"SS": []})), "no item can hold"),
-        (lambda tx: (tx.put("order", order("7", "9", 1)), tx.delete("order", order("7", "9", 1))), "one action"),
+        (lambda tx: (tx.put("order", order("7", "9", 1)), tx.delete("order", order_key("7", "9"))), "one action"),
         (lambda tx: tx.put("order", {"PK": "USER#7"}), "raw=True"),
         (lambda tx: tx.update("user", user("7"), set={"name.first": s("x")}), "no map"),
         (lambda tx: [tx.put("order", order("7", str(number), 1)) for number in range(101)], "at most 100"),
@@ -709,7 +713,7 @@ def test_transact_one_path_to_remove_may_be_given_alone(shop):
     """A text is one path, and not one for each of its letters."""
     shop.scene.put("shop", order("7", "9", 1, ab=s("x"), a=s("y")))
     with shop.transact() as tx:
-        tx.update("order", order("7", "9", 1), remove="ab")
+        tx.update("order", order_key("7", "9"), remove="ab")
     assert item(shop, "USER#7", "ORDER#9")["a"] == s("y")
     assert "ab" not in item(shop, "USER#7", "ORDER#9")
 
@@ -755,7 +759,7 @@ def test_transact_override_takes_away_what_a_rule_gave(shop):
     """The copy is gone until the stream brings it back; nothing else is said to be left."""
     put_order(shop)
     with shop.transact() as tx:
-        tx.update("order", order("7", "9", 1), remove=["user_name"], override=True)
+        tx.update("order", order_key("7", "9"), remove=["user_name"], override=True)
     assert [one.rule for one in tx.result.left] == ["names"]
     assert "user_name" not in item(shop, "USER#7", "ORDER#9")
     with shop.transact() as tx:
@@ -783,7 +787,7 @@ def test_transact_two_actions_on_one_item_are_one_where_they_can_be(shop):
     """A put and an update, two updates of different paths, a change and a check."""
     with shop.transact() as tx:
         tx.put("order", order("7", "9", 1))
-        tx.update("order", order("7", "9", 1), set={"total": n(2)})
+        tx.update("order", order_key("7", "9"), set={"total": n(2)})
         tx.update("user", user("7"), set={"name": s("Bob")})
         tx.update("user", user("7"), add={"visits": n(2)})
         tx.check("user", user("7"), "attribute_exists(PK)")
@@ -837,3 +841,97 @@ def test_transact_without_rules_on_an_item_is_the_plain_write(shop):
     assert tx.result.left == ()
     (action,) = shop.client.requests[0]
     assert "ConditionExpression" not in action["Put"]
+
+
+CUT = "cut \ud83d"
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("place", ["value", "nested", "name", "inner name", "element", "key", "remove", "condition"])
+def test_transact_half_a_surrogate_pair_is_the_callers_mistake(shop, place, raw):
+    """Half an emoji is refused by every road, and the error does not show it."""
+    text = s(CUT) if raw else CUT
+    key = user("7") if raw else {"user_id": "7"}
+    inner = {"a": text}, {CUT: s("x") if raw else "x"}
+    maps = [{"M": one} if raw else one for one in inner]
+    elements = {"SS": [CUT]} if raw else {CUT}
+    value = {"value": text, "nested": maps[0], "inner name": maps[1], "element": elements}.get(place)
+    tx = shop.transact(raw=raw)
+    act = {
+        "key": lambda: tx.delete("user", {"user_id": text}),
+        "remove": lambda: tx.update("user", key, remove=[CUT]),
+        "condition": lambda: tx.delete("user", key, condition=f"attribute_exists({CUT})"),
+        "name": lambda: tx.update("user", key, set={CUT: s("x") if raw else "x"}),
+    }.get(place, lambda: tx.update("user", key, set={"seen": value}))
+    with pytest.raises(WriteError, match="surrogate") as raised:
+        act()
+    assert CUT not in str(raised.value)
+    assert shop.client.requests == []
+
+
+@pytest.mark.parametrize("verb", ["put", "delete", "check", "update"])
+@pytest.mark.parametrize("field", [{"user_id": s("8")}, {"order_id": s("10")}, {"tenant": s("x")}])
+def test_transact_a_field_that_contradicts_its_key_is_refused(shop, verb, field):
+    """An application checks `user_id`: a key of another user's cannot come with it. A key has no other fields."""
+    given = {"PK": s("USER#7"), "SK": s("ORDER#9"), **field}
+    if verb == "put" and "tenant" in field:
+        return
+    tx = shop.transact()
+    act = {
+        "put": lambda: tx.put("order", given),
+        "update": lambda: tx.update("order", given, set={"a": s("b")}),
+        "delete": lambda: tx.delete("order", given),
+        "check": lambda: tx.check("order", given, "attribute_exists(PK)"),
+    }[verb]
+    with pytest.raises(WriteError, match=r"contradicts|no field of the key"):
+        act()
+    with shop.transact() as again:
+        again.put("order", {"PK": s("USER#7"), "SK": s("ORDER#9"), "user_id": s("7"), "order_id": s("9")})
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["a = :v) OR (a <> :v", "(a = :v", "a = :v)", "attribute_exists(#sync_0)", "a = :sync_0", "a.#sync_1 = :v"],
+)
+def test_transact_a_condition_stays_in_its_place(shop, condition):
+    """A condition closes no parenthesis of ours, and names no placeholder of ours."""
+    with pytest.raises(WriteError, match=r"parentheses|placeholder"), shop.transact() as tx:
+        tx.update("user", user("7"), set={"seen": n(1)}, condition=condition, values={":v": n(1)})
+    assert shop.client.requests == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "begins"),
+    [
+        (Attr("name").eq("Ada") & Attr("seen").eq(0), "(#n0 = :v0 AND #n1 = :v1) AND "),
+        (Attr("name").eq("Ada") | Attr("seen").eq(0), "(#n0 = :v0 OR #n1 = :v1) AND "),
+        (~Attr("name").eq("Bob"), "(NOT #n0 = :v0) AND "),
+        ("(attribute_exists(PK))", "(attribute_exists(PK)) AND "),
+        ("attribute_exists(PK) or attribute_exists(SK)", "(attribute_exists(PK) or attribute_exists(SK)) AND "),
+        ("(attribute_exists(PK)) OR (attribute_exists(SK))", "((attribute_exists(PK)) OR (attribute_exists(SK))) AND "),
+        ("#or = :or", "#or = :or AND "),
+    ],
+)
+def test_transact_no_parentheses_are_redundant(shop, condition, begins):
+    """DynamoDB refuses a condition in two pairs of parentheses; an OR needs one beside the rules' guard."""
+    seen = []
+
+    def stop(items):
+        seen.extend(items)
+        raise failed("ValidationException")
+
+    shop.client.before = stop
+    options = {"names": {"#or": "seen"}, "values": {":or": n(0)}} if condition == "#or = :or" else {}
+    with pytest.raises(WriteError), shop.transact() as tx:
+        tx.update("user", user("7"), set={"name": s("Bob")}, condition=condition, **options)
+    (own,) = (one["Update"] for one in seen if "Update" in one)
+    assert own["ConditionExpression"].startswith(begins)
+
+
+def test_transact_nothing_is_written_if_its_reads_outlast_the_deadline(shop):
+    """A rehearsal that ends after the deadline is not sent, and the caller may try again."""
+    clock = iter([0.0, 0.0, *[61.0] * 1_000])
+    with pytest.raises(WriteError, match="were not enough") as raised, shop.transact(now=lambda: next(clock)) as tx:
+        tx.put("user", user("8", name=s("Bob")))
+    assert raised.value.again
+    assert shop.client.requests == []
