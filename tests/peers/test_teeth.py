@@ -13,7 +13,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Transaction
-from sync_rules.pipeline import consumer, reconcile, sources, tasks
+from sync_rules.pipeline import ancestors, consumer, reconcile, sources, tasks
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Work
@@ -125,7 +125,7 @@ def value_from_the_image(patch: pytest.MonkeyPatch) -> None:
         return read
 
     patch.setattr(consumer, "process", process)
-    patch.setattr(reconcile, "read_sources", read_sources)
+    patch.setattr(ancestors, "read_sources", read_sources)
 
 
 def no_hints(patch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from sync_rules.language import links
 from sync_rules.model import where as where_module
 from sync_rules.model.errors import ConditionError
 from sync_rules.model.where import Where
-from sync_rules.pipeline import reconcile
+from sync_rules.pipeline import ancestors
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules import expiry
 from sync_rules.rules.books import Books
@@ -114,7 +114,7 @@ class EventuallyConsistentRead(Read):
 @contextmanager
 def eventual_read() -> Iterator[None]:
     """Mutant: sources are read as they were a while ago."""
-    original, read_sources = History._read, reconcile.read_sources
+    original, read_sources = History._read, ancestors.read_sources
 
     def _read(history: History, request: Any, part: int) -> Any:
         if not isinstance(request, EventuallyConsistentRead) or history.calm:
@@ -127,7 +127,7 @@ def eventual_read() -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(History, "_read", _read))
-        stack.enter_context(patch.object(reconcile, "read_sources", lambda *args: answered(read_sources(*args), ask)))
+        stack.enter_context(patch.object(ancestors, "read_sources", lambda *args: answered(read_sources(*args), ask)))
         yield
 
 

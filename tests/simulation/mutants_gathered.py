@@ -85,11 +85,14 @@ def first_come_first_served() -> Any:
 def listed_no_further_than_the_limit() -> Any:
     """Mutant: one more child than there may be entries is enough, though some have none."""
     original = EmbedRule.members
-    return patch.object(
-        EmbedRule,
-        "members",
-        lambda rule, *args: original(replace(rule, claimed=False) if rule.claimed else rule, *args),
-    )
+
+    def members(rule: EmbedRule, *args: Any) -> Any:
+        listing = original(rule, *args)
+        if listing is None or rule.max_items is None or listing.index is not None or not rule.may_leave_out:
+            return listing
+        return replace(listing, max_items=rule.max_items + 1, enough=True)
+
+    return patch.object(EmbedRule, "members", members)
 
 
 def left_out_in_silence() -> Any:

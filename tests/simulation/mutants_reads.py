@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from sync_rules.model import entities, lookups
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline import consumer, fanout, reconcile
+from sync_rules.pipeline import ancestors, consumer, fanout
 from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
 from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Work, answered, at_each_history, known
@@ -34,10 +34,10 @@ def eventual_read() -> Iterator[None]:
     def ask(request: Request) -> Work:
         return (yield EventuallyConsistentRead(request.keys) if isinstance(request, Read) else request)
 
-    read_sources = reconcile.read_sources
+    read_sources = ancestors.read_sources
     with ExitStack() as stack:
         stack.enter_context(patch.object(Workers, "_read", _read))
-        stack.enter_context(patch.object(reconcile, "read_sources", lambda *args: answered(read_sources(*args), ask)))
+        stack.enter_context(patch.object(ancestors, "read_sources", lambda *args: answered(read_sources(*args), ask)))
         yield
 
 
@@ -45,7 +45,7 @@ def eventual_read() -> Iterator[None]:
 def cached_source() -> Iterator[None]:
     """Mutant: a source read once is used by all later batches."""
     cache: dict[Any, Any] = {}
-    read_sources = reconcile.read_sources
+    read_sources = ancestors.read_sources
 
     def ask(request: Request) -> Work:
         missing = tuple(key for key in request.keys if key not in cache) if isinstance(request, Read) else ()
@@ -55,7 +55,7 @@ def cached_source() -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(at_each_history(cache.clear))
-        stack.enter_context(patch.object(reconcile, "read_sources", lambda *args: answered(read_sources(*args), ask)))
+        stack.enter_context(patch.object(ancestors, "read_sources", lambda *args: answered(read_sources(*args), ask)))
         yield
 
 
