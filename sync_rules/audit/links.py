@@ -56,10 +56,13 @@ class LinkFinding:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Sampled items of one entity, by key. `whole`: the scan reached the end of the table."""
+    """Sampled items of one entity, by key. `whole`: the scan reached the end of the table. `unknown` counts the sampled
+    items of the table that match no entity of the rules file.
+    """
 
     items: Mapping[ItemKey, Item] = field(default_factory=dict)
     whole: bool = False
+    unknown: int = 0
 
 
 def sample_links(rules: Rules, names: Iterable[str], store: Store) -> tuple[LinkFinding, ...]:
@@ -70,11 +73,11 @@ def sample_links(rules: Rules, names: Iterable[str], store: Store) -> tuple[Link
     wanted = dict.fromkeys(entity for _, one in connected for entity in (one.pointing, one.named))
     if not wanted:
         return ()
-    samples = sample_entities(wanted, store)
+    samples = sample_entities(wanted, store, rules)
     written = tuple(node.writes for rule in rules.rules.values() for node in rule.nodes())
     found: dict[tuple[str, str], LinkFinding] = {}
     for rule, one in connected:
-        for finding in _judge(rule, one, samples, written, store):
+        for finding in (*_unmatched(rule, one, samples), *_judge(rule, one, samples, written, store)):
             found.setdefault((finding.title, finding.found), finding)
     return tuple(found.values())
 
@@ -87,14 +90,14 @@ def _connected(rules: Rules, names: Iterable[str]) -> Iterator[tuple[Rule, Conne
 
 
 # ---------------------------------------------------------------- reading
-def sample_entities(wanted: Collection[Entity], store: Store) -> dict[Entity, Sampled]:
+def sample_entities(wanted: Collection[Entity], store: Store, rules: Rules) -> dict[Entity, Sampled]:
     """Sample the items of these entities with one bounded scan of each table. Raises StoreError."""
     found: dict[Entity, Sampled] = {}
     for table in dict.fromkeys(entity.table for entity in wanted):
         of_table = [entity for entity in wanted if entity.table is table]
         items: dict[Entity, dict[ItemKey, Item]] = {entity: {} for entity in of_table}
         cursors: dict[int, Item | None] = dict.fromkeys(range(SAMPLE_SEGMENTS))
-        pages, units = 0, 0.0
+        pages, units, unknown = 0, 0.0, 0
         while cursors and pages < SAMPLE_MAX_PAGES and units < SAMPLE_MAX_READ_UNITS:
             segment = next(iter(cursors))
             scan = Scan(table.name, SAMPLE_PAGE_ITEMS, cursors.pop(segment), segment, SAMPLE_SEGMENTS)
@@ -107,10 +110,12 @@ def sample_entities(wanted: Collection[Entity], store: Store) -> dict[Entity, Sa
                 entity = None if key is None else next((one for one in of_table if one.has(key)), None)
                 if key is not None and entity is not None:
                     items[entity][key] = item
+                elif key is not None and rules.entity_of(key) is None:
+                    unknown += 1
             if pages >= SAMPLE_SEGMENTS and all(len(some) >= SAMPLE_ITEMS for some in items.values()):
                 break
         for entity, some in items.items():
-            found[entity] = Sampled(_spread(some), not cursors)
+            found[entity] = Sampled(_spread(some), not cursors, unknown)
     return found
 
 
@@ -128,6 +133,18 @@ def _read(keys: Iterable[ItemKey], store: Store) -> dict[ItemKey, Item]:
 
 
 # ---------------------------------------------------------------- judging
+def _unmatched(rule: Rule, one: Connection, samples: Mapping[Entity, Sampled]) -> Iterator[LinkFinding]:
+    """A notice for an entity without sampled items, beside items of no entity: its key template may be wrong."""
+    for entity in dict.fromkeys((one.pointing, one.named)):
+        sampled = samples[entity]
+        if not sampled.items and sampled.unknown >= ENOUGH_ITEMS:
+            found = (
+                f"no sampled item of table {entity.table.name} is a {entity.name}; {sampled.unknown} match no entity"
+            )
+            cure = f"compare entities.{entity.name}.key with the keys of these items"
+            yield LinkFinding(rule.title, found, cure, stops=False)
+
+
 def _judge(
     rule: Rule,
     one: Connection,

@@ -80,6 +80,14 @@ MISTAKES = [
     Mistake("entities:", "entity:", "SR101", "entities", "entity:", "entities:"),
     Mistake("tables:", "tabels:", "SR101", "tables", "tabels"),
     # a wrong name, or a name in a wrong place
+    Mistake(
+        "count order into user.orders",
+        "count user into user.orders",
+        "SR231",
+        "link: {user_id: parent_user_id}",
+        "count user into user.orders",
+        "{count: user, into: user.orders, link: {user_id: parent_user_id}}",
+    ),
     Mistake("into: order.user_name", "into: order", "SR108", "into: order.name", "into: order"),
     Mistake("into: order.user_name", "into: order.order_id", "SR302", "part of the key"),
     Mistake("into: order.user_name", "into: order.user_id", "SR303", "what links"),

@@ -45,6 +45,28 @@ def users(count: int, user_id: str = "u{i}") -> list[dict]:
     return [{"user_id": s(user_id.format(i=i)), "name": s("SECRET")} for i in range(count)]
 
 
+# ---------------------------------------------------------------- key templates that match nothing
+def test_links_of_an_entity_whose_template_matches_no_item_are_named():
+    """Items of no entity, and none of the rule's: a notice names table, entity and the key template to compare."""
+    head = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user: {table: shop, key: {PK: "USR#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USR#{user_id}", SK: "ORDER#{order_id}"}}
+rules:
+"""
+    scene = scene_of(COPY, head)
+    items = [{"PK": s("USER#1"), "SK": s(f"ORDER#{i}")} for i in range(links.ENOUGH_ITEMS)]
+    scene.there("shop", *items[1:])
+    assert [*sample_links(scene.rules, scene.rules.rules, scene.tap)] == []
+    scene.there("shop", items[0])
+    two = sample_links(scene.rules, scene.rules.rules, scene.tap)
+    assert [(one.stops, one.found) for one in two] == [
+        (False, f"no sampled item of table shop is a {name}; 5 match no entity") for name in ("order", "user")
+    ]
+    assert two[0].cure == "compare entities.order.key with the keys of these items"
+
+
 # ---------------------------------------------------------------- links that hit nothing
 @pytest.mark.parametrize("rule", [COPY, COUNT])
 def test_links_that_no_item_has_are_found_with_the_attribute_that_hits(rule):
