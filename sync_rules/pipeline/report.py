@@ -77,7 +77,9 @@ class Report:
         """Count what a write of these changes did to the values of a target that was read as `image`."""
         for rule, changes in wanted.items():
             for path, value in changes.items():
-                self.alterations[rule.name, alteration(get(image, path), value)] += 1
+                before = get(image, path)
+                if before is not None or value is not None:
+                    self.alterations[rule.name, alteration(before, value)] += 1
 
     def fail(self, target: Target, reason: str) -> None:
         """Count all rules of a target as failed, and note why."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.jobs.dryrun.figures import Plan, RuleFigures
@@ -64,5 +64,8 @@ def _fill(store: MemoryStore, table: GatheredTable, rules: Rules) -> None:
 
 
 def _sum(one: RuleFigures, other: RuleFigures) -> RuleFigures:
-    counts = {name: value + getattr(other, name) for name, value in vars(one).items() if name != "reasons"}
-    return RuleFigures(**counts, reasons={**one.reasons, **other.reasons})
+    counts: dict[str, Any] = {
+        name: {**value, **getattr(other, name)} if isinstance(value, Mapping) else value + getattr(other, name)
+        for name, value in vars(one).items()
+    }
+    return RuleFigures(**counts)

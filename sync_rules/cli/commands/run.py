@@ -90,7 +90,8 @@ def run(
         require_buckets(rules, endpoint_url=endpoint_url, region=region)
         documents = FileState(state) if state_table is None else TableState(client, state_table)
         before = applied_so_far(documents, rules)
-        for text in sampled_notices(rules, before, accept or (), table_store(client, rules)):
+        store = within_budget(DynamoStore(client, rules.tables), rules.tables)
+        for text in sampled_notices(rules, before, accept or (), store):
             display.say(text)
         caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
         stack.enter_context(locked(files.checkpoint))
@@ -98,7 +99,7 @@ def run(
             stream_arns=arns,
             rules_fingerprint=rules.fingerprint,
             reader=DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region)),
-            store=within_budget(table_store(client, rules), rules.tables),
+            store=store,
             make_consumer=lambda world: Consumer(rules, world, THIS_PROCESS, limits=READ_ONCE if once else None),
             files=files,
             settings=settings,
@@ -125,11 +126,6 @@ def settings_of(batch_size: int, parallelization: int, *, own_engine: bool) -> M
         batch_size=batch_size, parallelization_factor=parallelization, bisect_on_function_error=True
     )
     return replace(found, poll_busy_ms=POLL_BUSY_MS) if own_engine else found
-
-
-def table_store(client: Any, rules: Rules) -> DynamoStore:
-    """The store of the rules' tables."""
-    return DynamoStore(client, rules.tables)
 
 
 def stream_arns(client: Any, rules: Rules) -> list[str]:
