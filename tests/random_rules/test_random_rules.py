@@ -73,7 +73,7 @@ QUICK = {
     "books: mark ignored": 2,
     "books: mark set too early": 538,
     "books: not begun before the first entry": 2,
-    "transact: former state not compared": 3839,
+    "transact: former state not compared": 10111,
     "transact: written from a read before the check": 299,
     "transact: entry without total": 44,
     "transact: whole item compared": 10,
