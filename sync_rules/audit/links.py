@@ -172,6 +172,11 @@ def _judge(
             yield from _lacks(rule, entity, path, tuple(items.values()))
 
 
+def _is_plain(name: str) -> bool:
+    """True for a name that a rules file takes as it is, and that a terminal only prints."""
+    return name.isprintable() and show_path((name,)) == name
+
+
 def _is_written(entity: Entity, path: Path, written: Iterable[tuple[Entity, Path]]) -> bool:
     return any(of is entity and overlaps(path, at) for of, at in written)
 
@@ -200,7 +205,8 @@ def _misses(rule: Rule, one: Connection, seen: Evidence, store: Store) -> Iterat
         clue = _other_case(one, seen, store)
     if not clue and count >= (FEWEST_ITEMS if lacking else ENOUGH_ITEMS):
         clue = _other_attribute(one, seen, store)
-    if not clue and (count < ENOUGH_ITEMS or (one.optional and not named)):
+    late = len(named) == count and len(set(named)) < ENOUGH_ITEMS  # children of few parents, which may come later
+    if not clue and (count < ENOUGH_ITEMS or late or (one.optional and not named)):
         return
     found = f"{count} of {count} sampled {one.pointing.name} items point to no {one.named.name}: link {fields}"
     if lacking:
@@ -216,7 +222,7 @@ def _lacks(rule: Rule, entity: Entity, path: Path, items: Sequence[Item]) -> Ite
     count, shown = len(items), show_path(path)
     if any(get(entity.view(item, (path,)), path) is not None for item in items):
         return
-    names = {name for item in items for name in item} | {*entity.identity}
+    names = {name for item in items for name in item if _is_plain(name)} | {*entity.identity}
     # keys of a nested map may be values, so that only top-level names are proposed
     close = get_close_matches(path[0], sorted(names), n=1) if path[0] not in names else []
     if count < (FEWEST_ITEMS if close else ENOUGH_ITEMS):
@@ -283,7 +289,7 @@ def _other_attribute(one: Connection, seen: Evidence, store: Store) -> str:
     some = seen.some
     linked = {ref.field for _, ref in one.link}
     names = {*one.pointing.bound, *(name for item in some.values() for name in item)} - linked
-    plain = sorted(name for name in names if show_path((name,)) == name)
+    plain = sorted(filter(_is_plain, names))
     trials: dict[str, list[ItemKey]] = {}
     for place, (wanted, ref) in enumerate(one.link):
         for name in get_close_matches(ref.field, plain, n=CLUE_ATTRIBUTES, cutoff=0.0):

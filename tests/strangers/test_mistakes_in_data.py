@@ -111,7 +111,10 @@ MISTAKES = {
     ),
     "ids of something else": Mistake(
         "copy user.name into order.user_name",
-        {"users": [{"user_id": {"S": f"x{n}"}, "name": {"S": "N"}} for n in range(3)], "orders": orders(user_name="h")},
+        {
+            "users": [{"user_id": {"S": f"x{n}"}, "name": {"S": "N"}} for n in range(3)],
+            "orders": [{**one, "user_id": {"S": f"u-{n}"}} for n, one in enumerate(orders(user_name="h"))],
+        },
         "compare the keys of user with the attributes of order",
         "",
         ("orders", "user_name"),

@@ -21,7 +21,7 @@ from sync_rules.adapters.beginnings import RunBeginnings
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
 from sync_rules.adapters.failure_log import require_writable
-from sync_rules.adapters.files import locked, require_own
+from sync_rules.adapters.files import locked, read_if_there, require_own
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import latest_streams, require
@@ -38,6 +38,7 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
 from sync_rules.jobs.consume.run import POLL_BUSY_MS, WAIT_SECONDS, Files, LocalRun, Status
 from sync_rules.language.load import load_rules
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import Consumer
@@ -91,7 +92,7 @@ def run(
         documents = FileState(state) if state_table is None else TableState(client, state_table)
         before = applied_so_far(documents, rules)
         store = within_budget(DynamoStore(client, rules.tables), rules.tables)
-        for text in sampled_notices(rules, before, accept or (), store):
+        for text in () if resumes(files.checkpoint, rules) else sampled_notices(rules, before, accept or (), store):
             display.say(text)
         caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
         stack.enter_context(locked(files.checkpoint))
@@ -131,6 +132,15 @@ def settings_of(batch_size: int, parallelization: int, *, own_engine: bool) -> M
 def stream_arns(client: Any, rules: Rules) -> list[str]:
     """The ARNs of the streams to read. Raises UserError when tables, indexes or streams do not fit the rules."""
     return list(require(client, rules, times_to_live=True).stream_arns)
+
+
+def resumes(path: Path, rules: Rules) -> bool:
+    """True if a run with these rules has begun before: they passed the sample then, or were accepted."""
+    text = read_if_there(path, "a checkpoint")
+    try:
+        return text is not None and json_bytes.parsed(text).get("rules_fingerprint") == rules.fingerprint
+    except (ValueError, AttributeError):
+        return False  # `checkpoint.load` says what is wrong with the file
 
 
 def sampled_notices(rules: Rules, before: Mapping[str, str], accepted: Collection[str], store: Store) -> list[str]:

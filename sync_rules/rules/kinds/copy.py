@@ -44,7 +44,8 @@ class CopyRule(LinkedRule):
 
     @property
     def connection(self) -> Connection:
-        return replace(super().connection, reads=tuple((self.source, path) for path in self._read))
+        read = (path for path, to in self.mapping if to not in self.defaults)  # a default says that it may be missing
+        return replace(super().connection, reads=tuple((self.source, path) for path in read))
 
     def nodes(self) -> tuple[Node, ...]:
         decides = tuple((self.source, path) for path in (self.where.source_paths if self.where else ()))

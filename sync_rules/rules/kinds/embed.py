@@ -20,6 +20,7 @@ from sync_rules.model.sizes import value_bytes
 from sync_rules.model.templates import Template
 from sync_rules.model.values import AttributeValue, Item, Path, get, nest
 from sync_rules.model.writes import differences
+from sync_rules.rules.connections import Connection
 from sync_rules.rules.families import Desired, Members
 from sync_rules.rules.kinds.gathered import WHOLE, GatheredRule
 from sync_rules.rules.rule import Blocked, Drawing, TypeOf
@@ -125,6 +126,12 @@ class EmbedRule(GatheredRule):
     def drawn(self) -> Drawing:
         shown = ((),) if self.fields is None else tuple(path for path, _ in self.fields)
         return Drawing(self.target, shown, self.copies, ("default",) if self.defaults else ())
+
+    @property
+    def connection(self) -> Connection | None:
+        """Without the fields that have a default: it says that they may be missing."""
+        found, defaulted = super().connection, {path for path, name in self.fields or () if name in self.defaults}
+        return found and replace(found, reads=tuple(read for read in found.reads if read[1] not in defaulted))
 
     @cached_property
     def may_leave_out(self) -> bool:

@@ -45,6 +45,39 @@ def users(count: int, user_id: str = "u{i}") -> list[dict]:
     return [{"user_id": s(user_id.format(i=i)), "name": s("SECRET")} for i in range(count)]
 
 
+# ---------------------------------------------------------------- healthy projects
+def test_links_of_few_parents_that_are_still_to_come_stop_nothing():
+    """All orders name one user that does not exist yet, beside one that does: they may be children that came first."""
+    scene = scene_of(COPY)
+    scene.there("users", *users(1))
+    scene.there("orders", *orders(links.ENOUGH_ITEMS, user_id="late"))
+    assert found(scene) == []
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "  plans: {copy: user.plan, into: order.plan, default: free}\n",
+        "  lines: {embed: order, into: user.lines, fields: [note], default: {note: none}, limit: {items: 9}}\n",
+    ],
+)
+def test_links_with_a_default_may_find_no_attribute(rule):
+    """A default says that the attribute may be missing everywhere."""
+    scene = scene_of(rule)
+    scene.there("users", *users(6))
+    scene.there("orders", *orders(6, user_id="u{i}"))
+    assert found(scene) == []
+
+
+def test_links_propose_no_name_that_a_terminal_would_act_on():
+    """A close name with an escape in it is not printed."""
+    scene = scene_of("  names: copy user.nmae into order.user_name\n")
+    scene.there("users", *({"user_id": s(f"u{i}"), "nmae\x1b": s("x")} for i in range(6)))
+    scene.there("orders", *orders(6, user_id="u{i}"))
+    (one,) = found(scene)
+    assert one.text.isprintable()
+
+
 # ---------------------------------------------------------------- key templates that match nothing
 def test_links_of_an_entity_whose_template_matches_no_item_are_named():
     """Items of no entity, and none of the rule's: a notice names table, entity and the key template to compare."""

@@ -21,7 +21,7 @@ from rich.console import Console
 from sync_rules.adapters.beginnings import RunBeginnings
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.cli import main
-from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, loop, sampled_notices, threads
+from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, loop, resumes, sampled_notices, threads
 from sync_rules.cli.show.run import conclude, display_on, line, summary_lines
 from sync_rules.cli.show.text import duration
 from sync_rules.cli.signals import stop_signals
@@ -702,6 +702,18 @@ def test_run_stops_before_its_first_write_if_a_sample_hits_nothing():
     assert "SECRET" not in str(mistake.value)
     assert sampled({}, ("names",)) == []
     assert sampled(fingerprints.of_each(scene.rules), ()) == []
+
+
+def test_run_that_resumes_takes_no_sample(tmp_path):
+    """A run with the same rules has begun before; with other rules, or another file, the sample is taken."""
+    rules = parse_rules(LINKED)
+    path = tmp_path / "c.json"
+    assert not resumes(path, rules)
+    checkpoint.save(path, checkpoint.Checkpoint(rules.fingerprint, {}, []))
+    assert resumes(path, rules)
+    assert not resumes(path, rules_of("names"))
+    path.write_text("[]")
+    assert not resumes(path, rules)
 
 
 def test_run_goes_on_without_the_right_to_scan():
