@@ -22,11 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from sync_rules.adapters.files import open_for_owner, replacing
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure
 from sync_rules.model.json_bytes import compact
 from sync_rules.pipeline.failed_entries import Entry
 from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.pipeline.messages import Message, encode
 
 
 def require_writable(path: Path) -> None:
@@ -93,6 +95,10 @@ class FailureLog:
     def park(self, failure: Failure) -> None:
         """Append the failure. Raises StoreError when it cannot be written."""
         self._lines.append(failure_record(failure, datetime.fromtimestamp(self._now_ms() / 1000, UTC)))
+
+    def keep(self, message: Message) -> None:
+        """Append a message that no rule here knows, for redrive. Raises StoreError when it cannot be written."""
+        self._lines.append(json_bytes.parsed(encode(message)))
 
 
 class FailedLines:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -26,9 +26,9 @@ from sync_rules.jobs.consume.keeper import take_over
 from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, serially
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Failure, Outcome
+from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Outcome
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import item_of
+from sync_rules.pipeline.messages import ChunkMessage, PushMessage
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World
 from sync_rules.pipeline.tasks import unknown_rules
 
@@ -328,15 +328,16 @@ class LocalRun:
         return self.consumer.handle_event(event, self._remaining())
 
     def _handle_message(self, taken: Taken) -> None:
-        """Process a message. One for a rule that is gone gets a failure record: no other process here can know it."""
+        """Process a message. One for a rule that is gone is kept for redrive: no other process knows it."""
         message = taken.message
         try:
             self.consumer.handle_message(message, self._remaining(), again=taken.receives > 1)
         except StoreError as error:
             if error.reason != UNKNOWN_RULE:
                 raise
-            for name in unknown_rules(message, self.consumer.rules):
-                self.consumer.world.failures.park(Failure(name, item_of(message), UNKNOWN_RULE))
+            if isinstance(message, PushMessage | ChunkMessage):
+                message = replace(message, rules=unknown_rules(message, self.consumer.rules))
+            self._failures.keep(message)
 
     def _remaining(self) -> Callable[[], int]:
         started_ms = self._now_ms()

@@ -28,11 +28,13 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.run import STREAMS_EVERY_MS, Files, LocalRun, Status
+from sync_rules.jobs.redrive.work import work_of
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import RecordError, StoreError, UserError
 from sync_rules.model.items import Call, Change, Failure, ItemKey, Outcome
-from sync_rules.model.limits import DELAY_MAX_SECONDS
+from sync_rules.model.limits import DELAY_MAX_SECONDS, Bounds
 from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.failed_entries import read_entry
 from sync_rules.pipeline.messages import PullMessage, PushMessage
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules import fingerprints
@@ -170,19 +172,20 @@ def test_run_resumes_where_it_stopped_with_its_messages(tmp_path):
     assert sorted(map(str, bench.done)) == sorted(map(str, [1, 2, pull(1)]))
 
 
-def test_run_keeps_a_failure_record_of_a_message_for_a_rule_that_is_gone(tmp_path):
-    """No other process can know the rule of a message in the checkpoint: it is reported by name and key, once."""
+def test_run_keeps_a_message_for_a_rule_that_is_gone(tmp_path):
+    """No other process can know the rule of a message in the checkpoint: `redrive` finds the message, and its cure."""
     bench = Bench(tmp_path)
     local = bench.start()
-    rules = rules_of("names")
-    local.consumer = Consumer(rules, local.consumer.world, THIS_PROCESS)
-    local.pump.queue.send(PushMessage(("gone",), ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "S", "PROFILE")))), 0)
+    local.consumer = Consumer(rules_of("names"), local.consumer.world, THIS_PROCESS)
+    source = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "S", "PROFILE")))
+    local.pump.queue.send(PushMessage(("gone",), source, cursor={"PK": {"B": b"\x00"}}), 0)
     bench.run(local)
-    (line_of,) = bench.files.failures.read_text().splitlines()
-    assert json.loads(line_of)["rule"] == "gone"
-    assert json.loads(line_of)["reason"] == "UnknownRule"
-    assert "USER#1" in line_of
+    (kept,) = map(read_entry, bench.files.failures.read_text().splitlines())
+    assert kept == PushMessage(("gone",), source, cursor={"PK": {"B": b"\x00"}})
+    assert local.status.parked == 1
     assert not checkpoint.load(bench.files.checkpoint, [ARN]).messages
+    with pytest.raises(RecordError, match="no rule 'gone' any more: if it was renamed, say renamed_from: gone"):
+        work_of(kept, rules_of("names"), Bounds())
 
 
 def test_run_stops_when_told_and_saves_what_is_done(tmp_path):
