@@ -42,7 +42,8 @@ def test_session_ticks_count_children_that_have_ended():
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     ) as process:
         process.stdout.readline()
-        spent = progress.session_ticks(process.pid) / os.sysconf("SC_CLK_TCK")  # user and system time, each rounded down
+        # user and system time are rounded down, each
+        spent = progress.session_ticks(process.pid) / os.sysconf("SC_CLK_TCK")
         assert spent >= 0.1 or not progress.PROC.exists()
         process.stdin.close()
     assert progress.session_ticks(process.pid) == 0
