@@ -167,3 +167,15 @@ def test_transact_an_item_that_does_not_count_compares_no_others():
     with shop.transact() as tx:
         tx.update("order", key_of(*FIRST), set={"total": n(6)})
     assert (tx.result.attempts, tx.result.left) == (1, ())
+
+
+def test_transact_a_copy_that_is_put_over_may_change_meanwhile():
+    """A user is renamed and an order put. The old name on the order decides nothing, so its change refuses nothing."""
+    shop = shop_with(named("names"))
+    once(shop, lambda: change(*FIRST, user_name=s("Eve"))(shop))
+    with shop.transact() as tx:
+        tx.update("user", key_of(*USER), set={"name": s("Bob")})
+        tx.put("order", order("7", "1", 6))
+    assert (tx.result.attempts, tx.result.left) == (1, ())
+    assert shop.scene.memory.item(shop.scene.at("shop", *FIRST))["user_name"] == s("Bob")
+    assert shop.written_by_the_stream() == 0
