@@ -809,6 +809,27 @@ def test_hierarchy_descendants_are_those_that_lead_up_to_the_item(parents, shard
         ]
 
 
+@pytest.mark.parametrize("road", ["node", "raw node", "set", "raw set", "item of a tree", "text of a tree"])
+def test_read_refuses_half_a_surrogate_pair(road):
+    """Half an emoji in a key or a set is the caller's mistake. It is refused before a request, and is not shown."""
+    half = "cut \ud83d"
+    client, tree = cars(PARENTS)
+    plain, raw = graph_on(client), graph_on(reader(client, raw=True))
+    roads = {
+        "node": lambda: plain.nodes([{"source": half, "target": "G"}]),
+        "raw node": lambda: raw.nodes([{"source": s(half), "target": s("G")}]),
+        "set": lambda: plain.neighbours([{"source": "G", "target": "G", "edges": {half}}]),
+        "raw set": lambda: raw.neighbours([{"source": s("G"), "target": s("G"), "edges": {"SS": [half]}}]),
+        "item of a tree": lambda: tree.items([{"ComponentId": half}]),
+        "text of a tree": lambda: tree.items([half]),
+    }
+    client.calls.clear()
+    with pytest.raises(UserError, match="surrogate") as raised:
+        roads[road]()
+    assert half not in str(raised.value)
+    assert client.calls == []
+
+
 def test_hierarchy_levels_end_at_max_depth():
     """No level beyond the last that was asked for is read."""
     client, cars_of = cars(PARENTS)
