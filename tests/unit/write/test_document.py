@@ -11,7 +11,8 @@ import pytest
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError
 from sync_rules.write import TransactionCanceled, WriteError
-from sync_rules.write.document import answer_of, as_json, read_document, refusal_of
+from sync_rules.write.document import ITEMS_MAX_CHARACTERS, answer_of, as_json, read_document, refusal_of
+from sync_rules.write.errors import Cancelled
 from tests.support.builders import n, s
 from tests.support.every_kind import user
 from tests.unit.write.test_every_kind import actions_of, key_in, transacted, two_begun
@@ -113,6 +114,17 @@ def test_document_tells_errors_by_their_type():
         "message": "ThrottlingException: table shop",
         "reason": "ThrottlingException",
     }
+
+
+@pytest.mark.parametrize(("number", "left_out"), [(6, False), (7, True)])
+def test_document_leaves_items_out_of_an_answer_that_is_too_large(number, left_out):
+    """All items go, and the answer says so. The reasons stay, also those that never had an item."""
+    item = user("7", note=s("x" * 390_000))
+    reasons = (Cancelled(0, "TransactionConflict"), *(Cancelled(one, "x", item) for one in range(1, number + 1)))
+    answer = refusal_of(TransactionCanceled(reasons), raw=True)
+    assert len(json_bytes.compact(answer)) <= ITEMS_MAX_CHARACTERS
+    assert answer["error"].get("items_left_out", False) is left_out
+    assert ["item" in one for one in answer["error"]["reasons"]] == [False, *([not left_out] * number)]
 
 
 WRONG = [
