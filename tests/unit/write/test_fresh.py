@@ -71,6 +71,20 @@ def test_fresh_is_one_request():
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize(("entity", "keys"), [("user", 1), ("by_email", 2)])
+def test_fresh_reads_no_key_twice_and_no_element_of_a_listed_set(entity, keys):
+    """A Query lists the elements of a user, so the read names none. A mirror is read together with its source."""
+    rules = every_kind.parse_rules(every_kind.text_of({name: every_kind.RULES[name] for name in ("tags", "mails")}))
+    shop = Shop(rules)
+    shop.scene.put("shop", user("7", name=s("Ada"), email=s("a@x")), order("7", "1", 1), order("7", "2", 1))
+    shop.rest()
+    place = {"user": ("USER#7", "PROFILE"), "by_email": ("EMAIL#a@x", "EMAIL")}[entity]
+    stored = shop.scene.item(shop.scene.at("shop", *place))
+    asked = counted(shop)
+    fresh(rules, None, entity, stored, raw=True, store=shop.scene.memory, deadline_seconds=60.0)  # type: ignore[arg-type]
+    assert [len(one.keys) for one in asked] == [keys]
+
+
 def test_fresh_raises_where_a_source_cannot_be_read():
     """A part is read, and the part above it cannot be: nothing old is shown as if it were fresh."""
     shop = Shop(RULES)

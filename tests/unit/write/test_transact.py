@@ -85,6 +85,23 @@ def test_transact_an_order_with_three_rules_is_two_requests(shop):
     assert shop.written_by_the_stream() == 0
 
 
+@pytest.mark.parametrize(
+    ("rule", "reads"),
+    [("names", 1), ("tags", 1), ("recounted", 1), ("counted", 3), ("spent", 3), ("least", 2), ("totals", 2)],
+)
+def test_transact_reads_the_mark_of_books_with_the_first_request(rule, reads):
+    """An order is put under one rule. Only a total, and then its user, are read later: the entry names them."""
+    shop = Shop(parse_rules(text_of({rule: every_kind.RULES[rule]})))
+    shop.scene.put("shop", user("7", name=s("Ada")))
+    shop.rest()
+    asked: list[Read] = []
+    read = shop.scene.memory.read
+    shop.scene.memory.read = lambda request: (asked.append(request), read(request))[1]
+    put_order(shop)
+    assert len(asked) == reads
+    assert not any("/B" in str(key) for one in asked[1:] for key in one.keys)
+
+
 def test_transact_takes_plain_values_and_fields_of_keys(shop):
     """The key is made of its fields, which stay on the item as they were given."""
     with shop.transact(raw=False) as tx:
@@ -584,7 +601,7 @@ def test_transact_a_condition_of_the_application_is_its_own_error(shop):
 
 
 def test_transact_a_condition_may_be_one_of_boto3(shop):
-    """`Attr` makes text, names and values in plain Python; any other object, or names beside it, are refused."""
+    """`Attr` makes text, names and values in plain Python; any other object is refused, and `Attr` with names or values."""
     tx = shop.transact()
     tx.update("user", user("7"), set={"rank": n(1)}, condition=Attr("name").eq("Eve"))
     with pytest.raises(TransactionCanceled):
@@ -594,7 +611,9 @@ def test_transact_a_condition_may_be_one_of_boto3(shop):
             "user", {"user_id": "7"}, set={"rank": 1}, condition=Attr("name").eq("Ada") & Attr("none").not_exists()
         )
     assert item(shop, "USER#7", "PROFILE")["rank"] == n(1)
-    for given in ({"condition": 7}, {"condition": Attr("name").exists(), "names": {"#n": "name"}}):
+    exists = Attr("name").exists()
+    beside: tuple[dict[str, Any], ...] = ({"names": {"#n": "name"}}, {"values": {":n": s("Ada")}})
+    for given in ({"condition": 7}, *({"condition": exists, **one} for one in beside)):
         with pytest.raises(WriteError, match="cannot be read"):
             shop.transact().update("user", user("7"), set={"rank": n(1)}, **given)
 
