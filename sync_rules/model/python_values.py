@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import parsed, respelt
 from sync_rules.model.values import AttributeValue
+
+HALF_PAIR: Final = "a text or a name has half a surrogate pair"
+HALF_PAIR_CURE: Final = "give text that UTF-8 can hold: an emoji may have been cut in two"
 
 
 def plain_of(value: AttributeValue) -> Any:
@@ -123,7 +126,7 @@ def raw_of(value: Any) -> AttributeValue:
 
 def _text(text: str) -> str:
     if not is_encodable(text):
-        raise UserError("a text or a name has half a surrogate pair: an emoji may have been cut in two")
+        raise UserError(f"{HALF_PAIR}: {HALF_PAIR_CURE}")
     return text
 
 

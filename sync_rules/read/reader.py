@@ -22,7 +22,7 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.python_values import has_encodable_texts, plain_of, raw_of
+from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, has_encodable_texts, plain_of, raw_of
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.read.key_range import KeyRange
 
@@ -112,7 +112,7 @@ class Reader:
         if not all(isinstance(value, Mapping) for value in there.values()):
             raise UserError('a raw reader takes raw values, such as {"S": "x"}')
         if not all(has_encodable_texts(value) for value in there.values() if len(value) == 1):
-            raise UserError("a text has half a surrogate pair: an emoji may have been cut in two")
+            raise UserError(f"{HALF_PAIR}: {HALF_PAIR_CURE}")
         return there
 
     def value(self, value: AttributeValue) -> Any:

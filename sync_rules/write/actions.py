@@ -6,7 +6,6 @@ put back as it was read; any other value for it is refused, unless the applicati
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -18,35 +17,24 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import number_of, respelt_in, spelt, total_of
-from sync_rules.model.python_values import has_encodable_texts, is_encodable, raw_of
+from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, has_encodable_texts, is_encodable, raw_of
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
 from sync_rules.model.writes import Update
 from sync_rules.rules.ruleset import Rules
+from sync_rules.write.conditions import OwnCondition, check_condition
 from sync_rules.write.errors import WriteError
 
 Verb = Literal["put", "update", "delete", "check"]
 Place = tuple[str, tuple[Any, ...]]
 Given = Mapping[str, Any]
 BINARY: Final = (bytes, bytearray)
-OURS: Final = re.compile("[#:]sync_")
-HALF_PAIR: Final = "a text or a name has half a surrogate pair"
-HALF_PAIR_CURE: Final = "give text that UTF-8 can hold: an emoji may have been cut in two"
 SCALARS: Final[Mapping[str, type | tuple[type, ...]]] = {"S": str, "N": str, "B": BINARY, "BOOL": bool, "NULL": bool}
 
 
 def place_of(key: ItemKey) -> Place:
     """The identity of an item, however numbers in its key are spelt."""
     return key.table, identity(key)
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition of the application, as boto3 takes it."""
-
-    text: str
-    names: Mapping[str, str] = field(default_factory=dict)
-    values: Mapping[str, AttributeValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +50,7 @@ class Own:
     number: int
     item: Item = field(default_factory=dict)
     update: Update | None = None
-    condition: Condition | None = None
+    condition: OwnCondition | None = None
     new: bool = False
     override: bool = False
     returns: bool = False
@@ -93,7 +81,7 @@ class Actions:
         self._number = 0
 
     def put(
-        self, entity: str, item: Given, condition: Condition | None, *, new: bool, override: bool, returns: bool
+        self, entity: str, item: Given, condition: OwnCondition | None, *, new: bool, override: bool, returns: bool
     ) -> Own:
         """The put of a whole item."""
         values = self.values(item)
@@ -107,7 +95,7 @@ class Actions:
         entity: str,
         key: Given,
         changes: tuple[Given, Iterable[str], Given, Given],
-        condition: Condition | None,
+        condition: OwnCondition | None,
         *,
         override: bool,
         returns: bool,
@@ -127,26 +115,26 @@ class Actions:
         own = Own("update", found, place, self._next(), update=update, condition=condition)
         return replace(own, override=override, returns=returns)
 
-    def other(self, verb: Verb, entity: str, key: Given, condition: Condition | None, *, returns: bool) -> Own:
+    def other(self, verb: Verb, entity: str, key: Given, condition: OwnCondition | None, *, returns: bool) -> Own:
         """The delete, or the check, of an item."""
         found, place = self.key_alone(entity, key)
         return Own(verb, found, place, self._next(), condition=condition, returns=returns)
 
-    def condition(self, given: Any, names: Mapping[str, str] | None, values: Given | None) -> Condition | None:
+    def condition(self, given: Any, names: Mapping[str, str] | None, values: Given | None) -> OwnCondition | None:
         """The application's condition: a text, or what boto3's `Attr` made."""
         if given is None:
             if names or values:
                 raise WriteError("names or values, and no condition that uses them", "give the condition too")
             return None
         if isinstance(given, str):
-            return _checked(Condition(given, dict(names or {}), self.values(values or {})))
+            return check_condition(OwnCondition(given, dict(names or {}), self.values(values or {})))
         found = aws.condition_of(given)
         if found is None or names or values:
             raise WriteError(
                 "a condition that cannot be read", "give a text with its names and values, or one of `Attr` without"
             )
         text, names, values = found
-        return _checked(Condition(text, names, Actions(self._rules, raw=False).values(values)))
+        return check_condition(OwnCondition(text, names, Actions(self._rules, raw=False).values(values)))
 
     def key_of(self, entity: str, item: Item) -> tuple[Entity, ItemKey]:
         """The entity of this name, and the key that the item has, or that its fields make."""
@@ -230,23 +218,6 @@ def _same_field(given: AttributeValue, value: AttributeValue) -> bool:
     if same(given, value) or (isinstance(content, str) and {"S": content} == value):
         return True
     return number is not None and number == number_of({"N": value["S"]} if "S" in value else value)
-
-
-def _checked(condition: Condition) -> Condition:
-    """A condition of the application. Raises WriteError where it could leave its place in the whole condition."""
-    texts = (condition.text, *condition.names, *condition.names.values())
-    if not all(isinstance(text, str) and is_encodable(text) for text in texts):
-        raise WriteError(HALF_PAIR, HALF_PAIR_CURE)
-    if any(OURS.search(text) for text in (condition.text, *condition.names, *condition.values)):
-        raise WriteError("a condition with a placeholder of sync-rules, #sync_ or :sync_", "give it another name")
-    depth = 0
-    for character in condition.text:
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth < 0:
-            break
-    if depth:
-        raise WriteError("a condition whose parentheses do not match", "close each parenthesis that it opens")
-    return condition
 
 
 def _is_attribute_value(value: Any) -> bool:

@@ -6,7 +6,6 @@ its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -15,11 +14,10 @@ from sync_rules.adapters.writer import VERBS
 from sync_rules.model.entities import Table
 from sync_rules.model.values import AttributeValue, Path
 from sync_rules.model.writes import Check, Condition, Put, Test, Update
-from sync_rules.write.actions import Condition as OwnCondition
 from sync_rules.write.compose import Planned
+from sync_rules.write.conditions import OwnCondition, has_or
 from sync_rules.write.errors import WriteError
 
-TOKEN: Final = re.compile(r"[#:]?[^\s()=<>,]+|[()]")
 RETURN_ITEM: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
@@ -53,23 +51,13 @@ def _action(one: Planned, tables: Mapping[str, Table]) -> dict[str, Any]:
     guard: tuple[Condition, ...] = action.guard
     if isinstance(action, Check) and not guard and own is None:
         guard = (Condition(Test.EXISTS, (action.key.values[0][0],)),)
-    own_text = () if own is None else (f"({own.text})" if guard and _has_or(own.text) else own.text,)
+    own_text = () if own is None else (f"({own.text})" if guard and has_or(own.text) else own.text,)
     texts = [*own_text, *((marks.guard(guard),) if guard else ())]
     if texts:
         parameters["ConditionExpression"] = " AND ".join(texts)
     if own is not None or (one.own is not None and one.own.returns):
         parameters |= RETURN_ITEM
     return {VERBS[type(action)]: {**parameters, **_together(marks, own)}}
-
-
-def _has_or(text: str) -> bool:
-    """True if a condition is an OR outside all parentheses. Others need none: DynamoDB refuses redundant ones."""
-    depth = 0
-    for token in TOKEN.findall(text):
-        depth += {"(": 1, ")": -1}.get(token, 0)
-        if depth == 0 and token.upper() == "OR":
-            return True
-    return False
 
 
 def _together(marks: _Marks, own: OwnCondition | None) -> dict[str, Any]:
