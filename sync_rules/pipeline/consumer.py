@@ -44,7 +44,7 @@ from sync_rules.pipeline.messages import (
 from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.report import Report, Unfinished
-from sync_rules.pipeline.requests import Host, Remembering, Work, World, run_work
+from sync_rules.pipeline.requests import Host, Later, Remembering, Work, World, run_work
 from sync_rules.pipeline.tasks import chunks_of, part_of, pull_of, pushes_of, tasks_of, unknown_rules
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules.ruleset import Rules
@@ -69,15 +69,23 @@ def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Rep
 def process_message(message: Message, rules: Rules, bounds: Bounds, *, again: bool = False) -> Work[Report]:
     """Process a message of the queue. `again`: it was delivered before, and its work may be done in part.
 
-    A rule that these rules do not know is reported as failed, once nothing else failed: while functions are updated,
-    another version knows it.
+    A message for a rule that these rules do not know fails and comes again: while functions are updated, another worker
+    knows the rule. Where some rules of a message are known, a message goes on for the others alone.
     """
     report = yield from _process_known(message, rules, bounds, again=again)
     unknown = unknown_rules(message, rules)
-    if unknown and not report.failed:
-        report.note(item_of(message), Unfinished(unknown, UNKNOWN_RULE))
-        for name in unknown:
-            report.outcomes[name, Outcome.FAILED] += 1
+    if unknown is None or report.failed:
+        return report
+    reason = UNKNOWN_RULE
+    if isinstance(message, PushMessage | ChunkMessage) and len(unknown) < len(message.rules):
+        try:
+            yield Later(replace(message, rules=unknown))
+        except StoreError as error:
+            reason = error.reason
+        else:
+            return report
+    report.note(item_of(message), Unfinished(unknown, reason))
+    report.outcomes.update((name, Outcome.FAILED) for name in unknown)
     return report
 
 

@@ -13,7 +13,15 @@ from functools import cached_property
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, Effect, ItemKey
 from sync_rules.model.values import Item
-from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PushMessage, names_in
+from sync_rules.pipeline.messages import (
+    CallMessage,
+    ChunkMessage,
+    Message,
+    PartMessage,
+    PullMessage,
+    PushMessage,
+    names_in,
+)
 from sync_rules.pipeline.parts import PartLook
 from sync_rules.rules.families import EffectRule, ListingRule, Part, PartRule, TargetRule
 from sync_rules.rules.rule import Rule
@@ -295,11 +303,15 @@ def pull_of(
     return Pull(key, image, into, attempt, settles=delay_seconds > 0, delay_seconds=delay_seconds) if into else None
 
 
-def unknown_rules(message: Message, rules: Rules) -> tuple[str, ...]:
-    """The rules of a message that these rules do not know, under a former name either. A call is set aside instead."""
+def unknown_rules(message: Message, rules: Rules) -> tuple[str, ...] | None:
+    """The rules of a message that these rules do not know, under a former name either; None if they know all. Empty for
+    a pull of an item that no rule writes: it names no rules. A call of an unknown rule is set aside instead.
+    """
+    if isinstance(message, PullMessage):
+        return () if pull_of(message.target, rules) is None else None
     if isinstance(message, CallMessage):
-        return ()
-    return tuple(name for name in names_in(message) if rules.named(name) is None)
+        return None
+    return tuple(name for name in names_in(message) if rules.named(name) is None) or None
 
 
 def part_of(message: PartMessage, rules: Rules) -> PartLook | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -28,9 +28,7 @@ from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Outcome
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import ChunkMessage, PushMessage
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World
-from sync_rules.pipeline.tasks import unknown_rules
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
 WAIT_SECONDS = 0.01  # between two looks at what is due, which cost no request
@@ -321,7 +319,7 @@ class LocalRun:
             messages_waiting=self.pump.queue.waiting,
             shards=sum(mapping.shards_open for mapping in self.pump.mappings),
             errors=dict(thrown + telemetry.reasons),
-            alterations=telemetry.altered(),
+            alterations=telemetry.count_alterations(),
         )
 
     def _invoke(self, event: dict[str, Any]) -> dict[str, Any] | None:
@@ -329,15 +327,12 @@ class LocalRun:
 
     def _handle_message(self, taken: Taken) -> None:
         """Process a message. One for a rule that is gone is kept for redrive: no other process knows it."""
-        message = taken.message
         try:
-            self.consumer.handle_message(message, self._remaining(), again=taken.receives > 1)
+            self.consumer.handle_message(taken.message, self._remaining(), again=taken.receives > 1)
         except StoreError as error:
             if error.reason != UNKNOWN_RULE:
                 raise
-            if isinstance(message, PushMessage | ChunkMessage):
-                message = replace(message, rules=unknown_rules(message, self.consumer.rules))
-            self._failures.keep(message)
+            self._failures.keep(taken.message)
 
     def _remaining(self) -> Callable[[], int]:
         started_ms = self._now_ms()

@@ -408,15 +408,24 @@ def test_handover_of_a_push_of_before_is_spread():
 
 
 def test_chunk_of_a_rule_that_this_version_does_not_know_comes_again():
-    """A rule that this version does not know fails its message, before any request; rules that it knows are applied."""
+    """A rule that this version does not know fails its message, before any request."""
     scene = scene_with(3)
     with pytest.raises(StoreError, match="UnknownRule"):
         scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone",)))
     assert scene.tap.requests == []
-    with pytest.raises(StoreError, match="UnknownRule"):
-        scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone", RULE)))
+    assert scene.consumer.telemetry.outcomes["gone", Outcome.FAILED] == 1
+
+
+def test_chunk_of_known_and_unknown_rules_goes_on_for_the_unknown_alone():
+    """The rules that this version knows are applied once; a message goes on for the others."""
+    scene = scene_with(3)
+    scene.queue.messages.clear()
+    scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone", RULE)))
     assert names(scene)["Eve"] == 1
-    assert scene.consumer.telemetry.outcomes["gone", Outcome.FAILED] == 2
+    assert scene.queue.messages == [(chunk(scene, "b00000", rules=("gone",)), 0)]
+    scene.queue.broken = "QueueNotFound"
+    with pytest.raises(StoreError, match="QueueNotFound"):
+        scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone", RULE)))
 
 
 def test_chunk_of_a_rule_about_other_items_asks_for_nothing():
