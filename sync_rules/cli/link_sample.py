@@ -12,20 +12,20 @@ from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
 
 
-def sample_new_rules(
-    rules: Rules, names: Iterable[str], applied: Mapping[str, str], accepted: Collection[str], store: Store
-) -> tuple[LinkFinding, ...]:
-    """Sample the links of those rules in `names` that are not applied as they are now, and that `accepted`, names in
-    the rules file, does not list.
-
-    Raises:
-        UserError: when an accepted name is not a rule's.
-        StoreError: when a table does not answer.
-    """
+def require_rules(rules: Rules, accepted: Iterable[str]) -> None:
+    """Raises UserError when --accept names a rule that the file does not have."""
     titles = {rule.title for rule in rules.rules.values()}
     for title in accepted:
         if title not in titles:
             raise UserError(f"--accept: {unknown('rule', title, sorted(titles))}")
+
+
+def sample_new_rules(
+    rules: Rules, names: Iterable[str], applied: Mapping[str, str], accepted: Collection[str], store: Store
+) -> tuple[LinkFinding, ...]:
+    """Sample the links of those rules in `names` that are not applied as they are now, and that `accepted`, names in
+    the rules file, does not list. Raises StoreError when a table does not answer.
+    """
     prints = fingerprints.of_each(rules)
     known = {title for title, digest in applied.items() if prints.get(title) == digest}
     skipped = known.union(accepted)

@@ -82,7 +82,7 @@ class Telemetry:
         """The number of these outcomes, over all rules."""
         return sum(count for (_, outcome), count in self.outcomes.items() if outcome in outcomes)
 
-    def altered(self) -> dict[str, int]:
+    def count_alterations(self) -> dict[str, int]:
         """The number of values that were altered, over all rules, by the name of the alteration."""
         found: Counter[str] = Counter()
         for (_, each), count in self.alterations.items():

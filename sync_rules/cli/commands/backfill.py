@@ -28,7 +28,7 @@ from sync_rules.adapters.state import FileState, MemoryState, State, TableState,
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import account_of, require_local, typed
 from sync_rules.cli.exit_codes import ExitCode
-from sync_rules.cli.link_sample import require_hits, sample_new_rules
+from sync_rules.cli.link_sample import require_hits, require_rules, sample_new_rules
 from sync_rules.cli.remote_backfill import RemoteBackfill, code_of
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.show.console import make_console
@@ -151,6 +151,7 @@ def backfill(
     if workers > opt.WORKERS_MAX:
         raise UserError(f"--workers {workers}: expected at most {opt.WORKERS_MAX} on one machine; --remote takes more")
     rules = load_rules(rules_file)
+    require_rules(rules, accept or ())
     client = aws.dynamodb(endpoint_url, region)
     with ExitStack() as stack:
         documents: State = MemoryState() if key else stack.enter_context(_opened(state, state_table, client, rules))
@@ -160,6 +161,7 @@ def backfill(
         names, titles = rules_to_apply(rules, rule or [], before)
         if not names:
             return _nothing_new(documents, rules, titles)
+        sampled: list[str] = []
         if key is not None:
             job = job_of_item(client, rules, names, parse_key(key, table, rules))
         else:
@@ -167,10 +169,9 @@ def backfill(
             job = job_of(client, rules, names, BackfillRequest(segments, table, where, export, since))
             kept = state_table or str(state)
             require_beginning(documents, job.scope.body(), kept, resume=resume, restart=restart)
-        sampled: list[str] = []
-        if not resume and key is None:  # a resumed backfill took its sample when it began
-            done_before = applied_so_far(documents, rules)
-            sampled = require_hits(sample_new_rules(rules, names, done_before, accept or (), _store(client, rules)))
+            if not resume:  # a resumed backfill took its sample when it began
+                done_before = applied_so_far(documents, rules)
+                sampled = require_hits(sample_new_rules(rules, names, done_before, accept or (), _store(client, rules)))
         age = None if function is None else IteratorAge(aws.cloudwatch(endpoint_url, region), function)
         for notice in (*unseen_changes(client, rules, names), *job.notices(), *sampled):
             print(notice, file=sys.stderr)

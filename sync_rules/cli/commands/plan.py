@@ -18,7 +18,7 @@ from sync_rules.adapters.state import FileState, TableState
 from sync_rules.audit.findings import select_rules, share_of
 from sync_rules.audit.moves import left_by_moves
 from sync_rules.cli import options as opt
-from sync_rules.cli.link_sample import sample_new_rules
+from sync_rules.cli.link_sample import require_rules, sample_new_rules
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.plan import Shown, as_row
 from sync_rules.cli.signals import stop_signals
@@ -71,6 +71,7 @@ def plan(
         raise UserError("--json and --markdown exclude each other: give one of them")
     require_own(writes, rules_file, prices, state)
     rules = load_rules(rules_file)
+    require_rules(rules, accept or ())
     share, seed = share_of(sample, seed, opt.SEGMENTS)
     client = aws.dynamodb(endpoint_url, region)
     place = client.meta.region_name

@@ -7,7 +7,7 @@ start processes the batches in flight again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -25,10 +25,10 @@ from sync_rules.adapters.files import locked, read_if_there, require_own
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import latest_streams, require
-from sync_rules.adapters.state import FileState, TableState
+from sync_rules.adapters.state import FileState, State, TableState
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
-from sync_rules.cli.link_sample import require_hits, sample_new_rules
+from sync_rules.cli.link_sample import require_hits, require_rules, sample_new_rules
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.live import Display
 from sync_rules.cli.show.run import beginning, conclude, display_on
@@ -89,11 +89,12 @@ def run(
         arns = stream_arns(client, rules)
         archive = archive_of(rules, endpoint_url=endpoint_url, region=region)
         require_buckets(rules, endpoint_url=endpoint_url, region=region)
-        documents = FileState(state) if state_table is None else TableState(client, state_table)
-        before = applied_so_far(documents, rules)
         store = within_budget(DynamoStore(client, rules.tables), rules.tables)
-        for text in () if resumes(files.checkpoint, rules) else sampled_notices(rules, before, accept or (), store):
-            display.say(text)
+        require_rules(rules, accept or ())
+        if not resumes(files.checkpoint, rules):
+            documents = FileState(state) if state_table is None else TableState(client, state_table)
+            for text in link_notices(rules, documents, accept or (), store):
+                display.say(text)
         caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
         stack.enter_context(locked(files.checkpoint))
         local = LocalRun(
@@ -143,14 +144,15 @@ def resumes(path: Path, rules: Rules) -> bool:
         return False  # `checkpoint.load` says what is wrong with the file
 
 
-def sampled_notices(rules: Rules, before: Mapping[str, str], accepted: Collection[str], store: Store) -> list[str]:
+def link_notices(rules: Rules, documents: State, accepted: Collection[str], store: Store) -> list[str]:
     """Notices of a sample of the links of new rules, or that it could not be taken: a run needs no right to scan.
     Raises UserError when a rule would write wrong values.
     """
     try:
-        return require_hits(sample_new_rules(rules, rules.kept, before, accepted, store))
+        return require_hits(sample_new_rules(rules, rules.kept, applied_so_far(documents, rules), accepted, store))
     except StoreError as error:
-        return [f"the links of new rules were not sampled: {error}. The sample needs dynamodb:Scan on their tables."]
+        needs = "dynamodb:Scan on their tables, and GetItem on the state table"
+        return [f"the links of new rules were not sampled: {error}. The sample needs {needs}."]
 
 
 def calls_notices(rules: Rules, calls_table: str | None) -> list[str]:

@@ -19,7 +19,7 @@ from sync_rules.cli.show.bar import Bar, displayed
 from sync_rules.cli.show.console import grid as columns
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.live import Display
-from sync_rules.cli.show.text import altered
+from sync_rules.cli.show.text import bracket_alterations
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.model.alterations import Alteration
@@ -46,8 +46,12 @@ def counts(totals: Totals, rules: frozenset[str] | None = None) -> dict[str, int
 
 def figures_of(totals: Totals, rules: frozenset[str]) -> dict[str, Any]:
     """The outcomes and alterations of some rules."""
-    altered = {each.value: count for each, count in totals.altered(rules).items()}
-    return {**counts(totals, rules), "alterations": altered}
+    return {**counts(totals, rules), "alterations": alterations_of(totals, rules)}
+
+
+def alterations_of(totals: Totals, rules: frozenset[str] | None = None) -> dict[str, int]:
+    """The count of each alteration, over all rules or some."""
+    return {each.value: count for each, count in totals.count_alterations(rules).items()}
 
 
 class Meter:
@@ -90,7 +94,7 @@ class Meter:
             "round_items": round_items,
             "of_items": of_items,
             **counts(totals),
-            "alterations": {each.value: count for each, count in totals.altered().items()},
+            "alterations": alterations_of(totals),
             "reads": round(totals.reads, 1),
             "writes": round(totals.writes),
             "items_before": first.items,
@@ -164,16 +168,11 @@ def line(now: dict[str, Any]) -> str:
 def summary(now: dict[str, Any], *, done: bool) -> str:
     return (
         f"{'Done' if done else 'Not done'}: {now['items']:,} items checked in {_steps(now['steps'])}, "
-        f"{now['copied']:,} copies written{_altered(now)}, {now['right']:,} already right, {now['kept']:,} kept, "
+        f"{now['copied']:,} copies written{bracket_alterations(now['alterations'])}, "
+        f"{now['right']:,} already right, {now['kept']:,} kept, "
         f"{now['refused']:,} refused, {now['parked']:,} parked, {now['failed']:,} failed. "
         f"{now['writes']:,} write units, {now['reads']:,.0f} read units, {now['seconds']:,.1f} s{_before(now)}."
     )
-
-
-def _altered(now: dict[str, Any]) -> str:
-    """Say in brackets how the written copies altered values; nothing if they altered none."""
-    does = altered({each: now["alterations"][each] for each in Alteration})
-    return f" ({does})" if does else ""
 
 
 def _steps(steps: int) -> str:
@@ -190,11 +189,11 @@ def _before(now: dict[str, Any]) -> str:
 
 def grid(totals: Totals, names: frozenset[str]) -> Grid:
     shown = [name for name in GROUPS if name != "waiting" or totals.count(Outcome.WAITING)]
-    some = [each for each, count in totals.altered().items() if count and each is not Alteration.SET]
+    some = [each for each, count in totals.count_alterations().items() if count and each is not Alteration.SET]
     table = columns(["rule"], [*shown, *(each.value for each in some)])
     for rule in sorted(names):
         figures = counts(totals, frozenset([rule]))
-        made = totals.altered(frozenset([rule]))
+        made = totals.count_alterations(frozenset([rule]))
         cells = [f"{made[each]:,}" for each in some]
         style = "red" if figures["parked"] or figures["failed"] else None
         table.add_row(rule, *(f"{figures[name]:,}" for name in shown), *cells, style=style)

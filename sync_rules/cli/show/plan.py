@@ -16,7 +16,7 @@ from rich.table import Table as Grid
 
 from sync_rules.audit.links import LinkFinding
 from sync_rules.cli.show.console import as_markdown, escaped, grid
-from sync_rules.cli.show.text import VERBS, altered
+from sync_rules.cli.show.text import VERBS, describe_alterations
 from sync_rules.costs.money import on_demand, provisioned
 from sync_rules.costs.prices import Prices
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, Since
@@ -254,7 +254,7 @@ class Shown:
             return f"{over}, nothing to write"
         copies = sum(figures.to_write for figures in plan.rules.values())
         sums = {each: sum(one.alterations.get(each, 0) for one in plan.rules.values()) for each in Alteration}
-        does = altered(sums, "~" if plan.share.sampled else "")
+        does = describe_alterations(sums, "~" if plan.share.sampled else "")
         return f"{over}, {self._about(copies)} to write in {self._about(plan.writes)} requests" + (
             f": {does}" if does else ""
         )

@@ -19,9 +19,8 @@ from rich.text import Text
 
 from sync_rules.cli.show.console import say
 from sync_rules.cli.show.live import Display
-from sync_rules.cli.show.text import altered, counted, duration
+from sync_rules.cli.show.text import bracket_alterations, counted, duration
 from sync_rules.jobs.consume.run import Files, Status
-from sync_rules.model.alterations import Alteration
 from sync_rules.rules.ruleset import Rules
 
 LIVE_EVERY_SECONDS: Final = 0.25
@@ -120,16 +119,11 @@ def warnings(status: Status) -> list[str]:
     return found
 
 
-def _altered(status: Status) -> str:
-    """Say in brackets how the copies altered values; nothing if they altered none."""
-    does = altered({each: status.alterations.get(each.value, 0) for each in Alteration})
-    return f" ({does})" if does else ""
-
-
 def summary_lines(status: Status, files: Files) -> list[str]:
     """The summary: counts, the checkpoint, and the files of failures."""
+    altered = bracket_alterations(status.alterations)
     done = (
-        f"{status.records:,} records in {status.seconds:,.1f} s: {status.copied:,} copied{_altered(status)}, "
+        f"{status.records:,} records in {status.seconds:,.1f} s: {status.copied:,} copied{altered}, "
         f"{status.right:,} already right, {status.refused:,} refused by a guard, "
         f"{status.failed:,} failed, {status.parked:,} parked."
         + (f" {status.done:,} archived or called." if status.done else "")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sync_rules.adapters.files import as_mistake
 from sync_rules.model.alterations import Alteration
@@ -25,9 +25,17 @@ VERBS: Final = {
 }
 
 
-def altered(counts: Mapping[Alteration, float], estimate: str = "") -> str:
-    """Say how writes alter values, such as "replaces 2, removes 4"; empty if they alter nothing."""
+def describe_alterations(counts: Mapping[Any, float], estimate: str = "") -> str:
+    """Say how writes alter values, such as "replaces 2, removes 4"; empty if they alter nothing. `counts` are by
+    Alteration, or by its value.
+    """
     return ", ".join(f"{VERBS[each]} {estimate}{counts[each]:,.0f}" for each in Alteration if counts.get(each))
+
+
+def bracket_alterations(counts: Mapping[Any, float]) -> str:
+    """The same in brackets after a space; empty if they alter nothing."""
+    found = describe_alterations(counts)
+    return f" ({found})" if found else ""
 
 
 def counted(number: int, one: str, many: str = "") -> str:

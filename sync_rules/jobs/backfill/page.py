@@ -179,8 +179,12 @@ class Pages:
             StoreError: when the page could not be finished; `page` then counts its writes only.
         """
         limits = replace(self._bounds.limits, parked_max_looks=0 if recording else 1)
-        out_of_time = lambda: self._bounds.out_of_time() or self._halted()  # noqa: E731
-        bounds = replace(self._bounds, limits=limits, out_of_time=out_of_time, follows_ancestors=True)
+        bounds = replace(
+            self._bounds,
+            limits=limits,
+            out_of_time=lambda: self._bounds.out_of_time() or self._halted(),
+            follows_ancestors=True,
+        )
 
         def once() -> PageResult:
             result = run_work(supply.page(cursor, selection, bounds), world)

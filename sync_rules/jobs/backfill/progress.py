@@ -72,7 +72,7 @@ class Totals:
             if outcome in outcomes and (rules is None or rule in rules)
         )
 
-    def altered(self, rules: frozenset[str] | None = None) -> dict[Alteration, int]:
+    def count_alterations(self, rules: frozenset[str] | None = None) -> dict[Alteration, int]:
         """The count of each alteration that was made, over all rules or some."""
         found = dict.fromkeys(Alteration, 0)
         for (rule, each), count in self.alterations.items():

@@ -140,7 +140,7 @@ class Planner:
             refused=sum(came[outcome] for outcome in REFUSALS),
             write_units=self._costs[name],
             reasons=self._reasons[name],
-            alterations=self._run.totals.altered(frozenset([name])),
+            alterations=self._run.totals.count_alterations(frozenset([name])),
         )
 
     # ------------------------------------------------------------ called by the run
@@ -184,8 +184,8 @@ class Planner:
                 self._costs[name] += (cost.item + cost.indexes) / len(paying)
             if tried.status is Status.WRITTEN:
                 for name, paths in names.items():
-                    altered = _altered(paths, tried.before[key], tried.after[key])
-                    self.on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths, altered))
+                    made = _list_alterations(paths, tried.before[key], tried.after[key])
+                    self.on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths, made))
 
     def _owners(self, action: Action) -> dict[str, tuple[Path, ...]]:
         """The rules that write with an action, and which paths each."""
@@ -208,7 +208,7 @@ class Planner:
         return rule.shown({path: values.get(path) for path in paths}) if isinstance(rule, TargetRule) else tuple(paths)
 
 
-def _altered(paths: Iterable[Path], before: Item | None, after: Item | None) -> dict[Path, Alteration]:
+def _list_alterations(paths: Iterable[Path], before: Item | None, after: Item | None) -> dict[Path, Alteration]:
     """The alteration of each of these paths whose value the write changes."""
     pairs = {path: (get(before, path), get(after, path)) for path in paths}
     return {path: alteration(old, new) for path, (old, new) in pairs.items() if not same(old, new)}

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from io import StringIO
 from itertools import pairwise
 
@@ -20,8 +21,9 @@ from rich.console import Console
 
 from sync_rules.adapters.beginnings import RunBeginnings
 from sync_rules.adapters.host import THIS_PROCESS
+from sync_rules.adapters.state import MemoryState, save_applied
 from sync_rules.cli import main
-from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, loop, resumes, sampled_notices, threads
+from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, link_notices, loop, resumes, threads
 from sync_rules.cli.show.run import conclude, display_on, line, summary_lines
 from sync_rules.cli.show.text import duration
 from sync_rules.cli.signals import stop_signals
@@ -695,7 +697,9 @@ def test_run_stops_before_its_first_write_if_a_sample_hits_nothing():
     scene = Scene(parse_rules(LINKED))
 
     def sampled(applied, accepted):
-        return sampled_notices(scene.rules, applied, accepted, scene.tap)
+        documents = MemoryState()
+        save_applied(documents, applied, datetime.now(UTC))
+        return link_notices(scene.rules, documents, accepted, scene.tap)
 
     assert sampled({}, ()) == []
     scene.there("users", *({"user_id": {"S": f"u{i}"}, "name": {"S": "SECRET"}} for i in range(2)))
@@ -720,12 +724,25 @@ def test_run_that_resumes_takes_no_sample(tmp_path):
 
 
 def test_run_goes_on_without_the_right_to_scan():
-    """A sample that cannot be taken is said, and stops nothing."""
+    """A run that cannot take its sample says so, and goes on."""
     scene = Scene(parse_rules(LINKED))
 
     def refuse(_request):
         raise StoreError("AccessDeniedException", "table users")
 
     scene.tap.before = refuse
-    (notice,) = sampled_notices(scene.rules, {}, (), scene.tap)
+    (notice,) = link_notices(scene.rules, MemoryState(), (), scene.tap)
     assert "not sampled: AccessDeniedException" in notice
+
+
+def test_run_goes_on_without_the_right_to_read_its_state():
+    """A state table that cannot be read leaves out the sample, and stops nothing."""
+    scene = Scene(parse_rules(LINKED))
+
+    class Closed(MemoryState):
+        def load(self, _name):
+            raise StoreError("AccessDeniedException", "state table")
+
+    (notice,) = link_notices(scene.rules, Closed(), (), scene.tap)
+    assert "state table" in notice
+    assert scene.tap.requests == []
