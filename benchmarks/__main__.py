@@ -72,7 +72,7 @@ def _unwritable(file: Path) -> str:
 
 
 def measure(names: Sequence[str], *, quick: bool, smoke: bool = False) -> tuple[list[Figure], str]:
-    """Run these measures, and print each figure. Returns the figures, and the unit in which work was counted."""
+    """Run these measures, and print each figure. Returns the figures and their unit of work."""
     os.environ.update(ENVIRONMENT)
     figures: list[Figure] = []
     print(TABLE_HEAD, flush=True)

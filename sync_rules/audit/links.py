@@ -32,7 +32,7 @@ SAMPLE_MAX_PAGES: Final = 12  # of one table
 SAMPLE_MAX_READ_UNITS: Final = 500.0  # of the scan of one table; the last page may exceed it by 128
 ENOUGH_ITEMS: Final = 5  # fewer may all be children that came before their parents
 FEWEST_ITEMS: Final = 2  # enough if the sample also shows what was meant: another attribute, another case, a close name
-CLUE_ITEMS: Final = 5  # items by which a clue is tested
+CLUE_ITEMS: Final = 5  # items that test a clue
 CLUE_ATTRIBUTES: Final = 20  # other attributes that are tried as a link
 CASES: Final = ("lower", "upper")
 
@@ -191,7 +191,7 @@ class Evidence:
 
     @property
     def some(self) -> dict[ItemKey, Item]:
-        """The items by which a clue is tested."""
+        """The items that test a clue."""
         return dict([*self.items.items()][:CLUE_ITEMS])
 
 
@@ -265,23 +265,11 @@ def _is_text(ref: Ref, items: Iterable[Item]) -> bool:
 
 def _key_in_case(one: Connection, item: Item, case: str) -> ItemKey | None:
     """The key that an item would name if its texts were in this case; None if it names none, or the same."""
-    values = {name: ref.read(item) for name, ref in one.link}
+    values = {name: value for name, ref in one.link if (value := ref.read(item)) is not None}
     changed = {
-        name: {"S": str(getattr(value["S"], case)())} if value is not None and "S" in value else value
-        for name, value in values.items()
+        name: {"S": str(getattr(value["S"], case)())} if "S" in value else value for name, value in values.items()
     }
-    if changed == values:
-        return None
-    return _key_of(one.named, changed)
-
-
-def _key_of(entity: Entity, values: Mapping[str, object]) -> ItemKey | None:
-    if any(value is None for value in values.values()):
-        return None
-    try:
-        return entity.key_of(values)  # type: ignore[arg-type]
-    except (KeyError, TypeError):
-        return None
+    return None if changed == values else one.named.key_of(changed)
 
 
 def _other_attribute(one: Connection, seen: Evidence, store: Store) -> str:

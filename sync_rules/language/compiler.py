@@ -232,8 +232,8 @@ class RuleCompiler:
 
     # ------------------------------------------------------------ links
     def link(self, given: Mapping[str, str], one: Entity, many: Entity, *, within: bool = False) -> Link | None:
-        """The link by which items of `many` name the item of `one` that they point to. `within`: the rule may connect
-        each item with itself, though the file does not write that link out.
+        """The link from items of `many` to the item of `one` that each names. `within`: the rule may connect each item
+        with itself, though the file does not write that link out.
         """
         sound = True
         for name in given:

@@ -57,8 +57,8 @@ def is_self_link(source: Entity, target: Entity, link: Link) -> bool:
 
 
 def other_item(entity: Entity) -> str:
-    """The cure for items that are linked to themselves: the link by which they name another item of their entity. The
-    name is the first key attribute of an index that does not belong to the item's own key.
+    """The cure for items that are linked to themselves: a link to another item of their entity. It uses the first key
+    attribute of an index that does not belong to the item's own key.
     """
     if not entity.identity:
         return f"all items of {entity.name!r} have one fixed key: name another entity"

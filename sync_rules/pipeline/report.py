@@ -40,7 +40,7 @@ class Report:
     """Outcomes per rule, the alterations of values by these writes, the items written, the items that could not be
     finished, and per rule the time of the oldest change processed (milliseconds since the epoch). `retries` has the
     messages that retry parked items; `calls_failed` counts failed calls, by rule and error; `rebuilt` names the rules
-    of which parts were made anew, `hanging` those whose call did not end.
+    whose parts were rebuilt, `hanging` those whose call did not end.
     """
 
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)

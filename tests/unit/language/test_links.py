@@ -204,8 +204,8 @@ def test_missing_index_is_named_as_it_can_be_pasted(users, target):
 
 @pytest.mark.parametrize("cure", range(3), ids=["key template", "link", "index"])
 def test_missing_way_is_cured_by_what_an_index_holds_already(cure):
-    """An index by an attribute of the source's key lists the targets once its content is said; each cure that is named
-    makes check pass, and the copy comes.
+    """An index by an attribute of the source's key lists the targets if the file describes its content. Each cure makes
+    `check` pass, and the copy comes.
     """
     text = """
 tables: {users: {key: {user_id: S}}, orders: {key: {order_id: S}, indexes: {by_user: {user_id: S}}}}
