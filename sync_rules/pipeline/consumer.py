@@ -74,7 +74,7 @@ def process_message(message: Message, rules: Rules, bounds: Bounds, *, again: bo
     """
     report = yield from _process_known(message, rules, bounds, again=again)
     unknown = unknown_rules(message, rules)
-    if unknown is None or report.failed:
+    if not unknown or report.failed:
         return report
     reason = UNKNOWN_RULE
     if isinstance(message, PushMessage | ChunkMessage) and len(unknown) < len(message.rules):

@@ -18,7 +18,6 @@ from sync_rules.pipeline.messages import (
     ChunkMessage,
     Message,
     PartMessage,
-    PullMessage,
     PushMessage,
     names_in,
 )
@@ -303,15 +302,13 @@ def pull_of(
     return Pull(key, image, into, attempt, settles=delay_seconds > 0, delay_seconds=delay_seconds) if into else None
 
 
-def unknown_rules(message: Message, rules: Rules) -> tuple[str, ...] | None:
-    """The rules of a message that these rules do not know, under a former name either; None if they know all. Empty for
-    a pull of an item that no rule writes: it names no rules. A call of an unknown rule is set aside instead.
+def unknown_rules(message: Message, rules: Rules) -> tuple[str, ...]:
+    """The rules of a message that these rules do not know, under a former name either. A call of an unknown rule is set
+    aside instead. A pull names no rules: it may be of an item that no rule writes, so it asks for nothing then.
     """
-    if isinstance(message, PullMessage):
-        return () if pull_of(message.target, rules) is None else None
     if isinstance(message, CallMessage):
-        return None
-    return tuple(name for name in names_in(message) if rules.named(name) is None) or None
+        return ()
+    return tuple(name for name in names_in(message) if rules.named(name) is None)
 
 
 def part_of(message: PartMessage, rules: Rules) -> PartLook | None:

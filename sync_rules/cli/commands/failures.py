@@ -23,7 +23,7 @@ from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.jobs.consume.run import Files
-from sync_rules.jobs.redrive.work import DROP, is_for_no_rule, is_gone, names_of, titles_of
+from sync_rules.jobs.redrive.work import DROP, is_gone, names_of, titles_of
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
@@ -139,10 +139,11 @@ def _dropped(given: Places, rules: Rules, only: frozenset[str] | None, *, as_jso
     try:
         for place in places:
             for entry, body in _wanted([place], only):
-                if not isinstance(body, RecordError) and is_for_no_rule(body, rules):
+                names = None if isinstance(body, RecordError) else names_of(body)
+                if names is not None and is_gone(names, rules):
                     place.remove(entry)
                     calls |= {body.call} if isinstance(body, FailureRecord) and body.call else set()
-                    dropped[", ".join(sorted(names_of(body) or ("pulls of items that no rule writes",)))] += 1
+                    dropped[", ".join(sorted(names))] += 1
     finally:
         for place in places:
             place.close()

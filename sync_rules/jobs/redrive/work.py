@@ -202,7 +202,7 @@ def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
     """Process a message as if for the first time, so that what is stuck is reported at once."""
     match message:
         case PushMessage() | ChunkMessage():
-            unknown = unknown_rules(message, rules) or ()
+            unknown = unknown_rules(message, rules)
             if len(unknown) == len(message.rules):
                 raise _gone(", ".join(unknown))
             message = replace(message, rules=tuple(name for name in message.rules if name not in unknown))
@@ -269,13 +269,6 @@ def is_gone(names: Iterable[str], rules: Rules) -> bool:
     known = {rule.title for rule in rules.rules.values()}
     names = tuple(name for name in names if name)
     return bool(names) and not any(rules.named(name) or name in known for name in names)
-
-
-def is_for_no_rule(body: Failed, rules: Rules) -> bool:
-    """True for an entry that no rule can retry: all its rules are gone, or no rule writes the target of its pull."""
-    if isinstance(body, PullMessage):
-        return pull_of(body.target, rules) is None
-    return is_gone(names_of(body) or (), rules)
 
 
 def described(body: Failed) -> str:
