@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.cli.account import Account, report_started
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.show.console import make_console
@@ -17,7 +18,6 @@ from sync_rules.jobs.backfill.job import wanted
 from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import (
-    applied_so_far,
     require_beginning,
     require_same,
     rules_to_apply,

@@ -233,12 +233,14 @@ OWN: Final[Mapping[str, tuple[Grant, ...]]] = {
         (SEND, queue("FailuresQueue"), "failure records"),
         (("s3:PutObject",), GIVEN_UP, "batches that Lambda gives up, with all records"),
         (("s3:ListBucket",), BUCKET, "Lambda asks for it where it puts such batches"),
+        (READ, STATE_TABLE, "which rules are accepted"),
     ),
     FANOUT: (
         _log(FANOUT),
         (QUEUE_READ, queue("FanoutQueue"), "Lambda takes messages from the queue"),
         (("sqs:ChangeMessageVisibility",), queue("FanoutQueue"), "a message that failed comes again soon"),
         (SEND, queue("FailuresQueue"), "failure records"),
+        (READ, STATE_TABLE, "which rules are accepted"),
     ),
     VERIFY: (
         _log(VERIFY),

@@ -6,7 +6,7 @@ import os
 from functools import cache
 from typing import Final
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import acceptance, aws
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import TableState
 from sync_rules.functions import runtime
@@ -15,7 +15,6 @@ from sync_rules.model.limits import Limits
 from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.pipeline.requests import Failures
 
-STATE_TABLE: Final = "SYNC_RULES_STATE_TABLE"  # the progress of a backfill, a verify, a redrive
 BUCKET: Final = runtime.BUCKET
 DEAD_LETTERS_URL: Final = "SYNC_RULES_DEAD_LETTERS_URL"  # messages that no function could process
 KEPT_SECONDS: Final = 30 * 24 * 3600  # the documents of a verify or a redrive
@@ -31,7 +30,14 @@ def setting(name: str) -> str:
 
 def state(keep_seconds: int | None = None) -> TableState:
     """The documents that all invocations share. Raises UserError."""
-    return TableState(aws.dynamodb(runtime.endpoint()), setting(STATE_TABLE), keep_seconds=keep_seconds)
+    _note_place()
+    return TableState(aws.dynamodb(runtime.endpoint()), setting(runtime.STATE_TABLE), keep_seconds=keep_seconds)
+
+
+@cache
+def _note_place() -> None:
+    """Note that acceptance is kept, before the first document of other work makes the stack look older."""
+    acceptance.note_place(runtime.rules(), TableState(aws.dynamodb(runtime.endpoint()), setting(runtime.STATE_TABLE)))
 
 
 @cache

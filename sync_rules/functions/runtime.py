@@ -9,7 +9,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 RULES_FILE: Final = "SYNC_RULES_FILE"  # path of the rules file; default rules.yaml beside the handlers
 QUEUE_URL: Final = "SYNC_RULES_QUEUE_URL"  # messages for later: second looks, the rest of a large fan-out
 FAILURES_URL: Final = "SYNC_RULES_FAILURES_URL"  # failure records; without it they are only logged
+STATE_TABLE: Final = "SYNC_RULES_STATE_TABLE"  # progress of long work, and which rules are accepted; without: all are
 CALLS_TABLE: Final = "SYNC_RULES_CALLS_TABLE"  # for `call` rules: remembers the calls that were made
 BUCKET: Final = "SYNC_RULES_BUCKET"  # calls that were given up, reports of verify, batches that Lambda gave up
 ENDPOINT_URL: Final = "SYNC_RULES_ENDPOINT_URL"  # an emulator's address; AWS when not set
@@ -186,7 +187,18 @@ def consumer() -> Consumer:
         store = MeteredStore(store, rules().tables, paid, budget())
         limits = replace(limits, apply_max_writes=writes_at_once(units))
     world = World(store, CountedQueue(queue), failures(), *_outside(), _kept_calls())
-    return Consumer(rules(), world, THIS_PROCESS, telemetry, limits)
+    return Consumer(rules(), world, THIS_PROCESS, telemetry, limits, unaccepted=_acceptance())
+
+
+def _acceptance() -> Callable[[], Mapping[str, str]]:
+    """The rules that are not accepted yet. Raises UserError, StoreError."""
+    table = os.environ.get(STATE_TABLE)
+    if not table:
+        return dict
+    from sync_rules.adapters import acceptance  # noqa: PLC0415 - only where acceptance is kept
+    from sync_rules.adapters.state import TableState  # noqa: PLC0415 - the same
+
+    return acceptance.of_stack(rules(), TableState(aws.dynamodb(endpoint()), table))
 
 
 def budget(at_once: int = 1) -> Budget:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from sync_rules.model.items import ItemKey
+from sync_rules.model.values import Item
 
 DELAY_MAX_SECONDS: Final = 900  # the longest delay of an SQS message (DelaySeconds of SendMessage)
 
@@ -113,7 +114,8 @@ class Bounds:
     """The bounds of one piece of work. `may_write` is called before each write, with the target and the changes, and
     `may_call` before the first call of a function for a change, with the item and the rule. `full` are items that had
     no room for a write: each is read as a whole before the next one. `follows_ancestors`: a sweep compares an item of a
-    hierarchy with what its parent will be, and not with what it is.
+    hierarchy with what its parent will be, and not with what it is. `unaccepted` has, by the name of each rule that
+    must not replace or remove values of others, how to accept it; `old_images` those of the items in the batch.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -122,6 +124,8 @@ class Bounds:
     may_call: Callable[[ItemKey, str], bool] = lambda _key, _rule: True
     full: OrderedDict[ItemKey, None] = field(default_factory=OrderedDict)
     follows_ancestors: bool = False
+    unaccepted: Mapping[str, str] = field(default_factory=dict)
+    old_images: Mapping[ItemKey, tuple[Item, ...]] = field(default_factory=dict)
 
     def note_full(self, item: ItemKey) -> None:
         """Note an item that has no room for a write, and forget the oldest of too many."""

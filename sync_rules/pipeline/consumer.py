@@ -28,6 +28,7 @@ from typing import Any
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import UNKNOWN_RULE, Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
+from sync_rules.pipeline.acceptance import old_images
 from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, FanOutsToCome, LooksToCome
 from sync_rules.pipeline.effects import run_effect, run_message
 from sync_rules.pipeline.fanout import process_chunks, pull, push, relay
@@ -55,6 +56,8 @@ TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
 def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Report]:
     """Process the changes of a batch. Pulls come first, because their images came with the records."""
     tasks = tasks_of(changes, rules)
+    if bounds.unaccepted:
+        bounds = replace(bounds, old_images=old_images(changes))
     report = yield from pull(tasks.pulls, bounds)
     report.add((yield from push(tasks.pushes, rules, bounds)))
     report.add((yield from reconcile_parts(tasks.parts, bounds)))
@@ -118,7 +121,10 @@ def _process_push(message: PushMessage, rules: Rules, bounds: Bounds, *, again: 
 
 
 class Consumer:
-    """Processes Lambda events and queue messages for one set of rules. One per process; threads may share it."""
+    """Processes Lambda events and queue messages for one set of rules. One per process; threads may share it.
+
+    `unaccepted` gives, by the name of each rule that nothing has accepted, how to accept it (adapters/acceptance.py).
+    """
 
     def __init__(
         self,
@@ -127,8 +133,11 @@ class Consumer:
         host: Host,
         telemetry: Telemetry | None = None,
         limits: Limits | None = None,
+        *,
+        unaccepted: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.rules = rules
+        self.unaccepted = unaccepted
         self.limits = limits or Limits()
         self._looks = LooksToCome(self.limits, host)
         failures = DeduplicatedFailures(world.failures, self.limits, host)
@@ -189,7 +198,12 @@ class Consumer:
 
     def _bounds(self, remaining_ms: Callable[[], int]) -> Bounds:
         return Bounds(
-            self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._may_write, self._may_call, self._full
+            self.limits,
+            lambda: remaining_ms() < TIME_RESERVED_MS,
+            self._may_write,
+            self._may_call,
+            self._full,
+            unaccepted=self.unaccepted(),
         )
 
     def _park(self, unreadable: Sequence[Failure]) -> list[str]:

@@ -34,6 +34,7 @@ from sync_rules.model.writes import (
     Write,
     written,
 )
+from sync_rules.pipeline.acceptance import protect_part
 from sync_rules.pipeline.bookings import TOTAL_BROKEN, addable, in_whole, increments, sayable
 from sync_rules.pipeline.books import begin
 from sync_rules.pipeline.messages import PartMessage
@@ -169,9 +170,20 @@ def _decide(
         ]
         if all(write is None for _, write in meant):
             report.count([part.rule], Outcome.RIGHT)
+        if bounds.unaccepted:
+            meant = [(one, _protected(one.part, target, write, bounds)) for one, write in meant]
         stuck += ((one, write) for one, write in meant if isinstance(write, Blocked))
         wanted += ((one, write) for one, write in meant if write is not None and not isinstance(write, Blocked))
     return (yield from _sayable(wanted, stuck, report)), stuck
+
+
+def _protected(
+    part: Part, target: Item | None, write: Write | Blocked | None, bounds: Bounds
+) -> Write | Blocked | None:
+    """The write; blocked if it alters a value of others for a rule that is not accepted."""
+    if write is None or isinstance(write, Blocked):
+        return write
+    return protect_part(part, target, _alteration_by(part, write), bounds) or write
 
 
 def _write_for(look: PartLook, target: Item | None, source: Item | None, report: Report) -> Write | Blocked | None:

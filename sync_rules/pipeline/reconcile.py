@@ -18,6 +18,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, item_bytes, too_large
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Result, Status, differences, misfit, written
+from sync_rules.pipeline.acceptance import protect_item, protect_target
 from sync_rules.pipeline.ancestors import read_expected
 from sync_rules.pipeline.decide import (
     Changes,
@@ -111,12 +112,18 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
     """
     deletion = deletion_of(target, sources) if target.removed else None
     if deletion is not None:
-        decisions.intents.append(deletion)
+        (rule,) = deletion.rules
+        if protected := protect_item(rule, bounds):
+            decisions.stuck.append((target, [rule], protected))
+        else:
+            decisions.intents.append(deletion)
         return
     wanted: dict[TargetRule, Changes] = {}
     for rule in target.rules:
         changes = _changes_by(rule, target, sources, report, decisions)
-        if changes:
+        if changes and (protected := protect_target(rule, target, changes, sources, bounds)):
+            decisions.stuck.append((target, [rule], protected))
+        elif changes:
             wanted[rule] = changes
     if not wanted:
         return

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,7 +16,10 @@ import boto3
 from botocore.config import Config
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.state import TableState, save_applied
+from sync_rules.language.load import load_rules
 from sync_rules.model.values import Item
+from sync_rules.rules import fingerprints
 from tests.deploy.tools import REGION, ministack, run, tool
 
 T = TypeVar("T")
@@ -111,4 +115,7 @@ def deployed(project: Path, place: Path) -> Iterator[str]:
         stack = Stack(url, {})
         (description,) = stack.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"]
         outputs = {output["OutputKey"]: output["OutputValue"] for output in description["Outputs"]}
+        state = TableState(stack.client("dynamodb"), outputs["StateTableName"])
+        accepted = fingerprints.of_each(load_rules(project / "rules.yaml", {"STAGE": STAGE}))
+        save_applied(state, accepted, datetime.now(UTC))  # as the first `sync-rules backfill --remote` does
         yield json.dumps(asdict(Stack(url, outputs)))

@@ -94,7 +94,7 @@ class Deployed:
             runtime.QUEUE_URL: queues["q"],
             runtime.FAILURES_URL: queues["f"],
             inaccount.DEAD_LETTERS_URL: queues["d"],
-            inaccount.STATE_TABLE: state,
+            runtime.STATE_TABLE: state,
             inaccount.BUCKET: bucket,
         }
         for name, value in settings.items():

@@ -6,6 +6,8 @@ The cure, applied literally, leaves the values that the rule means.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -196,3 +198,35 @@ def test_mistake_that_is_accepted_by_name_goes_on(project, mistake):
     """`--accept` with the rule's name is the one way on: the person knows better."""
     code, output = project.call("backfill", "--accept", "wrong")
     assert code == 0, output
+
+
+UNSEEN = Mistake(
+    "copy user.nick into order.user_name",
+    {"users": [*users()[:2], {**users()[2], "nick": {"S": "Z"}}], "orders": orders(user_name="by hand")},
+    "",
+    "copy user.name into order.user_name",
+    ("orders", "user_name"),
+    ["N0", "N0", "N1", "N1", "N2", "N2"],
+)
+
+
+@pytest.mark.parametrize("mistake", [UNSEEN], ids=["another attribute that few items have"])
+def test_mistake_that_no_sample_shows_leaves_values_of_others(project, mistake):
+    """`run` alone neither removes nor replaces them, and the failure records name the command that accepts the rule."""
+    code, output = project.call("run", "--once")
+    assert code == 0, output
+    assert project.values(*mistake.kept) == ["by hand"] * 6
+    records = [json.loads(line) for line in Path(".sync-rules-failures.jsonl").read_text().splitlines()]
+    assert {(one["rule"], one["table"]) for one in records} == {("wrong", "orders")}
+    assert {one["reason"].partition(":")[0] for one in records} == {"NotAccepted"}
+    command = "sync-rules backfill --rule wrong"
+    assert f"`{command}`" in records[0]["reason"]
+    project.write(mistake.cured)
+    code, output = project.call(*command.split()[1:])
+    assert code == 0, output
+    assert project.values(*mistake.kept) == mistake.after
+    user = {"user_id": {"S": "u-0"}, "name": {"S": "new"}}
+    project.client.put_item(TableName=project.tables["users"].physical_name, Item=user)
+    code, output = project.call("run", "--once")
+    assert code == 0, output
+    assert project.values(*mistake.kept) == ["N1", "N1", "N2", "N2", "new", "new"]

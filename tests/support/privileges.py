@@ -24,6 +24,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.beginnings import FUNCTION_NAME
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.kept_calls import CallsInBucket
+from sync_rules.adapters.state import TableState, save_applied
 from sync_rules.adapters.streams import as_event_record
 from sync_rules.deploy.deployment import logical
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, WRITE
@@ -263,6 +264,8 @@ class Account:
         for name, value in variables.items():
             environ(name, value)
         self.rules: Rules = compiled_file.read(built, str(file), variables)
+        state = TableState(stack.dynamodb, stack.state)
+        save_applied(state, fingerprints.of_each(self.rules), datetime.now(UTC))  # as a backfill does
         self.items: dict[ItemKey, Item] = {}
         self.left = 0  # by the last document of a verify or a redrive
         self.iterators: dict[str, dict[str, str]] = {}  # by table and shard

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import short_name
@@ -40,7 +41,6 @@ from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
-    applied_so_far,
     note_applied,
     require_beginning,
     rules_to_apply,

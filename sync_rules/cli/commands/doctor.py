@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.state import TableState
 from sync_rules.cli import options as opt
@@ -27,7 +28,6 @@ from sync_rules.deploy.doctor import Finding, Site
 from sync_rules.deploy.examination import Examination, NotSeenError, resources_of
 from sync_rules.deploy.permissions import FUNCTIONS
 from sync_rules.jobs.account.stack import stack_of
-from sync_rules.jobs.backfill.scope import applied_so_far
 from sync_rules.language.load import parse_rules, read_text
 from sync_rules.model.errors import StoreError, UserError
 

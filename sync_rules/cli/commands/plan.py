@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
 from sync_rules.adapters.state import FileState, TableState
@@ -25,7 +26,7 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.costs.prices import own_prices, read_prices
 from sync_rules.jobs.backfill.job import BackfillRequest, job_of
 from sync_rules.jobs.backfill.page import everything
-from sync_rules.jobs.backfill.scope import applied_so_far, waiting_titles
+from sync_rules.jobs.backfill.scope import waiting_titles
 from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, since
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import load_rules

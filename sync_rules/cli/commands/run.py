@@ -11,12 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.acceptance import RunAcceptance, applied_so_far
 from sync_rules.adapters.beginnings import RunBeginnings
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
@@ -33,7 +35,6 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.live import Display
 from sync_rules.cli.show.run import beginning, conclude, display_on
 from sync_rules.cli.signals import stop_signals
-from sync_rules.jobs.backfill.scope import applied_so_far
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
 from sync_rules.jobs.consume.run import POLL_BUSY_MS, WAIT_SECONDS, Files, LocalRun, Status
@@ -91,10 +92,11 @@ def run(
         require_buckets(rules, endpoint_url=endpoint_url, region=region)
         store = within_budget(DynamoStore(client, rules.tables), rules.tables)
         require_rules(rules, accept or ())
+        open_state = partial(state_of, state, state_table, client)
         if not resumes(files.checkpoint, rules):
-            documents = FileState(state) if state_table is None else TableState(client, state_table)
-            for text in link_notices(rules, documents, accept or (), store):
+            for text in link_notices(rules, open_state(), accept or (), store):
                 display.say(text)
+        acceptance = RunAcceptance(rules, open_state, accept or (), store)
         caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
         stack.enter_context(locked(files.checkpoint))
         local = LocalRun(
@@ -102,16 +104,19 @@ def run(
             rules_fingerprint=rules.fingerprint,
             reader=DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region)),
             store=store,
-            make_consumer=lambda world: Consumer(rules, world, THIS_PROCESS, limits=READ_ONCE if once else None),
+            make_consumer=lambda world: Consumer(
+                rules, world, THIS_PROCESS, limits=READ_ONCE if once else None, unaccepted=acceptance.unaccepted
+            ),
             files=files,
             settings=settings,
             archive=archive,
             caller=caller,
             beginnings=RunBeginnings(rules, client, calls_table),
+            acceptance=acceptance,
             concurrently=stack.enter_context(threads(parallelization)),
             latest_streams=lambda: latest_streams(client, rules.streamed_tables),
         )
-        for notice in (*calls_notices(rules, calls_table), *local.begin()):
+        for notice in (*calls_notices(rules, calls_table), *acceptance_notices(acceptance), *local.begin()):
             display.say(notice)
         loop(local, display, stopping=stack.enter_context(stop_signals()), once=once, notices=edited.notices)
         for notice in local.take_notices():
@@ -128,6 +133,11 @@ def settings_of(batch_size: int, parallelization: int, *, own_engine: bool) -> M
         batch_size=batch_size, parallelization_factor=parallelization, bisect_on_function_error=True
     )
     return replace(found, poll_busy_ms=POLL_BUSY_MS) if own_engine else found
+
+
+def state_of(file: Path, table: str | None, client: Any) -> State:
+    """The state of backfills, as it is now. Raises UserError when the file holds something else."""
+    return FileState(file) if table is None else TableState(client, table)
 
 
 def stream_arns(client: Any, rules: Rules) -> list[str]:
@@ -153,6 +163,16 @@ def link_notices(rules: Rules, documents: State, accepted: Collection[str], stor
     except StoreError as error:
         needs = "dynamodb:Scan on their tables, and GetItem on the state table"
         return [f"the links of new rules were not sampled: {error}. The sample needs {needs}."]
+
+
+def acceptance_notices(acceptance: RunAcceptance) -> list[str]:
+    """A notice with the rules that are not accepted, and how to accept them."""
+    ways = list(dict.fromkeys(acceptance.unaccepted().values()))
+    if not ways:
+        return []
+    more = f" ({len(ways)} rules)" if len(ways) > 1 else ""
+    notice = "a rule that is not accepted leaves values of others as they are, with a failure record"
+    return [f"{notice}. To accept it, {ways[0]}{more}"]
 
 
 def calls_notices(rules: Rules, calls_table: str | None) -> list[str]:

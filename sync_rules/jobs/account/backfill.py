@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
+from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.state import LeasedState, SharedState, State
 from sync_rules.jobs.account.protocol import (
@@ -30,7 +31,6 @@ from sync_rules.jobs.backfill.progress import HEAD, Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
-    applied_so_far,
     note_applied,
     require_beginning,
     rules_to_apply,

@@ -6,7 +6,7 @@ tables and not their names alone, the choice of items, the number of segments.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -143,18 +143,6 @@ def rules_to_apply(
 def titles_of(rules: Rules, names: Iterable[str]) -> frozenset[str]:
     """The names of rules in the rules file."""
     return frozenset(rules.rules[name].title for name in names)
-
-
-def applied_so_far(documents: State, rules: Rules, waiting: Collection[str] = ()) -> dict[str, str]:
-    """The fingerprints of the applied rules, by the names of now: a rule that was renamed, and else is as it was, is
-    applied. `waiting` rules, by name, do not: their books lack something, whatever was applied. Raises UserError,
-    StoreError.
-    """
-    found, prints = applied(documents), fingerprints.of_each(rules)
-    for title, (former, digest) in fingerprints.before_renaming(rules).items():
-        if found.pop(former, None) == digest:
-            found.setdefault(title, prints[title])
-    return {title: digest for title, digest in found.items() if title not in waiting}
 
 
 def waiting_titles(rules: Rules, store: Store) -> frozenset[str]:

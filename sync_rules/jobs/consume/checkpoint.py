@@ -34,8 +34,8 @@ class StoredMessage:
 @dataclass(frozen=True)
 class Checkpoint:
     """The progress of a run. `streams` holds the shards of each stream by the stream's ARN. `began` has the beginnings
-    of rules that call a function, `books` the identities of the books that the run kept; None in a file of a version
-    that did not note them.
+    of rules that call a function, `books` the identities of the books that the run kept, `accepted` the fingerprints of
+    the rules that it accepts; None in a file of a version that did not note them.
     """
 
     rules_fingerprint: str
@@ -44,6 +44,7 @@ class Checkpoint:
     parked: int = 0
     began: dict[str, int] | None = None
     books: list[str] | None = None
+    accepted: dict[str, str] | None = None
     version: Literal[1] = 1
 
     def pending(self) -> tuple[Pending, ...]:

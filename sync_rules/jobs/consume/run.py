@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from sync_rules.adapters.acceptance import RunAcceptance
 from sync_rules.adapters.beginnings import CallsSince, RunBeginnings, since
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import steady_clock
@@ -178,6 +179,7 @@ class LocalRun:
         archive: Archive | None = None,
         caller: Caller = NOBODY,
         beginnings: RunBeginnings | None = None,
+        acceptance: RunAcceptance | None = None,
         concurrently: Concurrently = serially,
         latest_streams: Callable[[], Mapping[str, str | None]] | None = None,
         now_ms: Callable[[], int] | None = None,
@@ -205,6 +207,7 @@ class LocalRun:
             self._began = beginnings.of(found.began, resumes=bool(found.streams), started_ms=self._started_ms)
             self._notices += beginnings.notices(self._began)
             caller = CallsSince(caller, since(beginnings.rules, self._began))
+        self._accepted = found.accepted if acceptance is None else acceptance.begin(_accepted_before(found))
         queue = LocalQueue(now_ms, found.pending())
         world = World(store, queue, self._failures, archive or NOBODY, caller, CallsInFolder(files.calls))
         self._world = world
@@ -223,7 +226,7 @@ class LocalRun:
         mappings = [self._mapping(arn, progress=found.streams.get(arn, ())) for arn in (*stream_arns, *left)]
         handle = self._handle_message
         self.pump = Pump(mappings, queue, handle, now_ms=now_ms, sleep=sleep, concurrently=concurrently)
-        if self._began != found.began:
+        if self._began != found.began or self._accepted != found.accepted:
             self.save()  # a process that dies at once must not begin anew, later
 
     def begin(self) -> tuple[str, ...]:
@@ -255,7 +258,7 @@ class LocalRun:
         streams = {mapping.stream_arn: list(mapping.progress) for mapping in self.pump.mappings}
         messages = file.stored(self.pump.queue.pending)
         parked = self._parked_before + self._failures.parked
-        found = Checkpoint(self._fingerprint, streams, messages, parked, self._began, self._books)
+        found = Checkpoint(self._fingerprint, streams, messages, parked, self._began, self._books, self._accepted)
         try:
             file.save(self._files.checkpoint, found)
         except OSError as error:
@@ -337,6 +340,11 @@ class LocalRun:
     def _remaining(self) -> Callable[[], int]:
         started_ms = self._now_ms()
         return lambda: INVOCATION_MAX_MS - (self._now_ms() - started_ms)
+
+
+def _accepted_before(found: Checkpoint) -> dict[str, str] | None:
+    """The fingerprints of the rules that a run accepted before: none at its first start."""
+    return {} if found.accepted is None and not found.streams else found.accepted
 
 
 def _made_anew(arn: str) -> str:

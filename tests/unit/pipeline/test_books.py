@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import MemoryState, applied
 from sync_rules.audit.verifier import Verifier
@@ -14,7 +15,7 @@ from sync_rules.jobs.account.backfill import BackfillWork
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.jobs.backfill.scope import Scope, applied_so_far, note_applied
+from sync_rules.jobs.backfill.scope import Scope, note_applied
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError

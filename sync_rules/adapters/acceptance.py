@@ -1,0 +1,171 @@
+"""Which rules are accepted in a place: a backfill applied them there, or an operator said that nothing must be filled.
+
+A place is a state: that of a stack, or the checkpoint of a run. A rule that is not accepted does not replace or remove
+values that it did not write (pipeline/acceptance.py).
+
+Invariant: acceptance belongs to the fingerprint of a rule: a changed rule is a new one. What cannot be read stays
+unaccepted. A place of an earlier version, which noted no acceptance, accepts the rules as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+from sync_rules.adapters.state import APPLIED, BACKFILL, SharedState, State, applied
+from sync_rules.model.errors import StoreError
+from sync_rules.model.sizes import item_bytes
+from sync_rules.model.units import read_units
+from sync_rules.model.values import get
+from sync_rules.pipeline.requests import Scan, Store
+from sync_rules.rules import fingerprints
+from sync_rules.rules.families import PartRule, TargetRule
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.ruleset import Rules
+
+ACCEPTED: Final = "accepted"  # the document of the rules that a stack accepted without a backfill: {name: fingerprint}
+LOOK_EVERY_SECONDS: Final = 60.0  # at the state, while a rule is not accepted
+SCAN_MAX_READ_UNITS: Final = 500.0  # of one table, to find whether a rule has nothing to fill
+REMOTE: Final = "run `sync-rules backfill --remote --rule {}`"
+LOCAL: Final = "run `sync-rules backfill --rule {0}`, or add `--accept {0}` to `sync-rules run`"
+
+
+def applied_so_far(documents: State, rules: Rules, waiting: Collection[str] = ()) -> dict[str, str]:
+    """The fingerprints of the applied rules, by the names of now: a rule that was renamed, and else is as it was, is
+    applied. `waiting` rules, by name, do not: their books lack something, whatever was applied. Raises UserError,
+    StoreError.
+    """
+    found = _under_new_names(applied(documents), rules)
+    return {title: digest for title, digest in found.items() if title not in waiting}
+
+
+def _under_new_names(found: Mapping[str, str], rules: Rules) -> dict[str, str]:
+    """Fingerprints by the titles of now. A rule that was renamed, and else is as it was, keeps its entry."""
+    renamed, prints = dict(found), fingerprints.of_each(rules)
+    for title, (former, digest) in fingerprints.before_renaming(rules).items():
+        if renamed.pop(former, None) == digest:
+            renamed.setdefault(title, prints[title])
+    return renamed
+
+
+def unchanged(found: Mapping[str, str], rules: Rules) -> frozenset[str]:
+    """The titles of the rules whose fingerprints are among those found."""
+    prints = fingerprints.of_each(rules)
+    return frozenset(title for title, digest in _under_new_names(found, rules).items() if prints.get(title) == digest)
+
+
+class Acceptance:
+    """The rules that are not accepted, by name, each with the way to accept it: the `unaccepted` of a Consumer.
+
+    `accepted` reads the titles of the accepted rules, again each minute while one is missing; it may raise StoreError.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        accepted: Callable[[], Collection[str]],
+        way: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rules, self._accepted, self._way, self._clock = rules, accepted, way, clock
+        self._look_at = 0.0
+        self._unaccepted: Mapping[str, str] = {}
+        self._look()
+
+    def __call__(self) -> Mapping[str, str]:
+        if self._unaccepted and self._clock() >= self._look_at:
+            try:
+                self._look()
+            except StoreError:  # the rules stay unaccepted until the next look
+                self._look_at = self._clock() + LOOK_EVERY_SECONDS
+        return self._unaccepted
+
+    def _look(self) -> None:
+        titles = self._accepted()
+        self._unaccepted = {
+            rule.name: self._way.format(rule.title) for rule in guarded(self._rules) if rule.title not in titles
+        }
+        self._look_at = self._clock() + LOOK_EVERY_SECONDS
+
+
+def guarded(rules: Rules) -> tuple[Rule, ...]:
+    """The rules that could alter values of others before a backfill. One that reads or keeps books waits for it."""
+    kept = (rule for rule in rules.rules.values() if isinstance(rule, TargetRule | PartRule))
+    return tuple(rule for rule in kept if rule.books is None)
+
+
+# ---------------------------------------------------------------- a stack
+def of_stack(rules: Rules, state: State) -> Acceptance:
+    """The acceptance of a deployed stack. Raises UserError, StoreError."""
+    return Acceptance(rules, lambda: accepted_in(rules, state), REMOTE)
+
+
+def note_place(rules: Rules, state: SharedState) -> None:
+    """Note, before the first work in an account, which rules it accepts without a backfill. Raises StoreError."""
+    if state.load(ACCEPTED) is None:
+        state.swap(ACCEPTED, None, _accepted_at_first(rules, state))
+
+
+def accepted_in(rules: Rules, state: State) -> frozenset[str]:
+    """The titles of the rules that a state accepts. Raises UserError, StoreError."""
+    found = state.load(ACCEPTED)
+    found = _accepted_at_first(rules, state) if found is None else found
+    return unchanged(found, rules) | unchanged(applied(state), rules)
+
+
+def _accepted_at_first(rules: Rules, state: State) -> dict[str, str]:
+    """All rules as they are in a state of an earlier version, which has a backfill; none in a new state."""
+    earlier = any(state.load(name) is not None for name in (APPLIED, BACKFILL))
+    return fingerprints.of_each(rules) if earlier else {}
+
+
+# ---------------------------------------------------------------- a run
+class RunAcceptance:
+    """The acceptance of `sync-rules run`: its checkpoint, the backfills of the same state, and `named`, titles that the
+    operator accepts. A rule that has nothing to fill at its first start is accepted too. `open_state` reads the state
+    again: another process may write it.
+    """
+
+    def __init__(self, rules: Rules, open_state: Callable[[], State], named: Iterable[str], store: Store) -> None:
+        self._rules, self._open_state, self._store = rules, open_state, store
+        self._named = frozenset(named)
+        self._own: frozenset[str] = frozenset()
+        self.unaccepted: Callable[[], Mapping[str, str]] = dict
+
+    def begin(self, before: Mapping[str, str] | None) -> dict[str, str]:
+        """Begin with the fingerprints that a checkpoint holds, None for a checkpoint of an earlier version. Returns
+        those to keep. Raises UserError, StoreError.
+        """
+        prints = fingerprints.of_each(self._rules)
+        accepted = frozenset(prints) if before is None else unchanged(before, self._rules) | self._named
+        missing = [rule for rule in guarded(self._rules) if rule.title not in accepted | self._applied()]
+        filled = {rule.title for rule in missing if _has_values(rule, self._store)}
+        self._own = accepted | {rule.title for rule in missing if rule.title not in filled}
+        self.unaccepted = Acceptance(self._rules, lambda: self._own | self._applied(), LOCAL)
+        return {title: prints[title] for title in sorted(self._own) if title in prints}
+
+    def _applied(self) -> frozenset[str]:
+        return accepted_in(self._rules, self._open_state())
+
+
+def _has_values(rule: Rule, store: Store) -> bool:
+    """True if a bounded scan finds a value where the rule writes, or does not reach the end of the table."""
+    for entity, path in {node.writes for node in rule.nodes()}:
+        cursor, units = None, 0.0
+        while True:
+            try:
+                page = store.scan(Scan(entity.table.name, 1_000, cursor))
+            except StoreError:  # a run needs no right to scan
+                return True
+            for item in page.items:
+                key = entity.table.key_of(item)
+                if key is not None and entity.has(key) and get(item, path) is not None:
+                    return True
+            units += read_units(sum(map(item_bytes, page.items)), consistent=False)
+            cursor = page.cursor
+            if cursor is None:
+                break
+            if units > SCAN_MAX_READ_UNITS:
+                return True
+    return False
