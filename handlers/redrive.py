@@ -59,6 +59,7 @@ def _redriver(only: frozenset[str] | None, remaining_ms: Callable[[], int]) -> R
         only=only,
         on_left=_log_left,
         remaining_ms=remaining_ms,
+        unaccepted=consumer().unaccepted,
     )
 
 

@@ -20,6 +20,7 @@ from sync_rules.pipeline.sources import Keys, Sources, Target
 from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.rule import Blocked, Rule, Waiting
 
+NOT_ACCEPTED: Final = "NotAccepted"  # the reason of what is parked, before the way to accept the rule
 OLD_IMAGES_MAX: Final = 10  # of one item in one batch, the newest
 
 Images = Mapping[ItemKey, tuple[Item, ...]]
@@ -64,7 +65,7 @@ def protect_item(rule: Rule, bounds: Bounds) -> Blocked | None:
 
 
 def _not_accepted(rule: Rule, bounds: Bounds) -> Blocked:
-    return Blocked(f"NotAccepted: {bounds.unaccepted[rule.name]}")
+    return Blocked(f"{NOT_ACCEPTED}: {bounds.unaccepted[rule.name]}")
 
 
 def _makes(rule: TargetRule, target: Target, paths: Iterable[Path], sources: Sources, image: Item) -> bool:

@@ -8,7 +8,7 @@ handler, a failure record becomes a strongly consistent look at its item, so no 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -19,6 +19,7 @@ from sync_rules.jobs.redrive.work import described, legible, titles_of, work_of
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Bounds, Limits
+from sync_rules.pipeline.acceptance import NOT_ACCEPTED
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, GivenUp, read_entry, text_of
 from sync_rules.pipeline.failure_records import FailureRecord
@@ -134,6 +135,9 @@ class Redriver:
     `only` are titles of rules, None for all; `function` limits batches to those of one Lambda function, by its name or
     ARN. `on_left` is called with each entry that stays, `on_entry` with the place of each that is begun, `on_wait` with
     a sentence for each wait. When `remaining_ms` is used up, the current entry fails, and stays.
+
+    `unaccepted` is that of a Consumer. Where it is not known, the failure records of unaccepted rules stay, unless
+    `only` names their rule: who asks for a rule by name accepts it.
     """
 
     rules: Rules
@@ -149,6 +153,7 @@ class Redriver:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], object] = time.sleep
     remaining_ms: Callable[[], int] = lambda: NO_DEADLINE_MS
+    unaccepted: Callable[[], Mapping[str, str]] | None = None
 
     def __post_init__(self) -> None:
         self.tally = RedriveCounts()
@@ -160,7 +165,9 @@ class Redriver:
         kept = self.world.kept if self.queue else alone
         self._world = replace(self.world, queue=self.queue or self, failures=failures, kept=kept)
         self._strict = replace(self._world, failures=FailsAgain(), kept=alone)
-        self._consumer = Consumer(self._rules, self._world, THIS_PROCESS, limits=None if self.queue else AT_ONCE)
+        self._unaccepted = self.unaccepted or dict
+        limits = None if self.queue else AT_ONCE
+        self._consumer = Consumer(self._rules, self._world, THIS_PROCESS, limits=limits, unaccepted=self._unaccepted)
         self._waiting: dict[str, WaitingMessage] = {}
         self._current: Sequence[OpenEntry] = ()
         self._held_bytes = 0
@@ -272,9 +279,13 @@ class Redriver:
         """Retry an entry. Returns why it failed, "" if it did not. Raises RecordError when it cannot be retried."""
         if isinstance(body, GivenUp):
             return self._batch(body)
+        known = self.unaccepted is not None or self.only is not None
+        if not known and isinstance(body, FailureRecord) and body.reason.startswith(NOT_ACCEPTED):
+            return body.reason
         pushes = isinstance(body, PushMessage | ChunkMessage)
         limits = self._consumer.limits if pushes else AT_ONCE
-        work = work_of(body, self._rules, Bounds(limits, lambda: self.remaining_ms() < TIME_RESERVED_MS))
+        bounds = Bounds(limits, lambda: self.remaining_ms() < TIME_RESERVED_MS, unaccepted=self._unaccepted())
+        work = work_of(body, self._rules, bounds)
         try:
             report = run_work(work, self._world if pushes else self._strict)
         except StoreError as error:

@@ -1200,3 +1200,27 @@ def test_redrive_rehearsed_does_nothing():
     assert secret not in json.dumps(said)
     assert (redriver.tally.done, redriver.tally.unreadable, len(shelf.texts)) == (5, 3, 8)
     assert (bench.scene.tap.requests, bench.scene.caller.calls) == ([], [])
+
+
+NAMES = "run `sync-rules backfill --rule names`"
+
+
+@pytest.mark.parametrize("given", ["nothing", "the rule", "the state"])
+def test_redrive_does_not_accept_a_rule_by_itself(given):
+    """A value of others stays until the rule is named, or the state says that it is accepted."""
+    bench = Bench()
+    bench.scene.there("shop", every_kind.user("1", name=s("Ada")))
+    bench.scene.put("shop", every_kind.order("1", "a", 1, user_name=s("mine")))
+    unaccepted = {"names": NAMES}
+    bench.scene.consumer.unaccepted = lambda: unaccepted
+    bench.scene.deliver()
+    shelf = bench.failed()
+    assert [body["reason"] for body in shelf.bodies] == [f"NotAccepted: {NAMES}"]
+    order = bench.scene.at("shop", "USER#1", "ORDER#a")
+    options = {"nothing": {}, "the rule": {"only": frozenset({"names"})}, "the state": {"unaccepted": lambda: unaccepted}}
+    bench.redrive(shelf, **options[given])
+    assert (bench.scene.item(order)["user_name"] == s("mine")) is (given != "the rule")
+    assert bool(shelf.bodies) is (given != "the rule")
+    unaccepted = {}
+    bench.redrive(shelf, **options[given])
+    assert bool(shelf.bodies) is (given == "nothing")
