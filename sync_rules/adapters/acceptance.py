@@ -146,7 +146,11 @@ class RunAcceptance:
         return {title: prints[title] for title in sorted(self._own) if title in prints}
 
     def _applied(self) -> frozenset[str]:
-        return accepted_in(self._rules, self._open_state())
+        """The titles that the state accepts; none if it does not answer, because a run needs no right to read it."""
+        try:
+            return accepted_in(self._rules, self._open_state())
+        except StoreError:
+            return frozenset()
 
 
 def _has_values(rule: Rule, store: Store) -> bool:

@@ -113,6 +113,19 @@ def test_run_accepts_what_is_named_applied_or_of_an_earlier_version():
     assert accepted_in(RULES, state) == {"names", "counted"}
 
 
+def test_run_without_the_right_to_read_its_state_accepts_what_it_knows():
+    class Closed(MemoryState):
+        def load(self, _name):
+            raise StoreError("AccessDeniedException", "state table")
+
+    scene = Scene(RULES)
+    scene.there("orders", {"user": s("u"), "order": s("1"), "user_name": s("mine")})
+    for named, left in (((), {"names"}), (("names",), set())):
+        acceptance = RunAcceptance(RULES, Closed, named, scene.tap)
+        acceptance.begin({})
+        assert acceptance.unaccepted().keys() == left
+
+
 def test_run_without_the_right_to_scan_accepts_nothing_by_itself():
     scene = Scene(RULES)
 

@@ -1217,7 +1217,11 @@ def test_redrive_does_not_accept_a_rule_by_itself(given):
     shelf = bench.failed()
     assert [body["reason"] for body in shelf.bodies] == [f"NotAccepted: {NAMES}"]
     order = bench.scene.at("shop", "USER#1", "ORDER#a")
-    options = {"nothing": {}, "the rule": {"only": frozenset({"names"})}, "the state": {"unaccepted": lambda: unaccepted}}
+    options = {
+        "nothing": {},
+        "the rule": {"only": frozenset({"names"})},
+        "the state": {"unaccepted": lambda: unaccepted},
+    }
     bench.redrive(shelf, **options[given])
     assert (bench.scene.item(order)["user_name"] == s("mine")) is (given != "the rule")
     assert bool(shelf.bodies) is (given != "the rule")
