@@ -6,6 +6,7 @@ for type and digit for digit, the value that was read from its source.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
@@ -53,6 +54,15 @@ def parse_path(text: str) -> Path:
 def show_path(path: Path) -> str:
     """The path as the rules file spells it."""
     return ".".join(name if UNQUOTED.fullmatch(name) else f'"{name}"' for name in path)
+
+
+def visible(text: str, keep: str = "") -> str:
+    """The text on one line, for people: characters that are invisible or change lines or direction are escaped as in
+    JSON, but those in `keep`.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in keep else json.dumps(one)[1:-1] for one in text)
 
 
 def get(item: Item | None, path: Path) -> AttributeValue | None:
