@@ -23,8 +23,9 @@ TYPES = {
     "S": "string", "N": "number", "B": "binary", "BOOL": "boolean", "NULL": "null",
     "M": "map", "L": "list", "SS": "string set", "NS": "number set", "BS": "binary set",
 }  # fmt: skip
-SEGMENT = re.compile(r'"([^"]+)"|([^."\s\[\]]+)')
-UNQUOTED = re.compile(r'[^."\s\[\]]+')
+UNQUOTED = re.compile(r'[^."\s\[\]{}]+')
+SEGMENT = re.compile(f'"([^"]+)"|({UNQUOTED.pattern})')
+BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 def parse_path(text: str) -> Path:
@@ -39,6 +40,10 @@ def parse_path(text: str) -> Path:
     position = 0
     while True:
         match = SEGMENT.match(text, position)
+        if match is None and BRACES.match(text, position):
+            found = f"{text!r} is not a path: only texts such as {{state}}#{{city}} have fields in braces"
+            bare = BRACES.sub(r"\1", text)
+            raise UserError(found, f"write {bare}; a name that has braces itself goes in double quotes")
         if match is None:
             raise UserError(f"{text!r} is not a path: expected names joined by dots, such as address.city")
         segments.append(match[1] or match[2])
