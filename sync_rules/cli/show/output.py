@@ -7,8 +7,8 @@ from typing import Any, Final, TextIO
 
 from sync_rules.model.values import visible
 
-# The control characters but the end of a line, its other forms in Unicode, and what changes the direction of text.
-CONTROLS: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# Control characters but tabs and ends of lines, other ends of lines in Unicode, and what changes the direction of text.
+CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 MARKUP: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#~"})
 
