@@ -16,6 +16,7 @@ from tenacity import Retrying
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.values import visible
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class Problem:
     table: str
     found: str
     cure: str
+
+    def __post_init__(self) -> None:
+        for name in ("found", "cure"):  # which name attributes
+            object.__setattr__(self, name, visible(getattr(self, name)))
 
     def __str__(self) -> str:
         return f"table {self.table}: {self.found}. {self.cure}."

@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
@@ -21,6 +21,7 @@ import typer
 from sync_rules import RULES_FORMAT, __version__
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.habits import completed_words, with_habits
+from sync_rules.cli.show.output import wrap_output
 from sync_rules.model.errors import SyncRulesError
 
 # `commands/<verb>.py` has a function of the verb's name, which takes its options and gives the exit code.
@@ -64,6 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a name may have letters that the output's encoding has not
             stream.reconfigure(errors="backslashreplace")
+    with redirect_stdout(wrap_output(sys.stdout)), redirect_stderr(wrap_output(sys.stderr)):
+        return _run(given)
+
+
+def _run(given: list[str]) -> int:
     try:
         code = _called(given)
         for stream in filter(None, (sys.stdout, sys.stderr)):

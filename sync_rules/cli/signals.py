@@ -27,8 +27,10 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
         if came and time.monotonic() - came[0] < SAME_SIGNAL_SECONDS:
             return
         if came:
-            sys.stdout.write(SHOW_CURSOR if sys.stdout.isatty() else "")
-            sys.stdout.flush()
+            terminal = sys.__stdout__  # sys.stdout escapes what moves a cursor
+            if terminal is not None and terminal.isatty():
+                terminal.write(SHOW_CURSOR)
+                terminal.flush()
             os._exit(ExitCode.INTERRUPTED)
         came.append(time.monotonic())  # no lock: the handler may run while this very thread holds it
 

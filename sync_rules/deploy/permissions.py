@@ -99,6 +99,10 @@ def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
         for way_out in OUTSIDE[function]:
             for grant in way_out(deployment, rule):
                 yield from _each(function, grant, rule.title)
+        if rule.calls and called in OUTSIDE[function]:  # the answer has an environment: it is the caller's own
+            itself = {"Fn::Sub": f"{LAMBDA}-{function}-*"}  # a role that named its function would wait for it
+            grant = ("lambda:GetFunctionConfiguration",), itself, "when the rule was deployed"
+            yield from _each(function, grant, rule.title)
     for grant in OWN[function]:
         yield from _each(function, grant, "")
 
@@ -139,9 +143,7 @@ WORK: Final[Mapping[str, tuple[Moment, ...]]] = {
 
 # ---------------------------------------------------------------- outside the tables
 STATE_TABLE: Final = {"Fn::GetAtt": ["StateTable", "Arn"]}
-THIS_STACK: Final = {
-    "Fn::Sub": "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-*"
-}
+LAMBDA: Final = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}"
 CALLS: Final = {"Fn::Sub": "${Bucket.Arn}/calls/*"}
 
 
@@ -162,7 +164,6 @@ def called(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
         yield DELETE, STATE_TABLE, "a call that failed may be made again"
         yield GET, STATE_TABLE, "since when the rule calls, and what it called under a former name"
         yield ACTIONS[Operation.SCAN], STATE_TABLE, "whether calls were made before their beginning was noted"
-        yield ("lambda:GetFunctionConfiguration",), THIS_STACK, "when the rule was deployed"
 
 
 def kept(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:

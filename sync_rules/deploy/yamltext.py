@@ -15,7 +15,7 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.error import YAMLError
-from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString, SingleQuotedScalarString
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
 from ruamel.yaml.tag import Tag
 
 from sync_rules.model.errors import UserError
@@ -120,8 +120,6 @@ def _key(key: str) -> Any:
 
 
 def _text(text: str) -> Any:
-    if "\n" in text:
-        return LiteralScalarString(text)
     if PLAIN.fullmatch(text) and text.lower() not in WORDS and ": " not in text and text == text.strip():
         return text
     return SingleQuotedScalarString(text) if '"' in text else DoubleQuotedScalarString(text)

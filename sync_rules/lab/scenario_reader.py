@@ -31,7 +31,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.python_values import raw_of
 from sync_rules.model.suggest import unknown
-from sync_rules.model.values import AttributeValue, Path, parse_path
+from sync_rules.model.values import AttributeValue, Path, parse_path, visible
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
 
@@ -68,7 +68,7 @@ class ScenarioReader:
 
     def say(self, location: Location, message: str) -> None:
         """Note a mistake."""
-        self.wrong.append((location, message))
+        self.wrong.append((location, visible(message)))
 
     # ------------------------------------------------------------ places
     def location(self, *keys: str | int) -> Location:

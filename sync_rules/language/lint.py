@@ -24,6 +24,7 @@ from sync_rules.model import where_check
 from sync_rules.model.capacity import TableSettings
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.prefixes import Prefixes
+from sync_rules.model.suggest import few
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps
 from sync_rules.model.where_check import CONSTANT, quoted_names
@@ -240,8 +241,8 @@ def _drawn(circle: list[Node], document: Document) -> Problem:
         entity, path = circle[0].writes
         read = next(read for of, read in circle[0].reads if of is entity and overlaps(path, read))
         written = [attribute(entity, read), written[0]]
-    names = ", ".join(dict.fromkeys(rule.title for rule in rules))
-    return Problem("SR305", f"{' -> '.join(written)} (rules {names})", written_at(last, document))
+    names = few([*dict.fromkeys(rule.title for rule in rules)])
+    return Problem("SR305", f"{few(written, ' -> ')} (rules {names})", written_at(last, document))
 
 
 # ---------------------------------------------------------------- entities

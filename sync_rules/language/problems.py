@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sync_rules.language.codes import CODES
+from sync_rules.model.values import visible
 
 Severity = Literal["error", "warning"]
 INDENT = " " * 2
@@ -41,7 +42,7 @@ class Location:
         parts = [f"item {part + 1}" if isinstance(part, int) else part for part in self.key_path]
         if len(parts) > 1 and parts[0] in SECTIONS:
             parts[:2] = [f"{SECTIONS[parts[0]]} {parts[1]}"]
-        return " · ".join(parts)
+        return visible(" · ".join(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,10 @@ class Problem:
     message: str
     location: Location = Location()
     cure: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("message", "cure"):  # names in them may have any character; a problem has none on two lines
+            object.__setattr__(self, name, visible(getattr(self, name) or "") or None)
 
     @property
     def severity(self) -> Severity:

@@ -176,6 +176,7 @@ class FileForm(Model):
     tables: dict[Name, TableForm] = Field(description="The tables, by the names the rest of this file uses.")
     entities: dict[Name, EntityForm] = Field(description="The kinds of items, by name.")
     rules: dict[Name, Any] = Field(
+        default={},
         description="The rules, by name. Short: copy user.name into order.user_name",
     )
     patterns: dict[Name, PatternEntry] = Field(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from sync_rules.language.problems import Problem
 from sync_rules.language.writers import attribute, written_at
@@ -11,6 +12,8 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.values import Path
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
+
+CHAIN_MAX_COPIES: Final = 100  # the type of a value that comes through more is not known
 
 
 def key_types(rules: Rules, document: Document) -> Iterator[Problem]:
@@ -74,7 +77,7 @@ class Types:
         if len(path) == 1 and path[0] in declared:
             return declared[path[0]]
         writer, asked = self._writers.get((entity.name, path)), (entity.name, path)
-        if writer is None or asked in self._asked:
+        if writer is None or asked in self._asked or len(self._asked) >= CHAIN_MAX_COPIES:
             return None
         self._asked.add(asked)
         found = writer.type_of(path, self.known)

@@ -179,6 +179,12 @@ class _Composer(Composer):
         super().__init__(loader)
         self.aliases: dict[int, tuple[Node, Any]] = {}
 
+    def compose_scalar_node(self, anchor: Any) -> Any:
+        node = super().compose_scalar_node(anchor)
+        if not node.value.isascii():  # JSON escapes a character beyond 16 bits as two halves
+            node.value = node.value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return node
+
     def compose_node(self, parent: Any, index: Any) -> Any:
         mark = self.parser.peek_event().start_mark if self.parser.check_event(AliasEvent) else None
         node = super().compose_node(parent, index)

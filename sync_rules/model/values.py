@@ -6,6 +6,7 @@ for type and digit for digit, the value that was read from its source.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
@@ -22,8 +23,9 @@ TYPES = {
     "S": "string", "N": "number", "B": "binary", "BOOL": "boolean", "NULL": "null",
     "M": "map", "L": "list", "SS": "string set", "NS": "number set", "BS": "binary set",
 }  # fmt: skip
-SEGMENT = re.compile(r'"([^"]+)"|([^."\s\[\]]+)')
-UNQUOTED = re.compile(r'[^."\s\[\]]+')
+UNQUOTED = re.compile(r'[^."\s\[\]{}]+')
+SEGMENT = re.compile(f'"([^"]+)"|({UNQUOTED.pattern})')
+BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 def parse_path(text: str) -> Path:
@@ -38,6 +40,10 @@ def parse_path(text: str) -> Path:
     position = 0
     while True:
         match = SEGMENT.match(text, position)
+        if match is None and BRACES.match(text, position):
+            found = f"{text!r} is not a path: only texts such as {{state}}#{{city}} have fields in braces"
+            bare = BRACES.sub(r"\1", text)
+            raise UserError(found, f"write {bare}; a name that has braces itself goes in double quotes")
         if match is None:
             raise UserError(f"{text!r} is not a path: expected names joined by dots, such as address.city")
         segments.append(match[1] or match[2])
@@ -53,6 +59,15 @@ def parse_path(text: str) -> Path:
 def show_path(path: Path) -> str:
     """The path as the rules file spells it."""
     return ".".join(name if UNQUOTED.fullmatch(name) else f'"{name}"' for name in path)
+
+
+def visible(text: str, keep: str = "") -> str:
+    """The text on one line, for people: characters that are invisible or change lines or direction are escaped as in
+    JSON, but those in `keep`.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in keep else json.dumps(one)[1:-1] for one in text)
 
 
 def get(item: Item | None, path: Path) -> AttributeValue | None:

@@ -16,6 +16,7 @@ from typing import Any
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import Failure, ItemKey
+from sync_rules.model.values import visible
 from sync_rules.rules.key_json import typed
 from sync_rules.rules.ledger import keeps_books, without_amount
 
@@ -50,11 +51,6 @@ def time_text(at: datetime) -> str:
 def printable(key: ItemKey) -> str:
     """A key for people to read, with invisible characters escaped as in JSON, and without the amount in a rank's."""
     return visible(str(without_amount(key)))
-
-
-def visible(text: str) -> str:
-    """Text with invisible characters escaped as in JSON."""
-    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
 
 
 def shown_key(key: ItemKey) -> dict[str, str]:

@@ -203,7 +203,8 @@ def explained_write() -> str:
     text = (ROOT / WRITES_PAGE).read_text()
     rules, write = (re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[0] for language in ("yaml", "json"))
     found = explained(read_document(json.loads(write), items=True), parse_rules(rules))
-    return fenced("\n".join(line for _, line in transaction_rows(found, imagined=True)))
+    texts = (text for _, text in transaction_rows(found, imagined=True))
+    return fenced("\n".join(text if isinstance(text, str) else "\n".join(text) for text in texts))
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -21,14 +21,14 @@ from sync_rules.audit.where_used import Use, archives_of, where_used
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.patterns import json_of, lines_of
 from sync_rules.cli.show.text import counted
-from sync_rules.cli.show.transaction import transaction_rows
+from sync_rules.cli.show.transaction import Row, transaction_rows
 from sync_rules.lab.recording import read
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.suggest import unknown
-from sync_rules.model.values import show_path
+from sync_rules.model.values import show_path, visible
 from sync_rules.patterns.keepers import keepers
 from sync_rules.patterns.prove import prove
 from sync_rules.pipeline.failure_records import printable, shown_key
@@ -110,13 +110,11 @@ class NoFailures:
         raise AssertionError(failure.rule)
 
 
-Row = tuple[dict[str, Any], str]  # a line for machines, and the same line for people
-
-
 def show(rows: Iterable[Row], *, as_json: bool) -> None:
     """Print each row as soon as it is found."""
-    for row, line in rows:
-        print(json.dumps(row) if as_json else line, flush=True)
+    for row, text in rows:
+        lines = map(visible, (text,) if isinstance(text, str) else text)
+        print(json.dumps(row) if as_json else "\n".join(lines), flush=True)
 
 
 # ---------------------------------------------------------------- an item
@@ -285,7 +283,7 @@ def pattern_rows(name: str, rules: Rules, file: str) -> Iterator[Row]:
     if answer is None:
         raise UserError(unknown("pattern", name, rules.patterns))
     row = {key: value for key, value in json_of(name, answer, file).items() if key not in ("at", "cures")}
-    yield row, "\n".join(lines_of(name, answer, file))
+    yield row, (*lines_of(name, answer, file),)
     for one in keepers(rules, answer):
         rule = one.rule
         row = {

@@ -28,8 +28,9 @@ from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.suggest import unknown
+from sync_rules.model.values import visible
 from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, Group, grouped, read_entry
-from sync_rules.pipeline.failure_records import FailureRecord, time_text, visible
+from sync_rules.pipeline.failure_records import FailureRecord, time_text
 from sync_rules.rules.ruleset import Rules
 
 

@@ -36,8 +36,8 @@ from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.jobs.redrive.redriver import LeftEntry, RedriveCounts, Redriver
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
+from sync_rules.model.values import visible
 from sync_rules.pipeline.failed_entries import Entry
-from sync_rules.pipeline.failure_records import visible
 from sync_rules.pipeline.records import STREAM_ARN
 from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.ruleset import Rules

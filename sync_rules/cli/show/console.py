@@ -6,10 +6,21 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table as Grid
 
+from sync_rules.cli.show.output import SafeOutput, escape_markdown, without_controls
+
 WIDE_COLUMNS: Final = 100_000  # more than any line has
+
+
+class _SafeConsole(Console):
+    """A console that escapes control characters in what it shows, and none of its own."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else without_controls(text), style, control)
 
 
 def make_console(*, stderr: bool = False) -> Console:
@@ -17,9 +28,8 @@ def make_console(*, stderr: bool = False) -> Console:
     whole line, however long, for whoever searches or cuts it.
     """
     stream = sys.stderr if stderr else sys.stdout
-    return Console(
-        stderr=stderr, highlight=False, width=None if stream is not None and stream.isatty() else WIDE_COLUMNS
-    )
+    width = None if stream is not None and stream.isatty() else WIDE_COLUMNS
+    return _SafeConsole(file=stream.out if isinstance(stream, SafeOutput) else stream, highlight=False, width=width)
 
 
 def grid(texts: Iterable[str], numbers: Iterable[str] = ()) -> Grid:
@@ -37,19 +47,10 @@ def say(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-MARKUP: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#~"})
-
-
-def escaped(text: str) -> str:
-    """A text in Markdown, where it reads as it is."""
-    return text.translate(MARKUP)
-
-
 def as_markdown(table: Grid) -> str:
     """A table in GitHub's Markdown: https://github.github.com/gfm/#tables-extension-."""
     marks = ["---:" if column.justify == "right" else "---" for column in table.columns]
-    rows = [[escaped(str(column.header)) for column in table.columns], marks]
-    rows += [
-        [escaped(str(cell)) for cell in row] for row in zip(*(column.cells for column in table.columns), strict=True)
-    ]
+    cells = zip(*(column.cells for column in table.columns), strict=True)
+    rows = [[escape_markdown(str(column.header)) for column in table.columns], marks]
+    rows += [[escape_markdown(str(cell)) for cell in row] for row in cells]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -19,6 +19,7 @@ from sync_rules.costs.estimate import Estimate, Line
 from sync_rules.costs.money import MONTH_HOURS
 from sync_rules.costs.prices import Prices
 from sync_rules.costs.savings import Saving
+from sync_rules.model.values import visible
 
 CENT: Final = Decimal("0.01")
 SHOWN_MONEY: Final = Decimal("0.0001")
@@ -113,7 +114,7 @@ class Shown:
             if isinstance(part, Grid):
                 console.print(part)
             else:
-                say(console, part)
+                say(console, visible(part))
 
     def _parts(self) -> Iterator[Grid | str]:
         yield (

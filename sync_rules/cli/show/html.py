@@ -5,7 +5,6 @@ Invariant: every text is escaped here and nowhere else. Nothing is shown by colo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from html import escape
 from importlib.resources import files
@@ -13,6 +12,7 @@ from typing import Final
 
 from sync_rules.cli.show.picture import PictureError, svg
 from sync_rules.cli.show.rule_graph import RuleGraph, mermaid
+from sync_rules.model.values import visible
 
 STYLE: Final = files("sync_rules.cli.show").joinpath("page.css").read_text()
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -36,9 +36,8 @@ def document(title: str, body: str) -> str:
 
 
 def text(given: str, keep: str = "") -> str:
-    """Any text as HTML. Characters that are invisible or change the text direction are written as in JSON."""
-    seen = (one if one.isprintable() or one in keep else json.dumps(one)[1:-1] for one in given)
-    return escape("".join(seen))
+    """Any text as HTML, visible but for what it shall `keep`."""
+    return escape(visible(given, keep))
 
 
 def wide(label: str, inside: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sync_rules.cli.show.text import counted
 from sync_rules.lab.pattern_runs import Measured, Mismatch
+from sync_rules.model.values import visible
 from sync_rules.pipeline.failure_records import printable, shown_key
 
 SHOWN_MAX = 20
@@ -31,7 +32,7 @@ def lines(measured: Measured) -> Iterator[str]:
     if measured.proved and not measured.mismatches:
         yield "  every answer is right"
     for one in measured.mismatches[:SHOWN_MAX]:
-        yield f"  {_told(one)}"
+        yield visible(f"  {_told(one)}")
     if len(measured.mismatches) > SHOWN_MAX:
         yield f"  and {len(measured.mismatches) - SHOWN_MAX} more: --json has all"
 

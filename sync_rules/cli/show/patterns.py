@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from sync_rules.cli.show.output import escape_markdown
 from sync_rules.cli.show.text import counted
 from sync_rules.deploy.yamltext import as_yaml
+from sync_rules.model.values import visible
 from sync_rules.patterns.answers import Answer, Cure, Step
 from sync_rules.patterns.heat import Hot
 from sync_rules.patterns.prove import Proof
@@ -48,12 +50,16 @@ def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str]) -> Ite
     for table, index in proof.idle:
         yield f"no pattern and no rule uses index {index} of table {table}"
     for one in hots:
-        yield _heat(one)
+        yield visible(_heat(one))
     yield summary(proof, hots)
 
 
 def lines_of(name: str, answer: Answer, place: str) -> Iterator[str]:
     """One pattern: its requests and remarks, or its reason and cures."""
+    yield from map(visible, _lines_of(name, answer, place))
+
+
+def _lines_of(name: str, answer: Answer, place: str) -> Iterator[str]:
     if answer.served:
         cost = "" if answer.steps[0].writes else f": {cost_of(answer)}"
         yield f"{name} ({asks(answer)}){cost}"
@@ -151,11 +157,7 @@ def markdown(proof: Proof) -> str:
     """The access-pattern matrix as a table in Markdown."""
     rows = [row for name, answer in proof.answers.items() for row in cells(answer, name)]
     head = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
-    return "\n".join([*head, *(f"| {' | '.join(_cell(text) for text in row)} |" for row in rows)]) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return "\n".join([*head, *(f"| {' | '.join(map(escape_markdown, row))} |" for row in rows)]) + "\n"
 
 
 # ---------------------------------------------------------------- for programs

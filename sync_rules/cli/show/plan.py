@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from sync_rules.audit.links import LinkFinding
-from sync_rules.cli.show.console import as_markdown, escaped, grid
+from sync_rules.cli.show.console import as_markdown, grid
+from sync_rules.cli.show.output import escape_markdown
 from sync_rules.cli.show.text import VERBS, describe_alterations
 from sync_rules.costs.money import on_demand, provisioned
 from sync_rules.costs.prices import Prices
@@ -139,7 +140,9 @@ class Shown:
 
     def as_markdown(self) -> str:
         """The same for a comment of a pull request."""
-        parts = [as_markdown(part) if isinstance(part, Grid) else escaped(part.strip()) for part in self._parts()]
+        parts = [
+            as_markdown(part) if isinstance(part, Grid) else escape_markdown(part.strip()) for part in self._parts()
+        ]
         return "\n\n".join(["### sync-rules plan", *filter(None, parts)])
 
     def _parts(self) -> Iterator[Grid | str]:

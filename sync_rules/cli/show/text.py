@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sync_rules.adapters.files import as_mistake
 from sync_rules.model.alterations import Alteration
+from sync_rules.model.values import visible
 
 SHOWN_PER_RULE_MAX: Final = 20
 SECOND_MS: Final = 1_000
@@ -77,7 +78,7 @@ class FirstPerRule:
         """Print the line, or count it."""
         self.counts[rule] += 1
         if self.counts[rule] <= SHOWN_PER_RULE_MAX:
-            print(line, flush=True)
+            print(visible(line), flush=True)
 
     def end(self) -> None:
         """Print how many lines of each rule were not shown."""

@@ -13,10 +13,11 @@ from sync_rules.write.explained import Explained, Reasons, Step
 from sync_rules.write.rehearsal import Left
 
 LINE_MAX_CHARACTERS: Final = 100
+Row = tuple[dict[str, Any], str | tuple[str, ...]]  # for machines; and for people, a line or several
 YOURS: Final = {"put": "your put", "update": "your update", "delete": "your delete", "check": "your check"}
 
 
-def transaction_rows(found: Explained, *, imagined: bool) -> Iterator[tuple[dict[str, Any], str]]:
+def transaction_rows(found: Explained, *, imagined: bool) -> Iterator[Row]:
     """The reads, the actions with their reasons, the transaction, what is left; for machines and for people."""
     if imagined:
         note = "no table was read: there is what the file has in items and nothing else, and all books are complete"
@@ -30,12 +31,12 @@ def transaction_rows(found: Explained, *, imagined: bool) -> Iterator[tuple[dict
         yield {"left": asdict(left)}, _left(left)
 
 
-def _request(operation: str, parameters: Any) -> tuple[dict[str, Any], str]:
+def _request(operation: str, parameters: Any) -> Row:
     shown = as_json(parameters)
-    return {"request": operation, "parameters": shown}, f"{operation}\n{folded(shown)}"
+    return {"request": operation, "parameters": shown}, (operation, *folded(shown).splitlines())
 
 
-def _step_row(number: int, step: Step) -> tuple[dict[str, Any], str]:
+def _step_row(number: int, step: Step) -> Row:
     row = {
         "action": number,
         "does": step.verb,

@@ -16,9 +16,10 @@ from sync_rules.jobs.backfill.page import Selection, process_all_of, process_key
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds
+from sync_rules.model.values import visible
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.failed_entries import Failed, GivenUp
-from sync_rules.pipeline.failure_records import FailureRecord, printable, visible
+from sync_rules.pipeline.failure_records import FailureRecord, printable
 from sync_rules.pipeline.fanout import pull, push
 from sync_rules.pipeline.messages import (
     KINDS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,8 @@ def run(project: Path, **inputs: str) -> tuple[int, str, str]:
         "ACTION": ROOT,
     }
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **names, **{name: str(one) for name, one in runner.items()}}
+    for name in ("summary", "output"):
+        (work / name).unlink(missing_ok=True)
     done = subprocess.run(["bash", "-c", STEP["run"]], cwd=project, env=environment, capture_output=True, text=True, check=False)  # fmt: skip
     report = Path((work / "output").read_text().strip().removeprefix("report=")).read_text()
     assert (work / "summary").read_text() == report
@@ -72,6 +75,34 @@ def test_broken_rules_are_annotated_and_fail(project):
     assert "::error file=rules.yaml,line=" in log
     assert "check: **failed**" in report
     assert "scenarios: **failed**" in report
+
+
+def commands(log: str) -> list[str]:
+    """The lines of a log that GitHub would obey, in its two forms."""
+    stopped, found = "", []
+    for line in log.splitlines():
+        if stopped:
+            stopped = "" if line.strip() == f"::{stopped}::" else stopped
+        elif line.lstrip().startswith("::stop-commands::"):
+            stopped = line.strip().removeprefix("::stop-commands::")
+        elif line.lstrip().startswith("::") or "##[" in line:
+            found.append(line)
+    return found
+
+
+def test_names_are_no_commands_and_end_no_block(project):
+    """GitHub obeys annotations alone, and each line of an output is code in the report, whatever is in a name."""
+    bad = "\\n::error::pwned ##[error]pwned\\n~~~~~~\\n</details>"
+    hostile = f"patterns: {{p: {{get: order, by: [order_id], where: \"user_name == '{bad}'\"}}}}\n"
+    (project / "rules.yaml").write_text(RULES.replace("user.name", f'usr."{bad}"'.replace('"', "'")) + hostile)
+    _, log, report = run(project)
+    assert all(re.match("::(error|warning) file=rules.yaml,line=", line) for line in commands(log)), commands(log)
+    (project / "rules.yaml").write_text(RULES + hostile)
+    _, log, report = run(project)
+    assert "##[error]pwned" in log
+    assert all(line.startswith("::warning file=rules.yaml,line=") for line in commands(log)), commands(log)
+    assert all(line.startswith("    ") for line in report.splitlines() if "pwned" in line or "~~~" in line)
+    assert report.count("<details>") == report.count("</details>\n")
 
 
 def test_a_plan_that_cannot_be_made_fails(project, monkeypatch):

@@ -91,7 +91,9 @@ def test_patterns_as_a_matrix_and_as_a_document(tmp_path, capsys):
     assert code == 0
     head, _, row = (tmp_path / "patterns.md").read_text().splitlines()
     assert head.split(" | ")[3] == "table or index"
-    assert "| PK = USER#{user_id} and begins_with(SK, ORDER#) |  | user_name, total | eventual | 1 request," in row
+    assert (
+        r"| PK = USER\#{user\_id} and begins\_with(SK, ORDER\#) |  | user\_name, total | eventual | 1 request," in row
+    )
     document = json.loads(ran(tmp_path, capsys, BASE, "--json")[1].out)
     (pattern,) = document["patterns"]
     assert pattern["served"] is True

@@ -16,7 +16,7 @@ from sync_rules.deploy.roles import ROLE_MAX_CHARACTERS, role_of, role_resources
 from sync_rules.model.errors import UserError
 from sync_rules.rules.families import TargetRule
 from tests.support import engines, every_kind
-from tests.support.policy import Guard, asked, matches, pairs_of, resolved
+from tests.support.policy import ACCOUNT, Guard, arn, asked, matches, pairs_of, resolved
 
 EXAMPLES = sorted((engines.ROOT / "examples").glob("*/rules.yaml"))
 SCHEMA = """
@@ -100,6 +100,21 @@ def test_permissions_to_delete_targets_are_those_of_records(deploy):
     deleting = {function for function in FUNCTIONS if ("all-b", "DeleteItem") in writes(deployment, function)}
     assert deleting == {"StreamFunction", "FanoutFunction", "RedriveFunction"}
     assert all(("all-b", "UpdateItem") in writes(deployment, function) for function in FUNCTIONS)
+
+
+def test_permissions_show_a_role_no_environment_but_its_own(tmp_path):
+    """A configuration has the environment in plain text: a role with any right on functions has it on its own alone."""
+    file = tmp_path / "rules.yaml"
+    file.write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
+    given = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": ACCOUNT, "AWS::StackName": "s" * 34}
+    found = set()
+    for need in needs(deployment_of(file)):
+        if need.action.startswith("lambda:"):
+            arns = {one: arn("lambda", f"function:{'s' * 34}-{one}-1A2B3C4D5E6F7") for one in (*FUNCTIONS, WRITE)}
+            pattern = resolved(need.resource, given)
+            assert [one for one, text in arns.items() if matches(pattern, text)] == [need.function]
+            found.add(need.function)
+    assert found == {STREAM, FANOUT, REDRIVE}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """From YAML to compiled rules: the good forms of the grammar, and what makes two files the same."""
 
+import json
 import re
 
 import pytest
@@ -250,6 +251,67 @@ def test_load_says_of_a_file_that_nests_too_deeply_that_it_does():
     with pytest.raises(RulesFileError, match="nests too many levels") as error:
         parse_rules(f"rules: {'[' * 3000}")
     assert "quote text" not in str(error.value)
+
+
+@pytest.mark.parametrize("escape", [True, False], ids=["escaped", "as it is"])
+def test_load_reads_json_with_any_character(escape):
+    """JSON escapes a character beyond 16 bits as two halves, in names and in texts: they are one character."""
+    key = {"PK": "😀#{user_id}", "SK": "P"}
+    form = {"tables": {"shop": {"key": {"PK": "S", "SK": "S"}}}, "entities": {"user": {"table": "shop", "key": key}}}
+    rules = {"face": {"derive": "user.😀", "as": "😀{a}"}, "other": {"copy": {"user.😀": "🧭"}, "into": "user"}}
+    found = parse_rules(json.dumps(form | {"rules": rules}, ensure_ascii=escape))
+    assert [rule.copies for rule in found.rules.values()] == [(("😀",),), (("🧭",),)]
+    assert found.entities["user"].templates["PK"].literals[0] == "😀#"
+    with pytest.raises(RulesFileError, match="half"):
+        parse_rules(json.dumps(form | {"rules": {"face": {"derive": "user.a", "as": "\ud83d{a}"}}}))
+
+
+def test_load_takes_a_design_without_rules():
+    """Tables, entities and patterns are a file, with and without an empty section of rules."""
+    design = BASE.partition("rules:")[0] + "patterns: {p: {get: user, by: [user_id], one: true}}\n"
+    rules = parse_rules(design)
+    assert (list(rules.patterns), dict(rules.rules)) == (["p"], {})
+    assert rules.fingerprint == parse_rules(f"{design}rules: {{}}\n").fingerprint
+    with pytest.raises(RulesFileError, match="no key 'rule'"):
+        parse_rules(f"{design}rule: {{a: copy user.name into order.user_name}}\n")
+
+
+LONG = 3_000  # rules in a row, more than Python nests calls
+
+
+@pytest.mark.parametrize("rule", ["copy user.a{0} into user.a{1}", "{{derive: user.a{1}, as: '{{a{0}}}'}}"])
+def test_load_bounds_what_it_says_of_many_rules(rule):
+    """Rules that feed each other in a long row are fine, and in a ring are one mistake, in a short message."""
+    row = [f"r{number}: {rule.format(number, number + 1)}" for number in range(LONG)]
+    assert len(parsed(*row).rules) == LONG
+    with pytest.raises(RulesFileError) as error:
+        parsed(*row, f"r{LONG}: {rule.format(LONG, 0)}")
+    (problem,) = error.value.problems
+    assert problem.code == "SR305"
+    assert f"{LONG - 38:,} more" in problem.message
+    with pytest.raises(RulesFileError) as error:
+        parsed(*row, "x: {copy: user.a0, into: user.b, renamed_from: r7}", "y: {copy: usr.a0, into: user.c}")
+    assert max(len(problem.message) for problem in error.value.problems) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("rule", "option"),
+    [
+        ('{derive: user.address, join: ["{street}", city]}', "join"),
+        ('{path: book."{crumb}", parent: author_id}', None),
+        ('{path: "book.{crumb}", parent: author_id}', "path"),
+        ('{path: book.crumb, parent: "{author_id}"}', "parent"),
+        ('{path: book.crumb, parent: author_id, by: "{name}"}', "by"),
+        ('{copy: ["author.{name}"], into: book.author}', "copy"),
+        ('{embed: order, into: user.orders, fields: ["{note}"], limit: {items: 9}}', "fields"),
+    ],
+)
+def test_load_refuses_braces_in_a_path(rule, option):
+    """A name in braces is a field of a text: as a path it would name an attribute that no item has."""
+    _, found = check_rules(f"{BASE}  r: {rule}\n")
+    braces = [problem for problem in found if "in braces" in problem.message]
+    assert {problem.location.key_path[2] for problem in braces} == ({option} if option else set())
+    assert all("{" not in (problem.cure or "{") for problem in braces)
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields, is_dataclass
+import os
+import pickle
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from sync_rules import __version__
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.lab.trial import run_trial, variants
+from sync_rules.language.kinds import registry
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
+from sync_rules.model.items import Change
 from sync_rules.rules import compiled_file
 from sync_rules.rules.fingerprints import of_each
+from sync_rules.rules.ruleset import Rules
+from tests.random_rules.grammar import made
 from tests.support.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 
@@ -72,6 +81,69 @@ def test_compiled_rules_are_those_of_the_file(text, tmp_path):
         assert rule.source is found.entities[rule.source.name]
         assert rule.target is found.entities[rule.target.name]
         assert rule.source.table is found.tables[rule.source.table.name]
+
+
+def test_compiled_kinds_are_all_there():
+    """Some rules file among those compiled above has a rule of each kind that is registered."""
+    texts = [*(file.read_text() for file in FILES), EVERY_KIND]
+    given = {"STAGE": "test", "TABLE_PREFIX": "test-"}
+    rules = [rule for text in texts for rule in parse_rules(text, environ=given).rules.values()]
+    assert {rule.kind for rule in rules} == set(registry.KINDS)
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_compiled_random_rules_are_those_of_the_file(number):
+    """Rules with random options of every kind are read as they were compiled."""
+    rules = made(number).rules
+    assert told(compiled_file.read(compiled_file.written(rules, {}), "x")) == told(replace(rules, settings={}))
+
+
+class Forged:
+    """An object whose pickle calls a function when it is read."""
+
+    def __init__(self, function: Callable[..., object], *arguments: object) -> None:
+        self._reduced = function, arguments
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return self._reduced
+
+
+def signed_pickle(body: bytes, **classes: list[str]) -> bytes:
+    """A compiled file of this version whose digest fits its pickle, as anyone can write it."""
+    python = compiled_file.OF_THIS_PYTHON
+    stamp = {"sync-rules": __version__, "python": python, "marks": {}, "classes": classes, "source": ""}
+    return signed(b"\n".join((json.dumps(stamp).encode(), b"", body)))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        Forged(os.mkdir, "ran"),
+        Forged(exec, "import os; os.mkdir('ran')"),
+        Forged(getattr, "", "join"),
+        Forged(import_module, "antigravity"),
+        Forged(partial, os.mkdir, "ran"),
+        Forged(compiled_file.beside, Path("rules.yaml")),
+        Forged(Rules.only, None, ()),
+        compiled_file._Writer,
+        Change,
+    ],
+    ids=["system", "builtin", "attribute", "import", "partial", "function of rules", "method", "class", "dataclass"],
+)
+def test_compiled_forgery_is_refused_before_it_runs(forged, tmp_path, monkeypatch):
+    """A file whose digest fits names only what rules consist of: anything else is refused, and does not run."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"not part of any rule|not a frozen dataclass"):
+        compiled_file.read(signed_pickle(pickle.dumps(forged)), "rules.compiled")
+    assert not list(tmp_path.iterdir())
+
+
+def test_compiled_forgery_imports_no_other_module(tmp_path, monkeypatch):
+    """A name in a module outside of the product is refused before the module is imported."""
+    (tmp_path / "forged_module.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match=r"forged_module\.Thing is not part of any rule"):
+        compiled_file.read(signed_pickle(b"cforged_module\nThing\n."), "rules.compiled")
 
 
 @pytest.mark.parametrize("folder", [file.parent for file in EXAMPLES], ids=lambda folder: folder.name)

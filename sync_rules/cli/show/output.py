@@ -1,0 +1,43 @@
+"""Output without characters that could move, recolour or reverse what a terminal or a log shows."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, TextIO
+
+from sync_rules.model.values import visible
+
+# Control characters but tabs and ends of lines, other ends of lines in Unicode, and what changes the direction of text.
+CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+MARKUP: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#~"})
+
+
+def without_controls(text: str) -> str:
+    """The text with control characters escaped as in JSON, and its lines as they are."""
+    return CONTROLS.sub(lambda found: visible(found[0]), text)
+
+
+def escape_markdown(text: str) -> str:
+    """The text in Markdown, on one line, where it reads as it is."""
+    return visible(text).translate(MARKUP)
+
+
+def wrap_output(out: TextIO | None) -> Any:
+    """Give the stream with its control characters escaped; a process without a console has none."""
+    return None if out is None else SafeOutput(out)
+
+
+class SafeOutput:
+    """Standard output or standard error, where control characters are escaped. `out` is the stream itself."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.out = out
+
+    def write(self, text: str) -> int:
+        """Write the text, and give its length."""
+        self.out.write(without_controls(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.out, name)

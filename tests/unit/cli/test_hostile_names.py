@@ -1,0 +1,256 @@
+"""No name of a rules file and no key of an item controls the terminal or the log that shows it.
+
+Escapes, ends of lines and marks of direction are wherever the rules file and the tables take free text. Each verb
+prints them escaped: its output has no control character but the ends of its own lines, and begins no line with the
+text that follows an end of a line in a name, which GitHub would take for a command.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from sync_rules.adapters import aws
+from sync_rules.cli import main
+from sync_rules.deploy.tables import table_parameters
+from sync_rules.language.kinds import registry
+from sync_rules.language.load import load_rules
+from sync_rules.model.items import Failure, ItemKey
+from sync_rules.pipeline.failure_records import failure_record
+from tests.support.builders import n, s
+from tests.test_house import ROOT
+from tests.unit.cli.test_canaries import recorded
+from tests.unit.jobs.test_redrive import AT
+
+BAD = "\x1b[31m\n::error::pwned\r\u2028::warning::p\x85::notice::q\u202e\t\x9b<b>|`@x"
+COMMAND = re.compile(r"^\s*::(?:error|warning|notice)::", re.MULTILINE)
+UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def bad(name: str) -> str:
+    return f"{name}{BAD}"
+
+
+def quoted(name: str) -> str:
+    """A hostile attribute as a segment of a path."""
+    return f'"{bad(name)}"'
+
+
+PREFIX = bad("USER") + "#"
+RULES: dict[str, Any] = {
+    "tables": {
+        "shop": {"key": {"PK": "S", "SK": "S"}},
+        "posts": {"key": {bad("id"): "S"}, "indexes": {"by_parent": {bad("parent"): "S"}}},
+        "ledger": {"key": {"PK": "S", "SK": "S"}},
+    },
+    "entities": {
+        "user": {"table": "shop", "key": {"PK": PREFIX + "{user_id}", "SK": bad("PROFILE")}},
+        "order": {"table": "shop", "key": {"PK": PREFIX + "{user_id}", "SK": bad("ORDER") + "#{order_id}"}},
+        "by_email": {"table": "shop", "key": {"PK": bad("EMAIL") + "#{email}", "SK": bad("EMAIL")}},
+        "version": {"table": "shop", "key": {"PK": PREFIX + "{user_id}", "SK": bad("V") + "#{rank:pad(8)}"}},
+        "post": {"table": "posts"},
+    },
+    "rules": {
+        "names": {
+            "copy": {f"user.{quoted('name')}": quoted("copied")},
+            "into": "order",
+            "where": f"role != '{BAD}'",
+            "default": {quoted("copied"): BAD},
+        },
+        "posts": {"embed": "order", "into": f"user.{quoted('orders')}", "fields": [quoted("note")], "limit": {"items": 9}},
+        "roles": {"collect": "order", "into": f"user.{quoted('roles')}", "as": bad("role") + "-{order_id}"},
+        "heads": {"derive": f"user.{quoted('head')}", "as": bad("x") + "{role:m}", "map": {"m": {BAD: BAD}}},
+        "counted": {"count": "order", "into": f"user.{quoted('count')}", "where": f"role != '{BAD}'"},
+        "spent": {"sum": f"order.{quoted('total')}", "into": f"user.{quoted('spent')}"},
+        "least": {"min": f"order.{quoted('total')}", "into": f"user.{quoted('least')}"},
+        "most": {"max": f"order.{quoted('total')}", "into": f"user.{quoted('most')}", "mode": "recount"},
+        "paths": {"path": f"post.{quoted('path')}", "parent": quoted("parent"), "separator": "/"},
+        "mails": {"mirror": "user", "into": "by_email", "attributes": [quoted("name")]},
+        "kept": {"archive": "order", "when": "deleted", "into": "s3://bucket/orders/"},
+        "called": {"call": "tests.support.every_kind.told", "on": "order", "when": ["created"]},
+        "versions": {"history": "user", "into": "version", "attributes": [quoted("name")]},
+    },
+    "patterns": {
+        "orders": {"get": "order", "by": ["user_id"], "where": f"role != '{BAD}'", "order": "order_id"},
+        "user": {"get": "user", "by": ["user_id"], "one": True},
+        "unserved": {"get": "order", "by": [quoted("note")]},
+        "rename": {"update": "user", "sets": [quoted("name")]},
+    },
+}  # fmt: skip
+BROKEN: dict[str, Any] = {
+    "tables": {"shop": {"name": bad("sh"), "key": {"PK": "S", "SK": "S"}}, bad("a"): {"key": {"id": BAD}}},
+    "entities": {"user": {"table": bad("shop"), "key": {"PK": PREFIX + "{", "SK": BAD}}, bad("e"): {"table": "shop"}},
+    "rules": {
+        bad("r"): "copy user.a into user.b",
+        "kind": {bad("copy"): "user"},
+        "sentence": bad("copy user.a into user.b"),
+        "unknown": {"copy": f"user.{BAD}", "into": bad("user.c"), bad("k"): 2, "where": f"a == '{BAD}' ||"},
+        "formula": {"derive": "user.z", "as": bad("x{a")},
+        "call": {"call": bad("a.b"), "on": bad("user")},
+        "place": {"archive": "user", "when": bad("deleted"), "into": bad("s3://B")},
+    },
+    "patterns": {bad("p"): {"get": bad("user"), "by": [BAD]}},
+    bad("top"): 1,
+}
+
+
+def user(number: int, **values: object) -> dict:
+    return {
+        "PK": s(f"{PREFIX}{number}{BAD}"),
+        "SK": s(bad("PROFILE")),
+        "email": s(bad("e")),
+        "rank": n(1),
+        bad("name"): s(BAD),
+        bad("roles"): {"SS": [BAD]},
+        bad("orders"): {"M": {bad("gone"): {"M": {}}}},
+        **values,
+    }
+
+
+def order(number: int) -> dict:
+    keys = {"PK": s(f"{PREFIX}{number}{BAD}"), "SK": s(f"{bad('ORDER')}#{number}{BAD}")}
+    return {**keys, bad("note"): s(BAD), "role": s("r"), bad("total"): n(3), bad("copied"): s("old")}
+
+
+ITEMS = (user(1), order(1), user(2, **{bad("roles"): s("no set")}), order(2), order(3))
+USER = json.dumps({"PK": f"{PREFIX}1{BAD}", "SK": bad("PROFILE")})
+WRITE = {
+    "actions": [{"put": {"entity": "order", "item": {"user_id": f"1{BAD}", "order_id": BAD, bad("note"): BAD}}}],
+    "items": [{"entity": "user", "item": {"user_id": f"1{BAD}", bad("name"): BAD}}],
+}
+SCENARIO = {
+    "rules": "rules.yaml",
+    "data": {"shop": [{"PK": f"{PREFIX}1{BAD}", "SK": bad("PROFILE"), bad("name"): BAD}]},
+    "steps": [
+        {
+            "say": bad("the name changes"),
+            "update": {"shop": {"key": {"PK": f"{PREFIX}1{BAD}", "SK": bad("PROFILE")}, "set": {quoted("name"): BAD}}},
+            "expect": {"shop": {"PK": f"{PREFIX}1{BAD}", "SK": bad("PROFILE"), quoted("name"): bad("other")}},
+        }
+    ],
+}
+# What each verb is given, and what prints a name of a rules file in none of its outputs.
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "check": ("", "--format json", "--format sarif", "--format github"),
+    "patterns": (
+        "",
+        "--json",
+        "--markdown",
+        "--run --calls 1 --prove --grace-seconds 0",
+        "--run --calls 1 --prove --grace-seconds 0 --json",
+    ),
+    "graph": ("", "--format dot"),
+    "plan": ("", "--json", "--markdown"),
+    "cost": ("--region eu-west-1", "--region eu-west-1 --json"),
+    "verify": ("--grace-seconds 0", "--grace-seconds 0 --json", "--grace-seconds 0 --report page.html"),
+    "explain": (
+        f"--key={USER}",
+        f"--key={USER}\0--json",
+        f"--where-used={USER}",
+        "--record day.jsonl",
+        "--record day.jsonl --jsonl",
+        "--pattern orders",
+        "--pattern user --json",
+        "--transact write.json",
+        "--transact write.json --json",
+    ),
+    "replay": ("day.jsonl --seeds 1 --shrink-tries 5", "day.jsonl --seeds 1 --with-copies --shrink-tries 5"),
+    "backfill": (
+        "--state state.json --failures failures.jsonl",
+        "--state other.json --failures failures.jsonl --jsonl",
+    ),
+    "failures": ("--file failures.jsonl", "--file failures.jsonl --json"),
+    "redrive": ("--file failures.jsonl --rule names",),
+    "prune": ("rules.yaml fewer.yaml", "rules.yaml fewer.yaml --apply"),
+    "propose": ("--table shop --out proposed.yaml", "--table shop --json", "--table shop --why role"),
+    "test": ("scenarios", "scenarios --json"),
+    "tables": ("create --region eu-west-1 --dry-run",),
+    "infra": ("--rules rules.yaml", "iam --explain --rules rules.yaml", "--rules rules.yaml --check"),
+    "record": ("--once --out tape.jsonl --region eu-west-1",),
+    "run": ("--once --region eu-west-1",),
+}
+NAMELESS = {
+    "init": "makes rules of its own",
+    "schema": "reads no rules file",
+    "demo": "plays examples of its own",
+    "emulator": "says what tables prints",
+    "doctor": "names resources of the stack, which CloudFormation restricts",
+    "selftest": "plays rules of its own",
+}
+
+
+@pytest.fixture
+def account(tmp_path, monkeypatch) -> Iterator[Path]:
+    """Hostile tables, and the files that commands read."""
+    for name, value in (("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s"), ("AWS_REGION", "eu-west-1")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(aws, "is_aws", lambda _client: False)  # no PartiQL in memory
+    fewer = {**RULES, "rules": {"names": RULES["rules"]["names"]}, "patterns": {}}
+    for name, body in (("rules", RULES), ("broken", BROKEN), ("fewer", fewer)):
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(body))
+    (tmp_path / "write.json").write_text(json.dumps(WRITE))
+    shutil.copy(ROOT / "template.yaml", tmp_path)
+    (tmp_path / "scenarios").mkdir()
+    (tmp_path / "scenarios/scenario.yaml").write_text(json.dumps(SCENARIO | {"rules": "../rules.yaml"}))
+    records = [recorded("INSERT", None, item) for item in ITEMS]
+    records += [recorded("MODIFY", {**item, "role": s("x")}, item) for item in ITEMS]
+    (tmp_path / "day.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    failure = Failure(BAD, ItemKey("shop", (("PK", "S", BAD), ("SK", "S", BAD))), BAD, element=BAD)
+    (tmp_path / "failures.jsonl").write_text(json.dumps(failure_record(failure, AT)))
+    with mock_aws():
+        boto3.client("s3").create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+        client = boto3.client("dynamodb", region_name="eu-west-1")
+        for table in load_rules(tmp_path / "rules.yaml").tables.values():
+            client.create_table(**table_parameters(table, stream=True))
+        for item in ITEMS:
+            client.put_item(TableName="shop", Item=item)
+        yield tmp_path
+
+
+def assert_safe(text: str, command: str) -> None:
+    """Nothing in the output controls a terminal, and no line is a command to GitHub."""
+    assert not (found := UNSAFE.search(text)), f"{command}: {text[max(0, found.start() - 200) : found.end() + 20]!r}"
+    assert not (found := COMMAND.search(text)), f"{command}: {text[max(0, found.start() - 200) : found.end() + 20]!r}"
+
+
+def test_hostile_rules_have_every_kind(account):
+    """The hostile file is valid, and has a rule of each kind."""
+    kinds = {rule.kind for rule in load_rules(account / "rules.yaml").rules.values()}
+    assert kinds == set(registry.KINDS)
+
+
+def test_hostile_verbs_are_all_tried():
+    """Each verb prints no name of a rules file, for the reason given here, or is tried."""
+    assert COMMANDS.keys() | NAMELESS.keys() == set(main.VERBS)
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_hostile_names_are_printed_escaped(verb, account, capsys):
+    """Every form of every verb's output, on rules and items with hostile names."""
+    shown = ""
+    for words in COMMANDS[verb]:
+        given = words.split("\0") if "\0" in words or USER in words else words.split()
+        code = main.main([verb, *given])
+        out, err = capsys.readouterr()
+        assert code in (0, 1), err
+        assert_safe(out + err, f"{verb} {words}")
+        shown += out + err
+    assert shown
+
+
+@pytest.mark.parametrize("verb", ["check", "patterns", "graph", "explain", "plan", "cost", "backfill", "verify", "run"])
+def test_hostile_problems_are_printed_escaped(verb, account, capsys):
+    """Each verb that refuses a broken rules file names its mistakes, and what is in the names does nothing."""
+    assert main.main([verb, *(["--pattern", "p"] if verb == "explain" else []), "--rules", "broken.yaml"]) in (1, 2)
+    out, err = capsys.readouterr()
+    assert "pwned" in out + err
+    assert_safe(out + err, verb)
