@@ -11,6 +11,9 @@ FUNCTION: Final = "AWS::Serverless::Function"
 MACHINE: Final = "AWS::Serverless::StateMachine"
 TIMEOUT_SECONDS: Final = 3  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
 VISIBILITY_SECONDS: Final = 30  # SQS's own default
+MACHINES_CALL: Final = ("BackfillFunction", "VerifyFunction", "RedriveFunction")
+MACHINE_WAITS_SECONDS: Final = 1_860  # `TimeoutSeconds` of infra/machine.asl.json
+SPARE_SECONDS: Final = 60  # from the end of a call until the machine misses its answer
 VISIBILITY_FACTOR: Final = 6  # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 
 Whole = Mapping[str, Any]
@@ -20,8 +23,9 @@ def timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
     """The timeout of each function by its logical id.
 
     Raises:
-        UserError: when a timeout is no number, so its alarm has no threshold; or when the fan-out queue may deliver a
-            message again while the fan-out function still processes it.
+        UserError: when a timeout is no number, so its alarm has no threshold; when the fan-out queue may deliver a
+            message again while the fan-out function still processes it; or when a state machine may call a function
+            again that still works.
     """
     fallback = at(whole, "Globals", "Function", "Timeout")
     found: dict[str, int] = {}
@@ -32,6 +36,12 @@ def timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
                 raise UserError(f"{template}: Timeout of {name} must be a number of seconds: its alarm depends on it")
             found[name] = timeout
     _require_hidden(whole, found.get("FanoutFunction", 0), template)
+    for name in MACHINES_CALL:
+        if found.get(name, 0) > MACHINE_WAITS_SECONDS - SPARE_SECONDS:
+            raise UserError(
+                f"{template}: {name} may take {found[name]} seconds (Timeout), and its state machine calls it again"
+                f" after {MACHINE_WAITS_SECONDS}: set Timeout to {MACHINE_WAITS_SECONDS - SPARE_SECONDS} or less"
+            )
     return found
 
 
