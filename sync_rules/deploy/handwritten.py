@@ -11,6 +11,8 @@ FUNCTION: Final = "AWS::Serverless::Function"
 MACHINE: Final = "AWS::Serverless::StateMachine"
 TIMEOUT_SECONDS: Final = 3  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
 VISIBILITY_SECONDS: Final = 30  # SQS's own default
+RUNTIMES: Final = tuple(f"python3.{minor}" for minor in range(11, 16))
+MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}  # a processor's name in `Architectures`, in a wheel
 MACHINES_CALL: Final = ("BackfillFunction", "VerifyFunction", "RedriveFunction")
 MACHINE_WAITS_SECONDS: Final = 1_860  # `TimeoutSeconds` of infra/machine.asl.json
 SPARE_SECONDS: Final = 60  # from the end of a call until the machine misses its answer
@@ -43,6 +45,27 @@ def timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
                 f" after {MACHINE_WAITS_SECONDS}: set Timeout to {MACHINE_WAITS_SECONDS - SPARE_SECONDS} or less"
             )
     return found
+
+
+def machine_of(whole: Whole, template: object) -> tuple[str, str]:
+    """The Python version and the processor of all functions, such as 3.14 and aarch64: `Runtime` and `Architectures`.
+
+    Raises:
+        UserError: when functions differ, or when sync-rules does not run there.
+    """
+    functions = [one for one in (whole.get("Resources") or {}).values() if one.get("Type") == FUNCTION]
+    found: list[str] = []
+    for name, possible in (("Runtime", RUNTIMES), ("Architectures", MACHINES)):
+        fallback = at(whole, "Globals", "Function", name)
+        given = [at(one, "Properties", name) or fallback for one in functions]
+        texts = {one[0] if isinstance(one, list) and len(one) == 1 else str(one) for one in given}
+        if len(texts) != 1 or not texts <= set(possible):
+            raise UserError(
+                f"{template}: {name} of the functions: expected one of {', '.join(possible)}, the same for all, found"
+                f" {', '.join(sorted(texts))}. One build makes the rules and packages of all functions"
+            )
+        found += texts
+    return found[0].removeprefix("python"), MACHINES[found[1]]
 
 
 def _require_hidden(whole: Whole, timeout: int, template: object) -> None:

@@ -383,6 +383,26 @@ def test_template_lets_functions_run_for_as_long_as_their_state_machine_waits(ma
         made(text, TEXT.replace("Timeout: 900", "Timeout: 1801"))
 
 
+@pytest.mark.parametrize(
+    ("name", "found", "expected"),
+    [
+        ("Runtime", "python3.10", "python3.11, python3.12, python3.13, python3.14, python3.15"),
+        ("Runtime", "nodejs26.x", "python3.11"),
+        ("Architectures", "[riscv64]", "arm64, x86_64"),
+    ],
+)
+def test_template_refuses_a_machine_that_sync_rules_does_not_run_on(made, name, found, expected):
+    """A Runtime or a processor of the template that no build is for is refused with the possible ones."""
+    wrong = re.sub(rf"^( +{name}: ).*", rf"\g<1>{found}", TEXT, flags=re.MULTILINE)
+    with pytest.raises(
+        UserError, match=f"{name} of the functions: expected one of {expected}.*found {found.strip('[]')}"
+    ):
+        made(SMALL.format(name="shop: {key: {PK: S, SK: S}}"), wrong)
+    mixed = TEXT.replace("      Timeout: 180 ", "      Runtime: python3.13\n      Timeout: 180 ")
+    with pytest.raises(UserError, match=r"the same for all, found python3\.13, python3\.14"):
+        made(SMALL.format(name="shop: {key: {PK: S, SK: S}}"), mixed)
+
+
 def test_template_rings_near_the_timeout_that_it_has(made):
     """The duration alarm of a function follows its Timeout, which must be a number."""
     text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
