@@ -35,8 +35,8 @@ mutants: .venv/installed  ## Edit the core at random, and list the edits that no
 	$(BIN)/python -m tests.mutation --edits $(or $(EDITS),300) --seed $(or $(SEED),1)
 
 .PHONY: fresh
-fresh:  ## Run demo and tests in a bare Debian, as root, before a release: make fresh RELEASE=forky
-	@.ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
+fresh:  ## Run demo and tests in a bare Debian, as root, before a release: make fresh RELEASE=forky PYTHON=python3.15
+	@PYTHON=$(PYTHON) .ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
 
 .PHONY: bench
 bench: .venv/installed  ## Measure the cost of copies beside a hand-written loop, in minutes: make bench BENCH=--quick
