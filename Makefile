@@ -72,12 +72,13 @@ engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## Install what tests need besi
 	@$(PYTHON) -m venv .venv || { echo "python3 cannot make virtual environments: install its venv package"; exit 1; }
 	@echo "installing into .venv ..."
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --editable .
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 LOCK := $(BIN)/uv pip compile --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-header --quiet
 lock:  ## Write the lock files anew: hashes, no addresses
 	$(LOCK) pyproject.toml --extra dev --output-file requirements-dev.txt
+	echo hatchling | $(LOCK) --constraint requirements-dev.txt --no-annotate --output-file infra/requirements-cli.txt pyproject.toml -
 	$(MAKE) requirements
 	echo 'aws-sam-cli==1.170.0' | $(LOCK) --output-file tests/deploy/requirements-sam.txt -
 	printf 'ministack[full]==1.5.33\nboto3\n' | $(LOCK) --output-file tests/deploy/requirements-ministack.txt -
