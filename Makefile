@@ -80,6 +80,7 @@ lock:  ## Write the lock files anew: hashes, no addresses
 	$(LOCK) pyproject.toml --extra dev --output-file requirements-dev.txt
 	echo hatchling | $(LOCK) --constraint requirements-dev.txt --no-annotate --output-file infra/requirements-cli.txt pyproject.toml -
 	$(MAKE) requirements
+	echo cyclonedx-bom | $(LOCK) --no-annotate --output-file .github/requirements-sbom.txt -
 	echo 'aws-sam-cli==1.170.0' | $(LOCK) --output-file tests/deploy/requirements-sam.txt -
 	printf 'ministack[full]==1.5.33\nboto3\n' | $(LOCK) --output-file tests/deploy/requirements-ministack.txt -
 	printf 'awslambdaric==4.2.2\nboto3\n' | $(LOCK) --output-file tests/deploy/requirements-lambda.txt -
