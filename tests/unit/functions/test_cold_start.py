@@ -26,6 +26,7 @@ NOT_PACKAGES = {
     "sync_rules",
     "certifi",
     "_missing_stdlib_info",  # of Python 3.15 in Debian
+    "backports",  # an empty namespace, of twine in .venv: urllib3 looks into it
     "__mp_main__",
 }  # the last is a name of multiprocessing for `__main__`
 # Of ours: what the other functions, the command line and few rules need.
