@@ -35,8 +35,8 @@ mutants: .venv/installed  ## Edit the core at random, and list the edits that no
 	$(BIN)/python -m tests.mutation --edits $(or $(EDITS),300) --seed $(or $(SEED),1)
 
 .PHONY: fresh
-fresh:  ## Run demo and tests in a bare Debian, as root, before a release: make fresh RELEASE=forky
-	@.ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
+fresh:  ## Run demo and tests in a bare Debian, as root, before a release: make fresh RELEASE=forky PYTHON=python3.15
+	@PYTHON=$(PYTHON) .ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
 
 .PHONY: bench
 bench: .venv/installed  ## Measure the cost of copies beside a hand-written loop, in minutes: make bench BENCH=--quick
@@ -72,13 +72,15 @@ engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## Install what tests need besi
 	@$(PYTHON) -m venv .venv || { echo "python3 cannot make virtual environments: install its venv package"; exit 1; }
 	@echo "installing into .venv ..."
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --editable .
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 LOCK := $(BIN)/uv pip compile --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-header --quiet
 lock:  ## Write the lock files anew: hashes, no addresses
 	$(LOCK) pyproject.toml --extra dev --output-file requirements-dev.txt
+	echo hatchling | $(LOCK) --constraint requirements-dev.txt --no-annotate --output-file infra/requirements-cli.txt pyproject.toml -
 	$(MAKE) requirements
+	echo cyclonedx-bom | $(LOCK) --no-annotate --output-file .github/requirements-sbom.txt -
 	echo 'aws-sam-cli==1.170.0' | $(LOCK) --output-file tests/deploy/requirements-sam.txt -
 	printf 'ministack[full]==1.5.33\nboto3\n' | $(LOCK) --output-file tests/deploy/requirements-ministack.txt -
 	printf 'awslambdaric==4.2.2\nboto3\n' | $(LOCK) --output-file tests/deploy/requirements-lambda.txt -

@@ -13,7 +13,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PLACE = "sync_rules/deploy/carried"
 CARRIED = (
     *("handlers", "examples"),
-    *("infra/machine.asl.json", "infra/requirements.txt", "samconfig.toml", "template.yaml"),
+    *("infra/machine.asl.json", "infra/requirements.txt", "infra/requirements-cli.txt"),
+    *("samconfig.toml", "template.yaml"),
 )
 
 

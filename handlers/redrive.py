@@ -26,7 +26,7 @@ from sync_rules.jobs.account.redrive import MarkedStore, RedriveWork
 from sync_rules.jobs.redrive.redriver import LeftEntry, Redriver
 
 BATCHES = "aws/lambda/"  # the names of Lambda's on-failure objects begin so
-HIDDEN_SECONDS = 960  # a minute more than a call can take: then the messages of one that died are visible
+SPARE_SECONDS = 60  # hides messages for longer than the call can take: those of a call that died come back after it
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
@@ -46,7 +46,8 @@ def _bucket(mark: str) -> OnFailureObjects:
 
 
 def _queue(url: str, mark: str) -> FailedMessages:
-    return FailedMessages(aws.sqs(endpoint()), inaccount.setting(url), hidden_seconds=HIDDEN_SECONDS, mark=mark)
+    hidden_seconds = int(deadline.remaining_seconds()) + SPARE_SECONDS
+    return FailedMessages(aws.sqs(endpoint()), inaccount.setting(url), hidden_seconds=hidden_seconds, mark=mark)
 
 
 def _redriver(only: frozenset[str] | None, remaining_ms: Callable[[], int]) -> Redriver:

@@ -23,9 +23,11 @@ from typing import Any, Final
 from sync_rules.adapters.files import read_if_there
 from sync_rules.deploy import files
 from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.handwritten import machine_of
 from sync_rules.deploy.imports import Sources, reached
 from sync_rules.deploy.installer import command, without_leftovers
-from sync_rules.deploy.template import rules_noted
+from sync_rules.deploy.template import fixed_part_of_any, rules_noted
+from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
 from sync_rules.rules.ruleset import Rules
@@ -50,10 +52,11 @@ LEFT_OUT: Final = {  # modules and folders of sync_rules that no function uses, 
 }
 OF_THE_WRITE_FUNCTION: Final = ("handlers/write.py", "sync_rules/write")  # left out where it is not deployed
 OF_LAMBDA: Final = frozenset({"boto3", "botocore", "s3transfer"})  # in its Python runtimes
-PYTHON: Final = "BUNDLE_PYTHON", "3.14"  # as `Runtime` in the template
+PYTHON: Final = "BUNDLE_PYTHON"  # overrides `Runtime` of the template
 HERE: Final = "{}.{}".format(*sys.version_info)
 IN_LAMBDA: Final = "/var/task"  # where Lambda unpacks a bundle: tracebacks name it
-PLATFORM: Final = "BUNDLE_PLATFORM", "aarch64-manylinux_2_28"  # as `Architectures`; Amazon Linux 2023 has glibc 2.34
+PLATFORM: Final = "BUNDLE_PLATFORM"  # overrides `Architectures`
+GLIBC: Final = "manylinux_2_28"  # Amazon Linux 2023 has 2.34
 CERTIFICATE: Final = "certificate"  # in what uv and pip say of a registry whose authority they do not know
 SYSTEM_CERTIFICATES: Final = {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}  # as newer and older uv call it
 
@@ -65,7 +68,9 @@ def bundle(directory: Path, template: Path) -> None:
         UserError: when the rules are wrong or name a missing module, when packages cannot be installed, or when no
             locked requirements lie beside the template.
     """
-    rules_file = rules_noted(read(template), template)
+    text = read(template)
+    rules_file = rules_noted(text, template)
+    python, platform = wanted(text, template)
     deployment = deployment_of(rules_file)
     locked = locked_beside(template)
     directory.mkdir(parents=True, exist_ok=True)
@@ -73,11 +78,10 @@ def bundle(directory: Path, template: Path) -> None:
         _copy(folder, modules, directory)
     _copy(rules_file.parent, called(deployment.rules, rules_file), directory)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
-    python, _ = wanted()
     compiled = compiled_file.written(deployment.rules, marks, python, source=rules_file.read_bytes())
     compiled_file.beside(directory / RULES_NAME).write_bytes(compiled)
-    install(locked, directory)
-    precompile(directory)
+    install(locked, directory, python, platform)
+    precompile(directory, python)
 
 
 def read(template: Path) -> str:
@@ -154,19 +158,19 @@ def requirements() -> list[str]:
     return [line for line in project["dependencies"] if _name(line) in needed]
 
 
-def wanted() -> tuple[str, str]:
-    """The version of Python, such as 3.14, and the platform that the functions run on."""
-    python, platform = (os.environ.get(name) or default for name, default in (PYTHON, PLATFORM))
-    return ".".join(python.split(".")[:2]), platform
+def wanted(text: str, template: Path) -> tuple[str, str]:
+    """The Python version, such as 3.14, and the platform of the functions of a template. Raises UserError."""
+    python, machine = machine_of(read_yaml(fixed_part_of_any(text, template), str(template)), template)
+    python = os.environ.get(PYTHON) or python
+    return ".".join(python.split(".")[:2]), os.environ.get(PLATFORM) or f"{machine}-{GLIBC}"
 
 
-def install(locked: Path, directory: Path) -> None:
+def install(locked: Path, directory: Path, python: str, platform: str) -> None:
     """Install locked packages for the machine that runs the functions, not for this one.
 
     Raises:
         UserError: with the installer's message, when it fails.
     """
-    python, platform = wanted()
     done = _run(command(locked, directory, python, platform), {})
     if done.returncode and CERTIFICATE in done.stderr:  # uv knows public authorities, and others when it is told to
         done = _run(command(locked, directory, python, platform), SYSTEM_CERTIFICATES)
@@ -175,11 +179,10 @@ def install(locked: Path, directory: Path) -> None:
     without_leftovers(directory)
 
 
-def precompile(directory: Path) -> None:
+def precompile(directory: Path, python: str) -> None:
     """Compile the modules, where there is a Python of the functions' version: what a function compiles it cannot keep,
     and would compile at each start. A module that is edited where it runs is compiled anew: its content is compared.
     """
-    python, _ = wanted()
     interpreter = sys.executable if python == HERE else shutil.which(f"python{python}")
     command = [interpreter or "", "-m", "compileall", "-q", "-s", str(directory), "-p", IN_LAMBDA]
     command += ["--invalidation-mode", "checked-hash", str(directory)]

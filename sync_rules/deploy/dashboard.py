@@ -87,9 +87,10 @@ def rows(deployment: Deployment) -> list[list[Graph]]:
     """The graphs, row by row."""
     subjects = rule_subjects(deployment)
     searched = subjects[0].id == ALL_RULES
+    drifting = {ALL_RULES, *(subject.id for subject in rule_subjects(deployment, kept=True))}
     every = [Subject(ALL_RULES, "all rules", SERVICE_ONLY), *(() if searched else subjects)]
     return [
-        *(_rule(subject) for subject in every),
+        *(_rule(subject, drifts=subject.id in drifting) for subject in every),
         *([_each_rule()] if searched else []),
         _streams(deployment),
         _queues(),
@@ -99,17 +100,18 @@ def rows(deployment: Deployment) -> list[list[Graph]]:
 
 
 # ---------------------------------------------------------------- graphs
-def _rule(subject: Subject) -> list[Graph]:
+def _rule(subject: Subject, *, drifts: bool) -> list[Graph]:
     def ours(*metrics: str, statistic: str = "Sum") -> tuple[Line, ...]:
         return tuple(Line(NAMESPACE, metric, subject.dimensions, statistic) for metric in metrics)
 
     of = subject.title
     failures = ours(METRIC_NAMES[Outcome.FAILED], METRIC_NAMES[Outcome.PARKED], FAILURE_RECORDS)
+    drift = Graph(f"{of}: drift (%)", ours(DRIFT_SHARE, statistic="Maximum"), period_seconds=3_600)
     return [
         Graph(f"{of}: lag (ms)", ours(LAG, statistic="p50") + ours(LAG, statistic="p99")),
         Graph(f"{of}: work and refusals", ours(*(METRIC_NAMES[outcome] for outcome in (*WORK, *REFUSED)))),
         Graph(f"{of}: failures", failures),
-        Graph(f"{of}: drift (%)", ours(DRIFT_SHARE, statistic="Maximum"), period_seconds=3_600),
+        *([drift] if drifts else []),
     ]
 
 

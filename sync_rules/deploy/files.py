@@ -19,6 +19,7 @@ TEMPLATE: Final = "template.yaml"
 SAM_CONFIG: Final = "samconfig.toml"
 MACHINE: Final = "infra/machine.asl.json"
 REQUIREMENTS: Final = "infra/requirements.txt"
+CLI_REQUIREMENTS: Final = "infra/requirements-cli.txt"  # what the command line imports and is built with, with hashes
 
 
 def text_of(name: str) -> str:

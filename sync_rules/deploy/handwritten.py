@@ -11,6 +11,11 @@ FUNCTION: Final = "AWS::Serverless::Function"
 MACHINE: Final = "AWS::Serverless::StateMachine"
 TIMEOUT_SECONDS: Final = 3  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
 VISIBILITY_SECONDS: Final = 30  # SQS's own default
+RUNTIMES: Final = tuple(f"python3.{minor}" for minor in range(11, 16))
+MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}  # a processor's name in `Architectures`, in a wheel
+MACHINES_CALL: Final = ("BackfillFunction", "VerifyFunction", "RedriveFunction")
+MACHINE_WAITS_SECONDS: Final = 1_860  # `TimeoutSeconds` of infra/machine.asl.json
+SPARE_SECONDS: Final = 60  # from the end of a call until the machine misses its answer
 VISIBILITY_FACTOR: Final = 6  # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 
 Whole = Mapping[str, Any]
@@ -20,8 +25,9 @@ def timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
     """The timeout of each function by its logical id.
 
     Raises:
-        UserError: when a timeout is no number, so its alarm has no threshold; or when the fan-out queue may deliver a
-            message again while the fan-out function still processes it.
+        UserError: when a timeout is no number, so its alarm has no threshold; when the fan-out queue may deliver a
+            message again while the fan-out function still processes it; or when a state machine may call a function
+            again that still works.
     """
     fallback = at(whole, "Globals", "Function", "Timeout")
     found: dict[str, int] = {}
@@ -32,7 +38,34 @@ def timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
                 raise UserError(f"{template}: Timeout of {name} must be a number of seconds: its alarm depends on it")
             found[name] = timeout
     _require_hidden(whole, found.get("FanoutFunction", 0), template)
+    for name in MACHINES_CALL:
+        if found.get(name, 0) > MACHINE_WAITS_SECONDS - SPARE_SECONDS:
+            raise UserError(
+                f"{template}: {name} may take {found[name]} seconds (Timeout), and its state machine calls it again"
+                f" after {MACHINE_WAITS_SECONDS}: set Timeout to {MACHINE_WAITS_SECONDS - SPARE_SECONDS} or less"
+            )
     return found
+
+
+def machine_of(whole: Whole, template: object) -> tuple[str, str]:
+    """The Python version and the processor of all functions, such as 3.14 and aarch64: `Runtime` and `Architectures`.
+
+    Raises:
+        UserError: when functions differ, or when sync-rules does not run there.
+    """
+    functions = [one for one in (whole.get("Resources") or {}).values() if one.get("Type") == FUNCTION]
+    found: list[str] = []
+    for name, possible in (("Runtime", RUNTIMES), ("Architectures", MACHINES)):
+        fallback = at(whole, "Globals", "Function", name)
+        given = [at(one, "Properties", name) or fallback for one in functions]
+        texts = {one[0] if isinstance(one, list) and len(one) == 1 else str(one) for one in given}
+        if len(texts) != 1 or not texts <= set(possible):
+            raise UserError(
+                f"{template}: {name} of the functions: expected one of {', '.join(possible)}, the same for all, found"
+                f" {', '.join(sorted(texts))}. One build makes the rules and packages of all functions"
+            )
+        found += texts
+    return found[0].removeprefix("python"), MACHINES[found[1]]
 
 
 def _require_hidden(whole: Whole, timeout: int, template: object) -> None:

@@ -50,6 +50,7 @@ class Of(Enum):
     """The kind of thing that a measure belongs to."""
 
     RULE = "rule"
+    KEPT = "rule that verify compares"
     MAPPING = "event source mapping"
     FUNCTION = "function"
     QUEUE = "queue"
@@ -128,7 +129,7 @@ MEASURES: Final = (
             "Work of {} has failed, and come again, for a quarter of an hour on end.", **ALWAYS),
     Measure("FailureRecord", "Failure records", Of.RULE, FAILURE_RECORDS,
             "{} cannot make an item right as it is, and has kept a failure record."),
-    Measure("Drift", "Drift", Of.RULE, DRIFT_SHARE,
+    Measure("Drift", "Drift", Of.KEPT, DRIFT_SHARE,
             "A verify found copies of {} that nobody was at work on, and no whole verify has found none since.",
             statistic="Maximum", period_seconds=3_600, missing=Missing.NOTHING),
     # ------------------------------------------------------------ streams
@@ -183,8 +184,8 @@ MEASURES: Final = (
 def subjects(deployment: Deployment, measure: Measure) -> tuple[Subject, ...]:
     """The subjects of a measure in this deployment."""
     match measure.of:
-        case Of.RULE:
-            return rule_subjects(deployment)
+        case Of.RULE | Of.KEPT:
+            return rule_subjects(deployment, kept=measure.of is Of.KEPT)
         case Of.MAPPING:
             return mapping_subjects(deployment)
         case Of.CAUSE:
@@ -206,13 +207,17 @@ def dimension_of(resource: str) -> Dimensions:
     return (("QueueName", {"Fn::GetAtt": [resource, "QueueName"]}),)
 
 
-def rule_subjects(deployment: Deployment) -> tuple[Subject, ...]:
-    """The rules of the file; one subject for all of them if they are more than `RULES_MAX`."""
-    names = dict.fromkeys(rule.title for rule in deployment.rules.rules.values())
+def rule_subjects(deployment: Deployment, *, kept: bool = False) -> tuple[Subject, ...]:
+    """The rules of the file; one subject for all of them if they are more than `RULES_MAX`. With `kept` only rules that
+    keep something in a table: `call` and `archive` rules never drift.
+    """
+    rules = deployment.rules
+    names = dict.fromkeys(rule.title for rule in rules.rules.values())
+    shown = dict.fromkeys(rules.rules[name].title for name in rules.rules if name in rules.kept or not kept)
     if len(names) > RULES_MAX:
-        return (Subject(ALL_RULES, "some rule", _ours()),)
+        return (Subject(ALL_RULES, "some rule", _ours()),) if shown else ()
     ids = distinct(names)
-    return tuple(Subject(ids[name], f"rule {name}", _ours(("rule", name))) for name in names)
+    return tuple(Subject(ids[name], f"rule {name}", _ours(("rule", name))) for name in shown)
 
 
 def mapping_subjects(deployment: Deployment) -> tuple[Subject, ...]:

@@ -66,7 +66,7 @@ def wanted_ids(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
         for name in (own, f"{own}Policy", resources.days_parameter(bucket), f"Creates{own}", f"Expires{own}"):
             yield name, f"rule {title}", line
     for measure in MEASURES:
-        if measure.of in (Of.RULE, Of.MAPPING):
+        if measure.of in (Of.RULE, Of.KEPT, Of.MAPPING):
             for subject in subjects(deployment, measure):
                 kind, _, name = subject.title.partition(" ")
                 yield alarm_id(measure, subject), subject.title, deployment.lines.get((f"{kind}s", name), 0)

@@ -97,10 +97,17 @@ def upgraded(template: Path, text: str) -> list[Changed]:
         if base is not None and old is not None and base.splitlines() != new.splitlines():
             lines, stayed = merged(base.splitlines(), old.splitlines(), new.splitlines())
             found.append(Changed(path, old, _ended(lines, old), stayed))
-    schema = _read(folder / SCHEMA)
-    if found and schema is not None and schema != schema_text():
-        found.append(Changed(folder / SCHEMA, schema, schema_text()))
+    if found:
+        for name, new in whole().items():
+            old = _read(folder / name)
+            if old is not None and old != new:
+                found.append(Changed(folder / name, old, new))
     return found
+
+
+def whole() -> dict[str, str]:
+    """The files of a project that no user edits, by name: an upgrade replaces them."""
+    return {SCHEMA: schema_text(), files.CLI_REQUIREMENTS: files.text_of(files.CLI_REQUIREMENTS)}
 
 
 def missing(template: Path) -> list[Path]:

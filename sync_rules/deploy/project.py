@@ -19,7 +19,6 @@ from sync_rules import __version__
 from sync_rules.deploy import files, originals
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.template import without_rules, written
-from sync_rules.language.schema import schema_text
 from sync_rules.model.errors import UserError
 
 PARTS: Final = Path(__file__).parent / "project"
@@ -53,7 +52,7 @@ def project_in(folder: Path, rules: str | None = None) -> Project:
     rules = part("rules.yaml") if rules is None else rules
     own = {
         RULES: rules,
-        originals.SCHEMA: schema_text(),
+        **originals.whole(),
         SCENARIO: scenario,
         files.SAM_CONFIG: files.text_of(files.SAM_CONFIG),
         **originals.as_written(),

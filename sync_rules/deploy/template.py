@@ -13,7 +13,7 @@ from sync_rules.deploy.alarms import alarm_resources
 from sync_rules.deploy.blocks import Written, blocks_in, inside, replaced
 from sync_rules.deploy.dashboard import dashboard_resource
 from sync_rules.deploy.deployment import Deployment
-from sync_rules.deploy.handwritten import at, made_by_sam, timeouts_seconds
+from sync_rules.deploy.handwritten import at, machine_of, made_by_sam, timeouts_seconds
 from sync_rules.deploy.names import ENVIRONMENT, require_distinct
 from sync_rules.deploy.roles import role_resources, value_limits
 from sync_rules.deploy.scaling import scaling_resources
@@ -53,6 +53,7 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
     """
     _require_deployable(deployment, rules_file)
     fixed = read_yaml(fixed_part(text, template), str(template))
+    machine_of(fixed, template)
     generated: dict[str, dict[str, Any]] = {
         "parameters": _limited(resources.parameters(deployment), value_limits(deployment)),
         "conditions": resources.conditions(deployment),

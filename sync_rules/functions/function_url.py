@@ -24,8 +24,9 @@ def is_request(event: object) -> bool:
 
 
 def method_of(event: Mapping[str, Any]) -> str:
-    """The method of a request."""
-    return str((event["requestContext"].get("http") or {}).get("method", ""))
+    """The method of a request; empty if the event names none."""
+    http = event["requestContext"].get("http")
+    return str(http.get("method", "")) if isinstance(http, Mapping) else ""
 
 
 def document_of(event: Mapping[str, Any]) -> Any:

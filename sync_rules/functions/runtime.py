@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sync_rules.adapters import aws, retries
@@ -43,6 +44,11 @@ BUCKET: Final = "SYNC_RULES_BUCKET"  # calls that were given up, reports of veri
 ENDPOINT_URL: Final = "SYNC_RULES_ENDPOINT_URL"  # an emulator's address; AWS when not set
 WRITE_UNITS: Final = "SYNC_RULES_WRITE_UNITS_PER_SECOND"  # of this process; no limit when not set or 0
 WRITERS: Final = "SYNC_RULES_WRITERS"  # processes that share a table's limit, such as 4, or 4+2; 1 when not set
+
+SIDE_BY_SIDE: Final = (
+    "this runtime runs several invocations in one process, and this function needs a process for each: use Lambda's own"
+    " Python runtime, or one thread for each process"
+)
 
 # Without a queue nothing is put off: a fan-out runs to its end, and a parked target gets its failure record at once.
 WITHOUT_QUEUE: Final = Limits(fan_out_inline_max_items=sys.maxsize, parked_max_looks=0)
@@ -88,16 +94,27 @@ class Deadline:
 
 deadline = Deadline()
 telemetry = Telemetry()  # of the current invocation
+alone = Lock()  # deadline, telemetry and log keys belong to one invocation at a time
 
 
 @contextmanager
 def invocation(context: Context) -> Iterator[None]:
-    """Set the deadline of an invocation, and write its metrics and log lines when it ends, however it ends."""
-    deadline.context = context
+    """Set the deadline of an invocation, and write its metrics and log lines when it ends, however it ends.
+
+    Lambda gives each concurrent invocation a process of its own, on Managed Instances too
+    (https://docs.aws.amazon.com/lambda/latest/dg/lambda-managed-instances-python-runtime.html). Raises UserError where
+    a runtime runs two of them in one process.
+    """
+    if not alone.acquire(blocking=False):
+        raise UserError(SIDE_BY_SIDE)
     try:
-        yield
+        deadline.context = context
+        try:
+            yield
+        finally:
+            emit(telemetry)
     finally:
-        emit(telemetry)
+        alone.release()
 
 
 def partial_response(failed: list[str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ has a value of it.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -46,12 +47,12 @@ OPTIONS: Final = {
 STATUS: Final = {"WriteError": 400, "TransactionCanceled": 409, "StoreError": 503}
 # A function's answer may have 6 MB, in which each quote of a Function URL's body takes two.
 ITEMS_MAX_CHARACTERS: Final = 2_500_000
-SECONDS_MAX: Final = 900  # that a Lambda function may run
+FLOAT_MAX: Final = sys.float_info.max  # a larger number cannot become a float
 FITS: Final[Mapping[str, Callable[[Any], bool]]] = {
     TEXT: lambda value: isinstance(value, str),
     FLAG: lambda value: isinstance(value, bool),
     NUMBER: lambda value: (
-        isinstance(value, int | float | Decimal) and not isinstance(value, bool) and 0 < value <= SECONDS_MAX
+        isinstance(value, int | float | Decimal) and not isinstance(value, bool) and 0 < value <= FLOAT_MAX
     ),
     LIST: lambda value: isinstance(value, list),
     NAMES: lambda value: isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),

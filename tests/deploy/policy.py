@@ -155,7 +155,7 @@ def function(template: Template, it: Resource) -> Lines:
     yield "that no other has", all(named(other.get("LoggingConfig", {}).get("LogGroup")) != group for other in others)
     yield "has a role of its own", named(it["Role"]) in template.of("AWS::IAM::Role")
     yield "which no other has", all(named(other["Role"]) != named(it["Role"]) for other in others)
-    yield "ends before Lambda ends it", 1 <= it.get("Timeout", 3) <= 900
+    yield "ends before Lambda ends it", 1 <= it.get("Timeout", 3) <= 1_800
     variables = it["Environment"]["Variables"]
     yield "has variables that are text", all(template.is_text(value) for value in variables.values())
     yield "has tags", tagged(it)

@@ -1,6 +1,7 @@
 """A small Lambda Runtime API on loopback, and AWS's own runtime client driven by it.
 
-Invariant: one invocation runs at a time, as on Lambda, and a function is known by its answers alone. Its output goes to
+Invariant: a process of the function has one invocation at a time, as on Lambda; with `processes`, as on Managed
+Instances, several begin together. A function is known by its answers alone. Its output goes to
 a file, because a pipe without a reader would block it.
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 """
@@ -8,7 +9,9 @@ https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 from __future__ import annotations
 
 import json
+import os
 import queue
+import signal
 import subprocess
 import threading
 import time
@@ -39,10 +42,11 @@ class Said:
 
 
 class RuntimeApi(ThreadingHTTPServer):
-    """The server side. `asked` is set once the function asks for its first invocation."""
+    """The server side. It hands out the first invocation of each of the `processes` once all of them ask."""
 
-    def __init__(self) -> None:
+    def __init__(self, processes: int) -> None:
         super().__init__((emulator.LOOPBACK, 0), Handler)
+        self.together = threading.Barrier(processes)
         self.waiting: queue.Queue[tuple[str, float, bytes] | None] = queue.Queue()
         self.said: queue.Queue[Said] = queue.Queue()
 
@@ -60,6 +64,7 @@ class Handler(BaseHTTPRequestHandler):
         if invocation is None:
             self.close_connection = True
             return
+        self.server.together.wait()
         name, deadline, body = invocation
         headers = {"Aws-Request-Id": name, "Deadline-Ms": str(int(deadline * 1000)), "Invoked-Function-Arn": ARN}
         self._answer(200, body, {f"Lambda-Runtime-{header}": value for header, value in headers.items()})
@@ -95,8 +100,12 @@ class Function:
 
     def invoke(self, event: Any, timeout_seconds: float = 60.0) -> Said:
         """The function's answer to one invocation."""
-        self.api.waiting.put((str(uuid.uuid4()), time.time() + timeout_seconds, json.dumps(event).encode()))
+        self.put(event, timeout_seconds)
         return self.heard()
+
+    def put(self, event: Any, timeout_seconds: float = 60.0) -> None:
+        """An invocation, for a process that asks for one."""
+        self.api.waiting.put((str(uuid.uuid4()), time.time() + timeout_seconds, json.dumps(event).encode()))
 
     def heard(self) -> Said:
         """The function's next answer."""
@@ -116,10 +125,10 @@ class Function:
 
 
 @contextmanager
-def function(code: Path, handler: str, output: Path, **variables: str) -> Iterator[Function]:
-    """A function as Lambda starts it: its code and boto3 are all there is."""
+def function(code: Path, handler: str, output: Path, processes: int = 1, **variables: str) -> Iterator[Function]:
+    """A function as Lambda starts it: its code and boto3 are all there is. With `processes`, as on Managed Instances."""
     python = tool("lambda", "bin", "python")
-    api = RuntimeApi()
+    api = RuntimeApi(processes)
     served = threading.Thread(target=api.serve_forever, daemon=True)
     served.start()
     given = {
@@ -128,6 +137,7 @@ def function(code: Path, handler: str, output: Path, **variables: str) -> Iterat
         "AWS_REGION": REGION,
         "LAMBDA_TASK_ROOT": str(code),
         "TZ": ":UTC",
+        **({} if processes == 1 else {"AWS_LAMBDA_MAX_CONCURRENCY": str(processes)}),
         **variables,
     }
     with output.open("wb") as sink:
@@ -143,9 +153,11 @@ def function(code: Path, handler: str, output: Path, **variables: str) -> Iterat
     try:
         yield Function(api, process, output)
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with the processes that it forked
         process.wait()
-        api.waiting.put(None)
+        for _ in range(processes):
+            api.waiting.put(None)
         api.shutdown()
         api.server_close()
         served.join()

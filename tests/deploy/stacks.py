@@ -25,7 +25,7 @@ from tests.deploy.tools import REGION, ministack, run, tool
 T = TypeVar("T")
 NAME: Final = "sync-rules"
 STAGE: Final = "trial"
-INVOKE_MAX_SECONDS: Final = 900  # as long as Lambda lets a function run
+INVOKE_MAX_SECONDS: Final = 1_800  # as long as Lambda lets a function run
 LOOK_SECONDS: Final = 0.1
 SAME_LOOKS_MAX: Final = 900  # 90 seconds of an idle machine; a busy one answers fewer of them, as it works less
 NOBODY: Final = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}

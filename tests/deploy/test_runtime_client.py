@@ -125,6 +125,21 @@ def test_runtime_client_answers_warm(running, place, record_property):
     assert rate > WARM_MIN_PER_SECOND
 
 
+def test_runtime_client_runs_invocations_side_by_side(start, place):
+    """On Managed Instances, the runtime client gives each invocation a process. Each does its own work and counts it."""
+    users = ["u", "v", "w"]
+    place.put(*(order_item(user, "o") for user in users), *(user_item(user, name=s("Ada")) for user in users))
+    records = place.event(last=len(users))["Records"]
+    with start(processes=len(users), AWS_LAMBDA_INITIALIZATION_TYPE="lambda-managed-instances") as started:
+        for record in records:
+            started.put({"Records": [record]})
+        said = [started.heard() for _ in users]
+        assert [(one.way, one.body) for one in said] == [("response", {"batchItemFailures": []})] * len(users)
+        counts = [json.loads(line) for line in started.printed.splitlines() if '"records"' in line]
+        assert [line["records"] for line in counts] == [1] * len(users)
+    assert [place.name(user, "o") for user in users] == [s("Ada")] * len(users)
+
+
 def test_runtime_client_tells_an_unexpected_error_and_goes_on(start, place, tmp_path):
     """A mistake of ours is an error with its type and where it was; the process lives, and the same event is done then."""
     place.put(order_item("u", "o"), user_item("u", name=s("Ada")))

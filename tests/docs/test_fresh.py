@@ -60,9 +60,20 @@ def test_fresh_clone_has_every_target_of_make_that_a_page_or_ci_names():
     assert {"demo", "test", "fresh"} <= named <= targets
 
 
+def test_fresh_installs_by_hash_alone():
+    """Whatever make and the action install comes by hash, the build backend too: nothing is resolved on the way."""
+    lines = [line for name in ("Makefile", "action.yml") for line in (ROOT / name).read_text().splitlines()]
+    installs = [line for line in lines if re.search(r"\bpip\b.* install --|\{pip\[@\]\}", line) and "pip=(" not in line]
+    assert len(installs) == 6
+    for line in installs:
+        assert "--require-hashes" in line or {"--no-deps", "--no-build-isolation"} <= {*line.split()}, line
+    assert re.search(r"^hatchling==", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE)
+
+
 def test_fresh_locks_name_no_address_and_hash_everything():
     """Any registry may serve the locked packages, and only these."""
-    locks = [ROOT / "requirements-dev.txt", ROOT / "infra/requirements.txt", *(ROOT / "tests/deploy").glob("*.txt")]
+    locks = [path for folder in (".", "infra", ".github", "tests/deploy") for path in (ROOT / folder).glob("req*.txt")]
+    assert len(locks) == 7
     for lock in locks:
         text = lock.read_text()
         assert "://" not in text, lock

@@ -32,10 +32,10 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen, waiting
 from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, page
 from sync_rules.cli.show.text import FirstPerRule
-from sync_rules.jobs.account.protocol import CALL_MAX_MS, as_here
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
+from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.verify import SEGMENT_ITEMS, SEGMENTS_MAX
-from sync_rules.jobs.account.verify_unit import Stage, head_of, noted_share, require_grace, unit_of, units_of
+from sync_rules.jobs.account.verify_unit import Stage, head_of, noted_share, unit_of, units_of
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
@@ -111,7 +111,7 @@ def verify(
         require_local({"--key": key, "--table": table, "--from": from_report, "--report": page_file})
         require_local({"--failures": failures != Files.failures}, "the stack has its own")
         rules = load_rules(rules_file)
-        _require_possible(rules, rule or [], grace_seconds)
+        _require_possible(rules, rule or [])
         share, seed = share_of(sample, seed, 1)
         asked: dict[str, Any] = {"rules": rule or [], "repair": repair, "grace_seconds": grace_seconds, "seed": seed}
         asked |= {"numbers": list(share.numbers) if share.sampled else None, "segments": segments}
@@ -192,11 +192,10 @@ def _at_most(workers: int) -> int:
     return workers
 
 
-def _require_possible(rules: Rules, names: list[str], grace_seconds: float) -> None:
+def _require_possible(rules: Rules, names: list[str]) -> None:
     """Check what can be checked before anything is started in the account. Raises UserError."""
     if not select_rules(rules, names):
         raise UserError("no rule keeps a copy that could be verified: all of them only act on changes")
-    require_grace(grace_seconds, CALL_MAX_MS)
 
 
 def _require_outputs(

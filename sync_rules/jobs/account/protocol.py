@@ -17,7 +17,6 @@ from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
 
 TIME_RESERVED_MS: Final = 30_000  # of a call: for the writes in hand, the checkpoint and the answer
-CALL_MAX_MS: Final = 900_000  # Lambda's: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 TIME_LEAST_MS: Final = 60_000  # a call that has less than this from the start would never finish anything
 UNITS_MAX: Final = 1_000  # of a round: a state has at most 256 KiB, and `--remote` reads a document of each
 WORKERS_MAX: Final = 1_000  # as many functions as an account may run at a time, unless it asked for more

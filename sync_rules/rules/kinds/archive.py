@@ -94,7 +94,7 @@ class ArchiveRule(EffectRule):
 
 def compress_line(line: bytes) -> bytes:
     """The gzip file of a line: the same bytes for the same record, at any time and on every version of Python."""
-    body = gzip.compress(line, mtime=0)  # without a time in the header
+    body = gzip.compress(line, compresslevel=9, mtime=0)  # no time in the header; Python 3.15 has another default level
     return body[:OS_BYTE] + UNIX + body[OS_BYTE + 1 :]  # Python 3.13 writes 255 (unknown), earlier versions Unix
 
 

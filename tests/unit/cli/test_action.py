@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def run(project: Path, **inputs: str) -> tuple[int, str, str]:
     commands = work / "sync-rules/bin"
     commands.mkdir(parents=True, exist_ok=True)
     (commands / "sync-rules").write_text(f'#!/bin/sh\nexec {sys.executable} -m sync_rules "$@"\n')
-    (commands / "pip").write_text("#!/bin/sh\n")
+    (commands / "pip").write_text(f'#!/bin/sh\necho "$@" >>{work}/installed\n')
     (python := work / "python").write_text("#!/bin/sh\n")
     for path in (*commands.iterdir(), python):
         path.chmod(0o755)
@@ -55,6 +56,20 @@ def run(project: Path, **inputs: str) -> tuple[int, str, str]:
     report = Path((work / "output").read_text().strip().removeprefix("report=")).read_text()
     assert (work / "summary").read_text() == report
     return done.returncode, done.stdout + done.stderr, report
+
+
+def test_the_action_installs_by_hash(project):
+    """Its packages and the build backend come from the lock, and the package itself from the action's commit."""
+    run(project)
+    lock = "infra/requirements-cli.txt"
+    assert (project.parent / "runner/installed").read_text().splitlines() == [
+        f"install --quiet --require-hashes -r {ROOT / lock}",
+        f"install --quiet --no-deps --no-build-isolation {ROOT}",
+    ]
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    for package in (*needed["project"]["dependencies"], *needed["build-system"]["requires"]):
+        name = re.split("[^A-Za-z0-9-]", package.replace(".", "-"), maxsplit=1)[0]
+        assert re.search(rf"^{name}==\S+ \\$", (ROOT / lock).read_text(), re.MULTILINE), name
 
 
 def test_sound_rules_pass(project):

@@ -225,7 +225,6 @@ def test_advice_of_what_is_left_is_complete(command):
         (("backfill", "--max-lag", "0"), "--max-lag cannot be given with --remote"),
         (("backfill", "--state-table", "t"), "--state-table cannot be given with --remote"),
         (("verify", "--rule", "nams"), "Did you mean 'names'?"),
-        (("verify", "--grace-seconds", "9999"), "give at most"),
         (("redrive", "--rule", "nams"), "Did you mean 'names'?"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",

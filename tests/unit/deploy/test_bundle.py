@@ -238,7 +238,7 @@ def test_bundle_is_takes_the_certificates_of_the_machine_where_uv_knows_no_bette
     monkeypatch.delenv("UV_SYSTEM_CERTS", raising=False)
     monkeypatch.setattr(bundling, "command", lambda *_: [sys.executable, "-c", refusing_once, str(asked)])
     (tmp_path / "out").mkdir()
-    bundling.install(tmp_path / "requirements.txt", tmp_path / "out")
+    bundling.install(tmp_path / "requirements.txt", tmp_path / "out", bundling.HERE, "linux")
     assert asked.read_text() == "xx"
 
 
@@ -281,6 +281,20 @@ def test_bundle_is_what_make_builds_for_every_function():
     assert '-m sync_rules.deploy.bundle "/somewhere"' in done.stdout
 
 
+@pytest.mark.parametrize("python", ["3.11", "3.13", "3.15"])
+def test_bundle_is_for_the_machine_that_its_template_names(python, template, tmp_path, monkeypatch):
+    """Runtime and Architectures of the template select packages and compiled rules. No variable repeats them."""
+    for name in ("BUNDLE_PYTHON", "BUNDLE_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    text = template.read_text().replace("python3.14", f"python{python}").replace("[arm64]", "[x86_64]")
+    template.write_text(text)
+    asked: list = []
+    monkeypatch.setattr(bundling, "install", lambda _locked, _directory, *machine: asked.extend(machine))
+    bundle(tmp_path / "out", template)
+    assert asked == [python, "x86_64-manylinux_2_28"]
+    assert f'"python":"{python}"'.encode() in (tmp_path / "out" / "rules.compiled").read_bytes()
+
+
 def test_bundle_says_for_which_python_the_rules_are(template, tmp_path, monkeypatch):
     """The one that the packages are for, and not the one that builds: rules and packages go together."""
     monkeypatch.setenv("BUNDLE_PYTHON", "3.12.1")
@@ -291,11 +305,10 @@ def test_bundle_says_for_which_python_the_rules_are(template, tmp_path, monkeypa
     assert "Build again" in str(raised.value)
 
 
-def test_bundle_is_compiled_for_where_it_runs(tmp_path, monkeypatch):
+def test_bundle_is_compiled_for_where_it_runs(tmp_path):
     """Whatever the times of files: tracebacks name Lambda's folder, and a module that is edited there is as it was edited."""
-    monkeypatch.setenv("BUNDLE_PYTHON", bundling.HERE)
     (tmp_path / "one.py").write_text("print(1)\n")
-    precompile(tmp_path)
+    precompile(tmp_path, bundling.HERE)
     (kept,) = tmp_path.rglob("*.pyc")
     compiled = marshal.loads(kept.read_bytes()[16:])
     assert compiled.co_filename == f"{bundling.IN_LAMBDA}/one.py"
@@ -304,11 +317,10 @@ def test_bundle_is_compiled_for_where_it_runs(tmp_path, monkeypatch):
     assert ran.stdout == "2\n"
 
 
-def test_bundle_for_a_python_that_is_not_here_says_that_it_is_not_compiled(tmp_path, monkeypatch, capsys):
+def test_bundle_for_a_python_that_is_not_here_says_that_it_is_not_compiled(tmp_path, capsys):
     """The bundle works all the same, and starts more slowly."""
-    monkeypatch.setenv("BUNDLE_PYTHON", "3.99")
     (tmp_path / "one.py").touch()
-    precompile(tmp_path)
+    precompile(tmp_path, "3.99")
     assert not list(tmp_path.rglob("*.pyc"))
     assert "no python3.99 here" in capsys.readouterr().err
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -23,7 +24,12 @@ from tests.test_house import ROOT
 WRITTEN = {
     *(".github/workflows/sync-rules.yml", ".pre-commit-config.yaml", "Makefile", "samconfig.toml", "template.yaml"),
     *("rules.yaml", "sync-rules.schema.json", "scenarios/first.scenario.yaml", "requirements.txt"),
-    *("infra/machine.asl.json", "infra/originals/README.md", "infra/originals/infra/machine.asl.json"),
+    *(
+        "infra/machine.asl.json",
+        "infra/requirements-cli.txt",
+        "infra/originals/README.md",
+        "infra/originals/infra/machine.asl.json",
+    ),
     *("infra/originals/requirements.txt", "infra/originals/template.yaml"),
 }
 
@@ -74,7 +80,12 @@ def test_project_workflow_and_hook_call_commands_that_pass(here):
     workflow = loaded(here / ".github/workflows/sync-rules.yml")
     (job,) = workflow["jobs"].values()
     commands = [shlex.split(step["run"]) for step in job["steps"] if "run" in step]
-    assert commands.pop(0) == ["python", "-m", "pip", "install", "$SYNC_RULES"]
+    locked, own = commands.pop(0), commands.pop(0)
+    assert locked == ["python", "-m", "pip", "install", "--require-hashes", "-r", files.CLI_REQUIREMENTS]
+    assert {"$SYNC_RULES", "--no-deps"} <= {*own}
+    assert (here / files.CLI_REQUIREMENTS).read_text() == files.text_of(files.CLI_REQUIREMENTS)
+    pinned = r"actions/[a-z-]+@[0-9a-f]{40}"  # by a commit: a tag can be moved
+    assert all(re.fullmatch(pinned, step["uses"]) for step in job["steps"] if "uses" in step)
     assert workflow["env"] == {"SYNC_RULES": f"sync-rules=={__version__}"}
     assert [(program, main.main(arguments)) for program, *arguments in commands] == [("sync-rules", 0)] * len(commands)
     (repository,) = loaded(here / ".pre-commit-config.yaml")["repos"]
@@ -358,11 +369,15 @@ def test_upgrade_keeps_line_ends_and_files_that_are_gone(older):
     assert not (older / files.MACHINE).exists()
 
 
-def test_upgrade_renews_the_schema_and_minds_nothing_without_originals(older):
-    """The schema is generated, so it is replaced; without the folder of originals `infra` leaves all but the blocks."""
-    (older / originals.SCHEMA).write_text("{}")
+def test_upgrade_renews_generated_files_and_minds_nothing_without_originals(older):
+    """Schema and lock are generated, so they are replaced; without the folder of originals `infra` leaves all but the
+    blocks.
+    """
+    for name in originals.whole():
+        (older / name).write_text("{}")
     assert main.main(["infra"]) == 0
     assert (older / originals.SCHEMA).read_text() == schema_text()
+    assert (older / files.CLI_REQUIREMENTS).read_text() == files.text_of(files.CLI_REQUIREMENTS)
     changed(older / "template.yaml", "Timeout: 120", "Timeout: 60")
     for name in originals.as_written():
         (older / originals.FOLDER / name).unlink()

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from sync_rules.deploy import handwritten
 from sync_rules.deploy import template as templates
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.handwritten import made_by_sam
@@ -370,6 +371,36 @@ def test_template_refuses_a_queue_that_gives_out_what_is_worked_on(made):
     ):
         made(text, raised)
     made(text, raised.replace("VisibilityTimeout: 1080", "VisibilityTimeout: 1800"))
+
+
+def test_template_lets_functions_run_for_as_long_as_their_state_machine_waits(made):
+    """A state machine waits a minute longer than Lambda runs a function; a longer Timeout is refused."""
+    waits = re.findall(r'"TimeoutSeconds": (\d+),\n +"ResultPath', (ROOT / "infra/machine.asl.json").read_text())
+    assert waits == [str(handwritten.MACHINE_WAITS_SECONDS)] * 3
+    text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
+    made(text, TEXT.replace("Timeout: 900", "Timeout: 1800"))
+    with pytest.raises(UserError, match=r"BackfillFunction may take 1801 seconds .*: set Timeout to 1800 or less"):
+        made(text, TEXT.replace("Timeout: 900", "Timeout: 1801"))
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "expected"),
+    [
+        ("Runtime", "python3.10", "python3.11, python3.12, python3.13, python3.14, python3.15"),
+        ("Runtime", "nodejs26.x", "python3.11"),
+        ("Architectures", "[riscv64]", "arm64, x86_64"),
+    ],
+)
+def test_template_refuses_a_machine_that_sync_rules_does_not_run_on(made, name, found, expected):
+    """A Runtime or a processor of the template that no build is for is refused with the possible ones."""
+    wrong = re.sub(rf"^( +{name}: ).*", rf"\g<1>{found}", TEXT, flags=re.MULTILINE)
+    with pytest.raises(
+        UserError, match=f"{name} of the functions: expected one of {expected}.*found {found.strip('[]')}"
+    ):
+        made(SMALL.format(name="shop: {key: {PK: S, SK: S}}"), wrong)
+    mixed = TEXT.replace("      Timeout: 180 ", "      Runtime: python3.13\n      Timeout: 180 ")
+    with pytest.raises(UserError, match=r"the same for all, found python3\.13, python3\.14"):
+        made(SMALL.format(name="shop: {key: {PK: S, SK: S}}"), mixed)
 
 
 def test_template_rings_near_the_timeout_that_it_has(made):

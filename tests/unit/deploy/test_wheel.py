@@ -31,7 +31,10 @@ def test_wheel_installs_one_name(tmp_path):
         for path in (ROOT / folder).rglob("*.[py]*")
         if "__pycache__" not in path.parts
     }
-    alone = {ROOT / name for name in (files.TEMPLATE, files.SAM_CONFIG, files.MACHINE, files.REQUIREMENTS)}
+    alone = {
+        ROOT / name
+        for name in (files.TEMPLATE, files.SAM_CONFIG, files.MACHINE, files.REQUIREMENTS, files.CLI_REQUIREMENTS)
+    }
     carried = f"{files.CARRIED.relative_to(ROOT)}/"
     assert names >= {f"{carried}{path.relative_to(ROOT)}" for path in folders | alone}
     assert not [name for name in names if name.endswith(".pyc")]
@@ -41,7 +44,7 @@ def test_wheel_is_made_of_one_folder():
     """The wheel contains the package `sync_rules` and nothing else."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel = {"packages": ["sync_rules"], "hooks": {"custom": {"path": "hatch_build.py"}}}
-    assert project["tool"]["hatch"]["build"] == {"targets": {"wheel": wheel}}
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == wheel
     targets = [*project["project"]["scripts"].values(), *project["project"]["entry-points"]["pytest11"].values()]
     assert {target.split(".")[0] for target in targets} == {"sync_rules"}
 

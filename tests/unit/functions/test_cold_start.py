@@ -25,6 +25,8 @@ NOT_PACKAGES = {
     "handlers",
     "sync_rules",
     "certifi",
+    "_missing_stdlib_info",  # of Python 3.15 in Debian
+    "backports",  # an empty namespace, of twine in .venv: urllib3 looks into it
     "__mp_main__",
 }  # the last is a name of multiprocessing for `__main__`
 # Of ours: what the other functions, the command line and few rules need.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 
 import boto3
@@ -125,6 +126,32 @@ def book(number: int = 1, **values) -> dict:
 
 
 ADA = author(name=s(f"{MARK} Ada"), bio=s(f"{MARK} bio"))
+
+
+# ---------------------------------------------------------------- side by side
+def test_handlers_refuse_a_second_invocation_in_their_process(function):
+    """A second thread is refused by name. The first one keeps its deadline and its counts, and writes its metrics."""
+    function.scene.put("authors", ADA)
+    function.scene.put("books", book())
+    refused: list[str] = []
+
+    def call_beside() -> None:
+        with pytest.raises(UserError) as error:
+            function.fanout("{}")
+        refused.append(str(error.value))
+
+    def before(_request: object) -> None:
+        function.scene.tap.before = lambda _request: None
+        beside = threading.Thread(target=call_beside)
+        beside.start()
+        beside.join()
+
+    function.scene.tap.before = before
+    assert function.stream(remaining_ms=50_000) == {"batchItemFailures": []}
+    assert refused == [runtime.SIDE_BY_SIDE]
+    assert runtime.deadline.remaining_ms() == 50_000
+    assert metrics(function.lines())["names"]["Copied"] == 1
+    assert function.fanout() == {"batchItemFailures": []}
 
 
 # ---------------------------------------------------------------- the stream handler

@@ -55,3 +55,11 @@ def test_machine_handlers_write_out_what_was_noted(module, fails, monkeypatch, c
     assert figures(lines, rule="names")["FailureRecords"] == 1
     assert figures(lines, kind="TableWriteKeyRangeThroughputExceeded") == {"Throttled": 1}
     assert not notes.take().failures
+
+
+@pytest.mark.parametrize("timeout_seconds", [900, 1_800, 5_400])
+def test_redrive_handler_hides_messages_until_its_call_is_over(timeout_seconds, monkeypatch):
+    """A redrive hides its messages for a minute longer than its call may still take, whatever its timeout."""
+    monkeypatch.setenv(runtime.FAILURES_URL, "http://127.0.0.1:9/failures")
+    monkeypatch.setattr(runtime.deadline, "_context", context(timeout_seconds * 1000))
+    assert redrive._queue(runtime.FAILURES_URL, "").hidden_seconds == timeout_seconds + 60

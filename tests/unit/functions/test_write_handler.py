@@ -7,6 +7,8 @@ import json
 from functools import partial
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from handlers import write
 from sync_rules.functions import runtime
@@ -20,6 +22,22 @@ from tests.support.worlds import context
 from tests.unit.write.test_transact import RULES, made
 
 PUT = {"put": {"entity": "order", "item": {"user_id": "7", "order_id": "9", "total": 12.5}}}
+ANY = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+    lambda one: st.lists(one, max_size=3) | st.dictionaries(st.text(max_size=5), one, max_size=3),
+    max_leaves=6,
+)
+SPELT = ANY | ANY.map(json.dumps)
+REQUESTS = st.fixed_dictionaries(
+    {
+        "requestContext": SPELT
+        | st.fixed_dictionaries({"http": SPELT | st.fixed_dictionaries({"method": SPELT | st.just("POST")})})
+    },
+    optional={"body": SPELT, "isBase64Encoded": SPELT, "version": SPELT},
+)
+OPTIONS = dict.fromkeys(("sources", "raw", "require", "token", "deadline_seconds", "version"), ANY)
+ACTION = ANY | st.dictionaries(st.sampled_from(["put", "update", "delete", "check"]), ANY | st.just(PUT["put"]))
+DOCUMENTS = st.fixed_dictionaries({"actions": ANY | st.lists(ACTION, max_size=2)}, optional=OPTIONS)
 NEVER = {"check": {"entity": "user", "key": {"user_id": "8"}, "condition": "attribute_exists(PK)"}}
 
 
@@ -88,6 +106,23 @@ def test_write_handler_answers_with_the_error(shop, capsys, event, status, error
     assert said in answer["error"]["message"]
     assert order_of(shop) is None
     assert "12.5" not in capsys.readouterr().out
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(event=ANY | REQUESTS | DOCUMENTS | DOCUMENTS.map(lambda one: by_url(json.dumps(one))))
+def test_write_handler_answers_an_event_of_any_shape(shop, event):
+    """An event that is wrong anywhere has an answer: what is wrong, and a cure; by a Function URL with its status."""
+    answer = write.handler(event, context())
+    if "statusCode" in answer:
+        assert answer["statusCode"] in (200, 400, 405)
+        answer = json.loads(answer["body"])
+    assert "attempts" in answer or answer["error"]["type"] == "WriteError"
+
+
+@pytest.mark.parametrize("seconds", [901, 5_400, 1e300])
+def test_write_handler_takes_any_deadline_above_zero(shop, seconds):
+    """The function's own time bounds a deadline, whatever Lambda allows to a function."""
+    assert write.handler({"actions": [PUT], "deadline_seconds": seconds}, context())["attempts"] == 1
 
 
 def test_write_handler_tells_a_failed_request_and_counts_what_an_operator_must_mend(shop, capsys):

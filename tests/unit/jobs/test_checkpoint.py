@@ -12,14 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.files import locked
+from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, save
 from sync_rules.jobs.consume.queue import Pending
+from sync_rules.jobs.consume.run import Files
 from sync_rules.jobs.consume.shards import ShardProgress
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import ItemKey
-from sync_rules.pipeline.messages import PullMessage, PushMessage
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.pipeline.messages import CallMessage, PullMessage, PushMessage
+from tests.support.builders import s
 from tests.support.fake_stream import ARN
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
@@ -115,6 +119,24 @@ def test_checkpoint_is_read_by_its_owner_only(tmp_path):
     with locked(path):
         save(path, FULL)
         assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
+
+
+def test_checkpoint_and_what_else_holds_items_is_read_by_its_owner_only(tmp_path):
+    """Whatever the umask: the checkpoint with a failed call, kept calls, batches that were given up, failures."""
+    files, value = Files(tmp_path / "c.json", tmp_path / "failures.jsonl"), "SECRETVALUE"
+    call = CallMessage("told", "f.g", Change(KEY, None, {"name": s(value)}, None, "1", 0))
+    umask = os.umask(0)
+    try:
+        save(files.checkpoint, Checkpoint("f1", {}, checkpoint.stored([Pending(call, 0, 0)])))
+        CallsInFolder(files.calls).keep_call(call)
+        JsonLines(files.batches).append({"Records": [value]})
+        FailureLog(files.failures, lambda: 0).keep(call)
+    finally:
+        os.umask(umask)
+    holding = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [value in path.read_text() for path in holding] == [True] * 4
+    assert {stat.S_IMODE(path.stat().st_mode) for path in holding} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*") if path.is_dir()} == {0o700}
 
 
 def test_checkpoint_says_where_it_may_not_write(tmp_path):

@@ -91,13 +91,15 @@ def test_archive_names_differ_where_shards_give_the_same_number():
     assert rule().effect(EXPIRED).name != rule().effect(other).name
 
 
-@pytest.mark.parametrize("system", [3, 255])
-def test_archive_header_depends_on_the_record_alone(monkeypatch, system):
-    """The header has no time of day, and the same operating system whatever this Python writes: 255 since 3.13."""
+@pytest.mark.parametrize(("system", "level"), [(3, 9), (255, 9), (255, 6)])
+def test_archive_header_depends_on_the_record_alone(monkeypatch, system, level):
+    """The header has no time of day, and the same operating system and level whatever this Python writes by default: 255
+    since 3.13, and level 6 since 3.15.
+    """
     inner = gzip.compress
 
     def compress(line, **given):
-        body = inner(line, **given)
+        body = inner(line, **{"compresslevel": level, **given})
         return body[:9] + bytes([system]) + body[10:]
 
     monkeypatch.setattr(gzip, "compress", compress)

@@ -136,6 +136,7 @@ WRONG = [
     ({"actions": [PUT], "items": []}, r"no option 'items'"),
     ({"actions": [PUT], "token": 7}, r"token: expected text, found a number"),
     ({"actions": [PUT], "deadline_seconds": 0}, r"deadline_seconds: expected a number above 0"),
+    ({"actions": [PUT], "deadline_seconds": 10**400}, r"deadline_seconds: expected a number above 0"),
     ({"actions": [PUT], "deadline_seconds": True}, r"deadline_seconds: expected a number above 0, found true or false"),
     ({"actions": [PUT, {"pot": {}}]}, r"actions\[1\]: no action 'pot'.*Did you mean 'put'"),
     ({"actions": [{**PUT, **RENAME}]}, r"actions\[0\]: expected a map with one action"),
