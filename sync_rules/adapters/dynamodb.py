@@ -30,7 +30,7 @@ PROJECTED_MAX_ATTRIBUTES: Final = 100  # keeps the expression far below its limi
 WORKERS: Final = 4
 INDEX_CURE: Final = "create the index, or correct it in the rules file"
 CURES: Final = {
-    "TableNotFound": "create it, or correct its `name` in the rules file, the region or the endpoint",
+    "TableNotFound": "create it with `sync-rules tables create`, or correct its `name`, the Region or the endpoint",
     "ValidationException": "the rules file and the table disagree about a key or an index; compare them with `check`",
 }
 

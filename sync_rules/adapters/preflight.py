@@ -68,7 +68,10 @@ def survey(
         where = aws.place(client, _account(descriptions.values()) or aws.account_of(client))
     for table, description in descriptions.items():
         if description is None:
-            cure = "Create it, or correct its `name` in the rules file, the Region, the credentials or the endpoint"
+            cure = (
+                "Create it with `sync-rules tables create`, or correct its `name` in the rules file, the Region, the "
+                "credentials or the endpoint"
+            )
             problems.append(Problem(table.physical_name, f"it does not exist at {where}", cure))
             continue
         problems += _key_problems(table, description)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table as Grid
 
+from sync_rules import DOCS
 from sync_rules.audit.links import LinkFinding
 from sync_rules.cli.show.console import as_markdown, escaped, grid
 from sync_rules.cli.show.text import VERBS, describe_alterations
@@ -209,7 +210,7 @@ class Shown:
         if money is None:
             yield (
                 f"money: the prices of Region {self.region} are unknown; name a price file with --prices "
-                "(docs/plan.md describes it)"
+                f"({DOCS}/plan.md describes it)"
             )
         else:
             capacity, currency = money["provisioned"], money["currency"]

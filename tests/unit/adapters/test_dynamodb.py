@@ -343,7 +343,10 @@ def test_read_asks_again_for_unprocessed_keys_only():
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (failed("ResourceNotFoundException"), "TableNotFound: .*table real-shop: create it"),
+        (
+            failed("ResourceNotFoundException"),
+            "TableNotFound: .*table real-shop: create it with `sync-rules tables create`",
+        ),
         (failed("AccessDeniedException"), "AccessDeniedException: .*real-shop"),
         (failed("ValidationException", "secret"), "ValidationException: index by_x of table real-shop"),
         (

@@ -42,7 +42,8 @@ def test_preflight_names_each_missing_table(client):
     problems = preflight(client, library(prefix=prefix))
     assert [str(problem) for problem in problems] == [
         f"table {prefix}{name}: it does not exist at {client.meta.endpoint_url} (Region us-east-1). "
-        "Create it, or correct its `name` in the rules file, the Region, the credentials or the endpoint."
+        "Create it with `sync-rules tables create`, or correct its `name` in the rules file, the Region, the credentials "
+        "or the endpoint."
         for name in ("authors", "books")
     ]
 
