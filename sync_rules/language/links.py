@@ -120,8 +120,8 @@ class Way:
 
 
 def known_fields(source: Entity, link: Link) -> dict[str, str]:
-    """The target's fields that follow from the source's key: names as on the target, types as on the source, or the
-    case in which its key has a field. A target's attribute may have it in other letters.
+    """The target's fields that follow from the source's key: names as on the target, types as on the source. For a
+    field that the source's key holds in one case, it is that case: a target's attribute may have other letters.
     """
     types = field_types(source)
     cases = {field: case for one in source.table.key for field, case in source.templates[one.name].cases}

@@ -31,8 +31,8 @@ CANONICAL_NUMBER = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
 class Template:
     """A parsed key template of one attribute: literals with a field between each two; only end literals may be
     empty. `pads` has the digits to which a field is padded with zeros, so that its numbers sort: the field is the
-    number without them. `cases` has the letters in which the key holds a field, "lower" or "upper": the field itself is
-    an attribute of its name, which keeps the letters it was given.
+    number without them. `cases` names the case of a field in the key, "lower" or "upper": the field itself is an
+    attribute of its name, which keeps its letters.
     """
 
     text: str

@@ -24,8 +24,8 @@ def take_over(
 ) -> tuple[str, ...]:
     """Begin books anew whose identities are not `known`, `note` those that are kept now, and mark books complete whose
     tables are empty. Returns sentences for the user. Without a list it is not known who kept complete books: they stay
-    complete, and a sentence for each says so. `options` of a backfill say where it works. Raises StoreError when books
-    cannot be begun anew.
+    complete, and a sentence for each says so. `options` of a backfill say where it works. Raises StoreError when it
+    cannot restart books.
     """
     kept = identities(rules)
     try:
