@@ -2,3 +2,5 @@
 
 __version__ = "0.1.0"
 RULES_FORMAT = 1  # of rules files; a change that older files do not survive makes it 2
+HOME = "https://github.com/sync-rules/sync-rules"
+DOCS = f"{HOME}/blob/main/docs"  # messages name a page by its URL: an installed package has no pages

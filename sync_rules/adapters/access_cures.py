@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from sync_rules import DOCS
+
 WRONG_KEYS: Final = (
     "AWS does not know these credentials. Correct AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the profile, and use "
     "--endpoint-url for an emulator"
 )
 EXPIRED: Final = "the credentials have expired. Sign in again, for example with `aws sso login`"
 DENIED: Final = (
-    "these credentials may not do this. Use others, or allow it: docs/permissions.md and "
+    f"these credentials may not do this. Use others, or allow it: {DOCS}/permissions.md and "
     "`sync-rules infra iam --explain` list what is needed"
 )
 REFUSED: Final = (

@@ -13,7 +13,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.access_cures import CURES
+from sync_rules.adapters.access_cures import CURES, DENIED
 from sync_rules.model.errors import StoreError
 
 OTHER_THROTTLE: Final = "Other"  # DynamoDB gave no reason, or one that is not known here
@@ -64,11 +64,15 @@ class CredentialsError(StoreError):
 
 
 def store_error(error: BaseException, where: str, cures: Mapping[str, str] | None = None) -> StoreError:
-    """The StoreError of a failed call: its reason, `where` it failed, and the cure if there is one for the reason."""
+    """The StoreError of a failed call: its reason, `where` it failed, and the cure if there is one for the reason. A
+    missing right is named by its action.
+    """
     if isinstance(error, NoCredentialsError):
         return CredentialsError(NoCredentialsError.__name__, where)
     cause = reason(error)
     cure = (cures or {}).get(cause) or CURES.get(cause)
+    if cure == DENIED and isinstance(error, ClientError) and error.operation_name not in where:
+        where = f"{error.operation_name} of {where}"
     return StoreError(cause, where if cure is None else f"{where}: {cure}")
 
 

@@ -30,9 +30,8 @@ PROJECTED_MAX_ATTRIBUTES: Final = 100  # keeps the expression far below its limi
 WORKERS: Final = 4
 INDEX_CURE: Final = "create the index, or correct it in the rules file"
 CURES: Final = {
-    "TableNotFound": "create it, or correct its `name` in the rules file, the region or the endpoint",
+    "TableNotFound": "create it with `sync-rules tables create`, or correct its `name`, the Region or the endpoint",
     "ValidationException": "the rules file and the table disagree about a key or an index; compare them with `check`",
-    "AccessDeniedException": "the role lacks this permission on the table and its indexes",
 }
 
 WRITES: Final = "SYNC_RULES_WRITES"  # batch: updates share requests; update: each is an UpdateItem
@@ -193,4 +192,5 @@ class DynamoStore:
         except aws_errors.ERRORS as error:
             if aws_errors.code(error) == "ValidationException" and "specified index" in aws_errors.message(error):
                 raise StoreError("IndexNotFound", f"{where}: {INDEX_CURE}") from error
-            raise aws_errors.store_error(error, where, CURES) from error
+            unanswered = aws_errors.no_answer(error, self._client)
+            raise aws_errors.store_error(error, unanswered or where, CURES) from error

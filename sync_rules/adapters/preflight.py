@@ -58,7 +58,7 @@ def survey(
     times_to_live: bool = False,
     retrying: Retrying | None = None,
 ) -> Survey:
-    """Describe each table of the rules once. `streams=False` ignores their streams, for commands that read none;
+    """Describe each table that rules read or write once. `streams=False` ignores streams, for commands that read none;
     `times_to_live` also looks at the Times to Live that rules need, which only matter where rules are run.
 
     Raises:
@@ -67,18 +67,22 @@ def survey(
     retrying = retrying or retries.retrying(first=True)
     problems: list[Problem] = []
     arns: list[str] = []
-    descriptions = {table: describe(client, table, retrying) for table in rules.streamed_tables}
+    used = {side.table.name for rule in rules.rules.values() for side in (rule.source, rule.target)}
+    descriptions = {table: describe(client, table, retrying) for name, table in rules.tables.items() if name in used}
     where = ""
     if None in descriptions.values():
         where = aws.place(client, _account(descriptions.values()) or aws.account_of(client))
     for table, description in descriptions.items():
         if description is None:
-            cure = "Create it, or correct its `name` in the rules file, the Region, the credentials or the endpoint"
+            cure = (
+                "Create it with `sync-rules tables create`, or correct its `name` in the rules file, the Region, the "
+                "credentials or the endpoint"
+            )
             problems.append(Problem(table.physical_name, f"it does not exist at {where}", cure))
             continue
         problems += _key_problems(table, description)
         problems += _index_problems(table, description, _listing(rules, table))
-        if streams:
+        if streams and table in rules.streamed_tables:
             problems += _stream_problems(table, description)
             arns += [description["LatestStreamArn"]] if "LatestStreamArn" in description else []
         if times_to_live:

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying
 
+from sync_rules import DOCS
 from sync_rules.adapters import aws_errors
 from sync_rules.adapters.batch_writer import Batches, Pressure
 from sync_rules.adapters.expressions import Expressions, as_update, whole
@@ -50,7 +51,7 @@ S = TypeVar("S")
 BATCH_MIN_STATEMENTS: Final = 2
 DENIED: Final = (
     "updates may not be sent in batches (%s), so each is sent on its own, after a request in vain: allow the role "
-    "dynamodb:PartiQLUpdate (docs/permissions.md), or set SYNC_RULES_WRITES=update"
+    f"dynamodb:PartiQLUpdate ({DOCS}/permissions.md), or set SYNC_RULES_WRITES=update"
 )
 FAILED: Final = (
     "updates fail in batches (%s), so each is sent on its own, after a request in vain: nothing is lost. Set "

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sync_rules import RULES_FORMAT, __version__
+from sync_rules import HOME, RULES_FORMAT, __version__
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.habits import completed_words, with_habits
 from sync_rules.cli.show.output import wrap_output
@@ -52,7 +52,7 @@ VERBS: dict[str, str] = {
     "selftest": "Prove in your account what sync-rules relies on from AWS.",
 }
 
-ISSUES = "https://github.com/sync-rules/sync-rules/issues"
+ISSUES = f"{HOME}/issues"
 DEBUG = "SYNC_RULES_DEBUG"
 COMPLETING = "_SYNC_RULES_COMPLETE"  # set by the shell's completion, which typer installs
 ONLY_READS = frozenset({"plan", "replay"})  # when interrupted, these report that nothing was written

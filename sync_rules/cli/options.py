@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+
+from sync_rules.cli.show.text import without_secrets
 
 RULES_FILE: Final = Path("rules.yaml")  # where none is named
 STACK: Final = "sync-rules"
@@ -105,3 +108,14 @@ StackName = Annotated[
     str, typer.Option("--stack", metavar="NAME", help="With --remote: the deployed stack.", envvar="SYNC_RULES_STACK")
 ]
 Detach = Annotated[bool, typer.Option("--detach", help="With --remote: start it and return at once.")]
+
+
+def used(
+    rules_file: Path, endpoint_url: str | None, region: str | None, state: Path = STATE, state_table: str | None = None
+) -> str:
+    """The rules file and options of a command, as another one takes them that works at the same place."""
+    given = {"--endpoint-url": endpoint_url and without_secrets(endpoint_url), "--region": region}
+    given |= {"--state-table": state_table} if state_table else {"--state": "" if state == STATE else str(state)}
+    words = [] if rules_file == RULES_FILE else [str(rules_file)]
+    words += [word for name, value in given.items() if value for word in (name, value)]
+    return f" {shlex.join(words)}" if words else ""

@@ -141,8 +141,10 @@ def _of_pattern(sizes: Sizes, answer: Answer, caused: dict[str, Mapping[str, Loa
 def _ask_writes(sizes: Sizes, title: str) -> None:
     """Note that no pattern says how often a rule has something to do, where none does."""
     rules = [rule for rule in sizes.rules.rules.values() if rule.title == title]
-    efforts = [(rule, rule.effort(Occasion.SOURCE)) for rule in rules if not sizes.is_made(rule.source)]
-    sources = [rule.source for rule, effort in efforts if effort is not None and not effort.of_all]
+    own = [rule for rule in rules if not sizes.is_made(rule.source)]
+    efforts = [(rule.source, rule.effort(Occasion.SOURCE)) for rule in own]
+    efforts += [(rule.target, rule.effort(Occasion.TARGET)) for rule in own if rule.effort(Occasion.SOURCE) is None]
+    sources = [entity for entity, effort in efforts if effort is not None and not effort.of_all]
     if not sources or title in sizes.unsure:
         return
     write = "put" if any(rule.follows("created") for rule in rules) else "delete"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules import __version__
+from sync_rules import DOCS, __version__
 from sync_rules.adapters import table_settings
 from sync_rules.adapters.preflight import differences, time_to_live_problems
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
@@ -30,7 +30,7 @@ from sync_rules.model.entities import Table
 from sync_rules.rules.ruleset import Rules
 
 DEPLOY: Final = "run `sync-rules infra`, `sam build` and `sam deploy`"
-BY_HAND: Final = f"{DEPLOY}; for what was changed by hand see docs/doctor.md"  # a deployment leaves that as it is
+BY_HAND: Final = f"{DEPLOY}; for what was changed by hand see {DOCS}/doctor.md"  # a deployment leaves that as it is
 AGAIN: Final = "wait until it is done, and run `sync-rules doctor` again"
 TOPIC: Final = "set the parameter AlarmTopicArn to the ARN of an SNS topic, and deploy"
 RECEIVES_MAX: Final = 8  # of a message, as in the template

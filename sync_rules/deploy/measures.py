@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from sync_rules import DOCS
 from sync_rules.adapters import aws_errors
 from sync_rules.deploy.deployment import Deployment, logical
 from sync_rules.deploy.resources import mapping_id
@@ -35,12 +36,12 @@ ALL_RULES: Final = "AllRules"
 NEAR_TIMEOUT: Final = "near its timeout"  # a threshold computed from the function's `Timeout` in the template
 NEAR_MS: Final = TIME_RESERVED_MS // 2  # work normally ends twice as long before the timeout
 CONCURRENCY_MAX: Final = 500  # half of what an account may run at once unless it asked for more
-RUNBOOK: Final = "https://github.com/sync-rules/sync-rules/blob/main/docs/runbook.md"
+RUNBOOK: Final = f"{DOCS}/runbook.md"
 
-DOCS: Final = "https://docs.aws.amazon.com/"
-LAMBDA_METRICS: Final = DOCS + "lambda/latest/dg/monitoring-metrics-types.html"
-SQS_METRICS: Final = DOCS + "AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html"
-STATES_METRICS: Final = DOCS + "step-functions/latest/dg/procedure-cw-metrics.html"
+AWS_DOCS: Final = "https://docs.aws.amazon.com/"
+LAMBDA_METRICS: Final = AWS_DOCS + "lambda/latest/dg/monitoring-metrics-types.html"
+SQS_METRICS: Final = AWS_DOCS + "AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html"
+STATES_METRICS: Final = AWS_DOCS + "step-functions/latest/dg/procedure-cw-metrics.html"
 
 STACK: Final = {"Ref": "AWS::StackName"}  # the functions' value of dimension `service`
 Dimensions = tuple[tuple[str, Any], ...]

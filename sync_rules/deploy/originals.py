@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sync_rules import __version__
+from sync_rules import DOCS, __version__
 from sync_rules.adapters.files import read_if_there, write_whole
 from sync_rules.deploy import files
 from sync_rules.deploy.merge import Kept, merged
@@ -26,7 +26,6 @@ FOLDER: Final = "infra/originals"
 README: Final = "README.md"
 SCHEMA: Final = "sync-rules.schema.json"
 LOCK: Final = "requirements.txt"
-HOME: Final = "https://github.com/sync-rules/sync-rules/blob/main/"
 PAGE: Final = "docs/deploy.md"  # which comments of the template name
 LOCK_HEAD: Final = """\
 # The packages in the functions, locked. Packages that your `call` functions import go below, with their hashes too.
@@ -68,7 +67,7 @@ def as_written() -> dict[str, str]:
     template = fixed_part(files.text_of(files.TEMPLATE), Path(files.TEMPLATE))
     lock = [line for line in files.text_of(files.REQUIREMENTS).splitlines() if not line.startswith("#")]
     return {
-        files.TEMPLATE: template.replace(PAGE, HOME + PAGE),
+        files.TEMPLATE: template.replace(PAGE, f"{DOCS}/deploy.md"),
         files.MACHINE: files.text_of(files.MACHINE),
         LOCK: LOCK_HEAD + "\n".join(lock) + "\n",
     }

@@ -42,7 +42,9 @@ HOW_MANY: Final = f"how many keys one call asks for is not said: {KEYS_AT_ONCE} 
 def template_of(entity: FoundEntity, attribute: str) -> Template | None:
     """The template of a key attribute; None where it cannot be parsed."""
     try:
-        return parse_template(entity.key[attribute]) if attribute in entity.key else default_template(attribute)
+        return (
+            parse_template(entity.key[attribute], pads=True) if attribute in entity.key else default_template(attribute)
+        )
     except UserError:
         return None
 

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from sync_rules.imports.document import Node
+from sync_rules.imports.document import Node, quoted
 from sync_rules.imports.found import Found, FoundEntity, FoundTable
 from sync_rules.imports.keys import attribute_name
+from sync_rules.imports.names import kept
 from sync_rules.imports.naming import TableName, made_elsewhere
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
@@ -20,6 +21,7 @@ NAME: Final = "ElectroDB model"
 EXPECTED: Final = "models with model, attributes and indexes"
 IN_TEMPLATE: Final = re.compile(r"\$\{([^}]*)\}")
 NUMBERS: Final = ("number",)
+MARKS: Final = ("__edb_e__", "__edb_v__")  # attributes with the entity and its version: ElectroDB ignores items without
 
 
 def fits(document: Any) -> bool:
@@ -111,9 +113,8 @@ class _Model:
 
     def entity(self, table: FoundTable) -> FoundEntity:
         """The entity, whose indexes are added to the table."""
-        own = {one.name for one in table.key}
         key: dict[str, str] = {}
-        required: list[str] = []
+        required = [*MARKS, *map(self._stored, [*_composites(self.base["pk"]), *_composites(self.base["sk"])])]
         for index in self.indexes:
             if index["type"].value == "composite":
                 table.indexes.append(self._plain_index(index))
@@ -123,7 +124,10 @@ class _Model:
                     self.checks.append(f"index {index['index'].value} is taken for a local one, and left out")
                     continue
                 table.indexes.append(self._index(index))
-            self._templates(index, key, own)
+            self._templates(index, key)
+        if kept(self.called) != self.called or self.version != "1":
+            marks = f"{{derive: {kept(self.called)}.__edb_e__, as: {quoted(self.called)}}}"
+            self.checks.append(f"where a rule creates items: {marks}, and as: {quoted(self.version)} for __edb_v__")
         stored = [self._stored(name) for name in self.attributes]
         return FoundEntity(self.called, table, key, [name for name in stored if name not in key], required, self.checks)
 
@@ -139,7 +143,7 @@ class _Model:
         given = index["projection"].value
         if isinstance(given, list):
             names = [self._stored(one.text("an attribute's name")) for one in index["projection"].list()]
-            return tuple(dict.fromkeys([*names, "__edb_e__", "__edb_v__"]))
+            return tuple(dict.fromkeys([*names, *MARKS]))
         return {"all": "all", "keys_only": "keys"}.get(str(given).lower())
 
     def _plain_index(self, index: Node) -> Index:
@@ -156,7 +160,7 @@ class _Model:
         return KeyAttribute(self._stored(name), kind)
 
     # ------------------------------------------------------------ templates
-    def _templates(self, index: Node, key: dict[str, str], own: set[str]) -> None:
+    def _templates(self, index: Node, key: dict[str, str]) -> None:
         prefixes = self._prefixes(index)
         for part in ("pk", "sk"):
             if not index[part]:
@@ -170,13 +174,9 @@ class _Model:
                 continue
             text = self._template(index[part], *prefixes[part])
             if text is None:
-                self.checks.append(f"{field} holds text that a template cannot: write its template")
+                self.checks.append(f"{field} holds what a template cannot write: write another, and no rule into it")
             elif key.setdefault(field, text) != text:
                 self.checks.append(f"{field} is made in two ways: {key[field]!r} was taken")
-            casing = index[part]["casing"].value
-            if field in own and casing != "none" and _composites(index[part]) and not self._is_number(index[part]):
-                written = "capitals" if casing == "upper" else "small letters"
-                self.checks.append(f"{field} is in {written}: attributes may spell its values otherwise")
 
     def _prefixes(self, index: Node) -> dict[str, tuple[str, str]]:
         """The texts that ElectroDB writes before and after the attributes in each key."""
@@ -196,7 +196,7 @@ class _Model:
         return {"pk": (partition, ""), "sk": sort}
 
     def _template(self, part: Node, before: str, after: str) -> str | None:
-        """The template of a key; None where a text in it has braces."""
+        """The template of a key; None where a text in it has braces, or an attribute a form that no template has."""
         template = part["template"].value
         if isinstance(template, str) and template:
             pieces = re.split(IN_TEMPLATE, template)
@@ -211,15 +211,31 @@ class _Model:
         made = ""
         for number, piece in enumerate(pieces):
             if number % 2:
-                made += f"{{{self._stored(piece)}}}"
+                form = "" if self._is_number(part) else self._form(piece, part["casing"].value)
+                if form is None:
+                    return None
+                made += f"{{{self._stored(piece)}{form}}}"
             elif "{" in piece or "}" in piece:
                 return None
             else:
                 made += _cased(piece, part["casing"].value)
         return made
 
+    def _form(self, name: str, casing: Any) -> str | None:
+        """How a key writes an attribute, in the words of a template; None where no template can."""
+        one = self.attributes.get(name)
+        padding = one["padding"] if one is not None and isinstance(one.value, dict) else None
+        if padding is not None and isinstance(padding.value, dict):
+            length, is_number = padding["length"].value, self._type(name) in NUMBERS
+            return f":pad({length})" if is_number and padding["char"].value == "0" and isinstance(length, int) else None
+        if self._type(name) == "boolean":
+            self.checks.append(f"{name} is a boolean: no rule can make a key of it")
+        if casing == "none" or self._type(name) in (*NUMBERS, "boolean"):
+            return ""
+        return f":{'upper' if casing == 'upper' else 'lower'}"
+
     def _is_whole(self, part: Node) -> bool:
-        """True if a key is one attribute of its own name, which ElectroDB writes as it is, or as a number."""
+        """True if a key is one attribute of its own name, without a prefix, or a number."""
         names = _composites(part)
         return len(names) == 1 and (names[0] == part["field"].value or self._is_number(part))
 

@@ -19,6 +19,7 @@ EXAMPLES_MAX: Final = 2
 TRIED_MAX: Final = 12  # candidates that are checked
 PAIRS_MAX: Final = 20_000
 TELLING: Final = ("name", "title", "display_name", "full_name", "username", "label", "email", "status", "price")
+CAMEL: Final = re.compile(r"^_*[a-z][a-z0-9]*[A-Z]")
 SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -80,7 +81,7 @@ def _link(source: SettledEntity, target: SettledEntity) -> dict[str, str] | None
 
 def _fields(entity: SettledEntity) -> list[str]:
     """All the names by which an entity's items hold something: in keys, in index keys, as attributes."""
-    templated = [name for text in entity.key.values() for name in parse_template(text).fields]
+    templated = [name for text in entity.key.values() for name in parse_template(text, pads=True).fields]
     keys = [one.name for one in entity.table.found.key if one.name not in entity.key]
     held = entity.found.attributes or [one.name for index in entity.table.indexes for one in index.attributes]
     return list(dict.fromkeys([*templated, *keys, *(name for name in held if name not in entity.key)]))
@@ -95,7 +96,7 @@ def _listable(target: SettledEntity, link: dict[str, str]) -> bool:
         fields = {
             name
             for one, text in zip(partition, texts, strict=True)
-            for name in ([one.name] if text is None else parse_template(text).fields)
+            for name in ([one.name] if text is None else parse_template(text, pads=True).fields)
         }
         if fields and fields <= there:
             return True
@@ -104,7 +105,12 @@ def _listable(target: SettledEntity, link: dict[str, str]) -> bool:
 
 def _copy(source: SettledEntity, target: SettledEntity, link: dict[str, str]) -> Example:
     attribute = _telling(source)
-    made = f"{source.name}_{attribute}" if attribute[0].islower() else f"{_camel(source.name)}{attribute}"
+    names = [*_fields(source), *_fields(target)]
+    if attribute[0].islower() and not any(CAMEL.search(name) for name in names):
+        made = f"{source.name}_{attribute}"
+    else:
+        made = f"{_camel(source.name)}{attribute[0].upper()}{attribute[1:]}"
+        made = made if attribute[0].isupper() else made[0].lower() + made[1:]
     copy, into = f"{source.name}.{attribute}", f"{target.name}.{made}"
     name = "-".join([*words(source.name), *words(attribute), "on", *words(plural(target.name))])[:NAME_MAX].rstrip("-")
     if not link:

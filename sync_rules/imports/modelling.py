@@ -46,7 +46,7 @@ def read(root: Node) -> Found:
         found.tables.append(table)
         by_entity: dict[KeyPath, dict[str, str]] = {}
         for attribute, template, holder in templates:
-            by_entity.setdefault(holder.path, {})[attribute] = template
+            by_entity.setdefault(holder.path, {}).setdefault(attribute, template)  # the table's own come first
         entities = [
             (called, _entity(table, called, one, by_entity.get(one.path, {})), one)
             for called, one in node["entities"].items()

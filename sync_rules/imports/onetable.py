@@ -148,10 +148,21 @@ class _Schema:
                 text += piece
                 continue
             word, *padding = piece.split(":")
-            if padding:
-                made.checks.append(f"{word} is padded in {attribute}: there it is another text than in its attribute")
             inner = fields.get(word)
-            text += made.called if word == self.type_field else f"{{{word if inner is None else _stored(word, inner)}}}"
+            form = ""
+            if padding and padding[0]:
+                form = f":pad({padding[0]})"
+                if (
+                    inner is None
+                    or str(inner["type"].value).lower() != "number"
+                    or padding[1:] not in ([], [""], ["0"])
+                ):
+                    made.checks.append(
+                        f"{word} is padded in {quoted(attribute)} as no template can: write its template"
+                    )
+                    return
+            stored = word if inner is None else _stored(word, inner)
+            text += made.called if word == self.type_field else f"{{{stored}{form}}}"
         made.key[attribute] = text
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from sync_rules import DOCS
 from sync_rules.imports import cloudformation, electrodb, modelling, onetable, requests, terraform, toolbox, workbench
 from sync_rules.imports.document import ImportedFileError, Node, from_json, from_yaml, quoted
 from sync_rules.imports.found import Found, Imported
@@ -48,7 +49,7 @@ def rules_from_text(text: str, file: str) -> Imported:
         if form.fits(root.value):
             return imported(form.read(root), file)
     known = ", ".join(form.name for form in FORMATS)
-    cure = "docs/importing.md says how to export each"
+    cure = f"{DOCS}/importing.md says how to export each"
     return root.fail(f"one of: {known}", cure, _shown(root.value))
 
 

@@ -207,7 +207,7 @@ def _entity(name: str, table: SettledTable, found: FoundEntity) -> SettledEntity
         if attribute not in types:
             continue
         try:
-            template = parse_template(text)
+            template = parse_template(text, pads=True)
         except UserError:
             checks.append(
                 f"{quoted(attribute)} is made as {quoted(text)}, which cannot be told apart: write a template"

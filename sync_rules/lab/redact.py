@@ -51,7 +51,7 @@ class Redactor:
     """
 
     def __init__(self, rules: Rules, salt: bytes, *, keep_shape: bool = False, tables: Collection[str] = ()) -> None:
-        _refuse_padded(rules, tables or rules.tables)
+        _refuse_formed(rules, tables or rules.tables)
         self._rules = rules
         self._salt = salt
         self._keep_shape = keep_shape
@@ -200,14 +200,14 @@ class Redactor:
 
 
 # ---------------------------------------------------------------- texts of the rules
-def _refuse_padded(rules: Rules, tables: Collection[str]) -> None:
-    """Refuse tables whose keys sort by the digits of a number: no replacement has its order and its length."""
+def _refuse_formed(rules: Rules, tables: Collection[str]) -> None:
+    """Refuse tables whose keys form a field: no replacement has the order and length of digits, or two spellings."""
     for entity in rules.entities.values():
-        padded = sorted({field for template in entity.templates.values() for field, _ in template.pads})
-        if padded and entity.table.name in tables:
+        formed = {field for template in entity.templates.values() for field, _ in (*template.pads, *template.cases)}
+        if formed and entity.table.name in tables:
             raise UserError(
-                f"--redact: the keys of entity {entity.name} sort by {', '.join(padded)}, a padded number: a hash "
-                f"has another order. Record without --redact, or other tables than {entity.table.name} (--table), or "
+                f"--redact: the keys of entity {entity.name} hold {', '.join(sorted(formed))} padded or in one case: a "
+                f"hash has neither. Record without --redact, or other tables than {entity.table.name} (--table), or "
                 "with a rules file without this entity and the rules that name it"
             )
 

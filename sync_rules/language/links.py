@@ -14,7 +14,7 @@ from itertools import takewhile
 
 from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Ref
 from sync_rules.model.lookups import Find, Link
-from sync_rules.model.templates import Template
+from sync_rules.model.templates import CASES, Template
 from sync_rules.model.values import parse_path, show_path
 
 NOT_IN_INDEX_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
@@ -119,10 +119,13 @@ class Way:
         return replace(self, find=replace(self.find, needs=(*self.find.needs, *self.missing), sparse=True), missing=())
 
 
-def known_fields(source: Entity, link: Link) -> dict[str, KeyType]:
-    """The target's fields that follow from the source's key: names as on the target, types as on the source."""
+def known_fields(source: Entity, link: Link) -> dict[str, str]:
+    """The target's fields that follow from the source's key: names as on the target, types as on the source. For a
+    field that the source's key holds in one case, it is that case: a target's attribute may have other letters.
+    """
     types = field_types(source)
-    return {ref.field: types[field] for field, ref in link}
+    cases = {field: case for one in source.table.key for field, case in source.templates[one.name].cases}
+    return {ref.field: cases.get(field) or types[field] for field, ref in link}
 
 
 def ways(source: Entity, target: Entity, link: Link, said: frozenset[str] = frozenset()) -> list[Way]:
@@ -136,7 +139,7 @@ def ways(source: Entity, target: Entity, link: Link, said: frozenset[str] = froz
     return [_complete(way, target, link, said, known) for way in found if way is not None]
 
 
-def _complete(way: Way, target: Entity, link: Link, said: frozenset[str], known: Mapping[str, KeyType]) -> Way:
+def _complete(way: Way, target: Entity, link: Link, said: frozenset[str], known: Mapping[str, str]) -> Way:
     """A way with what an item must have to be listed: all of the index's key but the table's own key, and the link,
     without which the item names no source.
     """
@@ -152,7 +155,7 @@ def _complete(way: Way, target: Entity, link: Link, said: frozenset[str], known:
     )
 
 
-def _way(index: Index, target: Entity, known: Mapping[str, KeyType]) -> Way | None:
+def _way(index: Index, target: Entity, known: Mapping[str, str]) -> Way | None:
     partition = tuple((attribute, template_of(target, attribute)) for attribute in index.partition)
     if not all(_fills(attribute, template, known) for attribute, template in partition):
         return None
@@ -184,20 +187,26 @@ def closest(found: list[Way], via: str | None) -> Way | None:
     return choose(found, via) if via is not None else max(found, key=lambda way: len(way.fields), default=None)
 
 
-def _fits(found: KeyType, attribute: KeyAttribute, template: Template) -> bool:
-    """True if a value of one type can stand in a key attribute: text and numbers turn into each other, binary never."""
+def _fits(found: str, field: str, attribute: KeyAttribute, template: Template) -> bool:
+    """True if a value of one type can stand in a key attribute: text and numbers turn into each other, binary never.
+    One in lower case lists what other keys have in lower case too.
+    """
+    if found in CASES:
+        return dict(template.cases).get(field) == found
     if "B" in (found, attribute.type):
         return found == attribute.type and template.whole is not None
     return True
 
 
-def _fills(attribute: KeyAttribute, template: Template, known: Mapping[str, KeyType]) -> bool:
-    return all(field in known and _fits(known[field], attribute, template) for field in template.fields)
+def _fills(attribute: KeyAttribute, template: Template, known: Mapping[str, str]) -> bool:
+    return all(field in known and _fits(known[field], field, attribute, template) for field in template.fields)
 
 
-def _begins(attribute: KeyAttribute, template: Template, known: Mapping[str, KeyType]) -> bool:
+def _begins(attribute: KeyAttribute, template: Template, known: Mapping[str, str]) -> bool:
     """True if the beginning of a string key is known: its literal, or its first field."""
     if attribute.type != "S" or template.whole is not None:
+        return False
+    if not all(_fits(known[field], field, attribute, template) for field in template.fields if field in known):
         return False
     return bool(template.literals[0]) or (bool(template.fields) and template.fields[0] in known)
 
@@ -248,7 +257,7 @@ def missing_index(source: Entity, target: Entity, link: Link) -> str:
         attribute = KeyAttribute(ref.path[0], declared.get(ref.path[0], types[field]))
         if len(ref.path) > 1:
             nested.append(ref)
-        elif ref.template is None or _fills(attribute, ref.template, known):
+        elif known[ref.field] not in CASES and (ref.template is None or _fills(attribute, ref.template, known)):
             attributes[attribute.name] = attribute.type
         else:  # inside a key that holds other fields too: an attribute must hold it alone, to be listed by
             inside.append(ref.field)
@@ -268,9 +277,16 @@ def missing_index(source: Entity, target: Entity, link: Link) -> str:
         paths = ", ".join(show_path(ref.path) for ref in nested)
         advice += f" (an index cannot reach into a map: keep {paths} in a top-level attribute too, and link by it)"
     for field in inside:
-        made = f'entities.{target.name}.key: {{{alone(field)}: "{{{field}}}"}}'
-        written = f'{{derive: {target.name}.{alone(field)}, as: "{{{field}}}"}}'
-        advice += f"; no item has {field!r} outside its key, so say {made}, and write it by a rule {written}"
+        cased = known[field] in CASES
+        form = f"{{{field}:{known[field]}}}" if cased else f"{{{field}}}"
+        made = f'entities.{target.name}.key: {{{alone(field)}: "{form}"}}'
+        written = f'{{derive: {target.name}.{alone(field)}, as: "{form}"}}'
+        why = (
+            f"no item has {field!r} outside its key"
+            if not cased
+            else f"{source.name!r} has {field!r} in {known[field]} case in its key"
+        )
+        advice += f"; {why}, so say {made}, and write it by a rule {written}"
     return advice
 
 

@@ -95,7 +95,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file. Name your rules file, or write one: see `sync-rules schema`") from error
+        raise UserError(f"{path}: no such file. Name your rules file, or begin with `sync-rules init`") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text (byte {error.start}). Save the file as UTF-8") from error
     except OSError as error:

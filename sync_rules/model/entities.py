@@ -232,7 +232,7 @@ class Entity:
         fields = [field for _, template in templates for field in template.fields]
         if self.first or len(set(fields)) < len(fields):
             return None
-        if any(one.whole or one.pads or one.literals[1:] not in ((), ("",)) for _, one in templates):
+        if any(one.whole or one.pads or one.cases or one.literals[1:] not in ((), ("",)) for _, one in templates):
             return None
         return tuple((name, template.literals[0], bool(template.fields)) for name, template in templates)
 
@@ -256,7 +256,8 @@ class Entity:
     def bound(self) -> Mapping[str, Ref]:
         """The fields that live inside a key attribute, under another name than its own."""
         fields = (field for name, template in self.templates.items() for field in template.fields if field != name)
-        return {field: self.ref(field) for field in dict.fromkeys(fields)}
+        refs = {field: self.ref(field) for field in dict.fromkeys(fields)}
+        return {field: ref for field, ref in refs.items() if ref.path[0] in self.templates}
 
     def stored(self, path: Path) -> Path:
         """The path where an item stores the field of this path: a key attribute, if the key binds the field."""
@@ -282,6 +283,10 @@ class Entity:
         """True for a field that is padded in a key: a number."""
         return field in self._padded
 
+    def is_attribute(self, field: str) -> bool:
+        """True for a field that an attribute of its name holds as it is, and the key in one case."""
+        return any(self.templates[one.name].is_cased(field) for one in self.table.key)
+
     @cached_property
     def _padded(self) -> frozenset[str]:
         """The fields that are padded in a key."""
@@ -299,12 +304,14 @@ class Entity:
         return None if any(other.fields(key) is not None for other in self.first) else key
 
     def ref(self, field: str) -> Ref:
-        """The place of a field: in the base key templates, else in the index templates, else an attribute."""
+        """The place of a field: in the base key templates, else in the index templates, else an attribute. A key that
+        has a field in one case does not show it as it is.
+        """
         base = [attribute.name for attribute in self.table.key]
         for name in (*base, *(name for name in self.templates if name not in base)):
             template = self.templates[name]
             if template.whole == field:
                 return Ref(field, (name,))
-            if field in template.fields:
+            if field in template.fields and not template.is_cased(field):
                 return Ref(field, (name,), template)
         return Ref(field, tuple(field.split(".")))

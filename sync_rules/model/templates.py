@@ -7,9 +7,9 @@ parse back into the same fields is not built. A key that does not parse is of an
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import parsed, respelt
@@ -21,6 +21,8 @@ PIECE = r"\{([^{}]*)\}|([^{}]+)"
 NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
 PADDED = re.compile(r"([^{}:]*):pad\((\d+)\)")
 PAD_MAX_DIGITS = 38  # as many as a number has
+CASED = re.compile(r"([^{}:]*):(lower|upper)")
+CASES: Final[Mapping[str, Callable[[str], str]]] = {"lower": str.lower, "upper": str.upper}
 WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]*")
 CANONICAL_NUMBER = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
 
@@ -29,18 +31,24 @@ CANONICAL_NUMBER = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
 class Template:
     """A parsed key template of one attribute: literals with a field between each two; only end literals may be
     empty. `pads` has the digits to which a field is padded with zeros, so that its numbers sort: the field is the
-    number without them.
+    number without them. `cases` names the case of a field in the key, "lower" or "upper": the field itself is an
+    attribute of its name, which keeps its letters.
     """
 
     text: str
     literals: tuple[str, ...]
     fields: tuple[str, ...]
     pads: tuple[tuple[str, int], ...] = ()
+    cases: tuple[tuple[str, str], ...] = ()
 
     @property
     def whole(self) -> str | None:
         """The field's name when the attribute simply is the field, as in `{author_id}`; then any key type will do."""
-        return self.fields[0] if self.literals == ("", "") and not self.pads else None
+        return self.fields[0] if self.literals == ("", "") and not (self.pads or self.cases) else None
+
+    def is_cased(self, field: str) -> bool:
+        """True if the key holds a field in other letters than its attribute may have."""
+        return field in dict(self.cases)
 
     def parse(self, value: AttributeValue | None) -> dict[str, AttributeValue] | None:
         """The fields that the value of a key attribute binds; None if it does not match."""
@@ -58,7 +66,7 @@ class Template:
             end = len(text) if last else text.find(after, position)
             if end <= position:
                 return None
-            inner = self._unpadded(field, text[position:end]) if self.pads else text[position:end]
+            inner = self._bare(field, text[position:end]) if self.pads or self.cases else text[position:end]
             if inner is None:
                 return None
             found = {"S": inner}
@@ -85,16 +93,22 @@ class Template:
         value = fields.get(field)
         digits = dict(self.pads).get(field) if self.pads else None
         if digits is None:
-            return as_text(value)
+            text = as_text(value)
+            return text if text is None or not self.cases else self._cased(field, text)
         text = respelt(value["N"]) if value is not None and "N" in value else as_text(value)
         whole = text is not None and WHOLE_NUMBER.fullmatch(text) and len(text) <= digits
         return text.zfill(digits) if text is not None and whole else None
 
-    def _unpadded(self, field: str, text: str) -> str | None:
-        """The field in the text of a key: a padded one without its zeros, None for one that is not so padded."""
+    def _cased(self, field: str, text: str) -> str:
+        """The text of a field in the letters that the key has."""
+        case = dict(self.cases).get(field)
+        return text if case is None else CASES[case](text)
+
+    def _bare(self, field: str, text: str) -> str | None:
+        """The field in the text of a key, without zeros in front; None for a text that the template does not make."""
         digits = dict(self.pads).get(field)
         if digits is None:
-            return text
+            return text if text == self._cased(field, text) else None
         return (text.lstrip("0") or "0") if len(text) == digits and text.isascii() and text.isdecimal() else None
 
     def prefix(self, fields: Fields) -> str:
@@ -109,13 +123,15 @@ class Template:
 
 
 def parse_template(text: str, *, pads: bool = False) -> Template:
-    """Parse a template such as ``ORDER#{order_id}``. With `pads`, a field may be padded, as in ``V#{version:pad(6)}``.
+    """Parse a template such as ``ORDER#{order_id}``. With `pads`, a field may be padded, as in ``V#{version:pad(6)}``,
+    or in one case, as in ``EMAIL#{email:lower}``.
 
     Raises:
         UserError: for an unbalanced brace, a field without a name, or two fields with nothing between them.
     """
     literals, fields, position = [""], list[str](), 0
     padded: dict[str, int] = {}
+    cased: dict[str, str] = {}
     for piece in re.finditer(PIECE, text):
         if piece.start() != position:
             break
@@ -124,11 +140,8 @@ def parse_template(text: str, *, pads: bool = False) -> Template:
             literals[-1] += piece[2]
             continue
         name = piece[1]
-        if pads and (given := PADDED.fullmatch(name)) is not None:
-            name, digits = given[1], int(given[2])
-            if not 1 <= digits <= PAD_MAX_DIGITS or padded.setdefault(name, digits) != digits:
-                message = f"{{{piece[1]}}} pads to {digits} digits: expected 1 to {PAD_MAX_DIGITS}, and one number"
-                raise UserError(message, f"write {{{name}:pad(6)}}")
+        if pads:
+            name = _formless(name, padded, cased)
         if not re.fullmatch(NAME, name):
             raise UserError(f"{{{name}}} is not a field: expected a name in braces, such as {{user_id}}")
         if fields and not literals[-1]:
@@ -139,7 +152,25 @@ def parse_template(text: str, *, pads: bool = False) -> Template:
         raise UserError(
             f"{text!r} is not a key template: expected text with fields in braces, such as USER#{{user_id}}"
         )
-    return Template(text, tuple(literals), tuple(fields), tuple(padded.items()))
+    return Template(text, tuple(literals), tuple(fields), tuple(padded.items()), tuple(cased.items()))
+
+
+def _formless(field: str, padded: dict[str, int], cased: dict[str, str]) -> str:
+    """The name of a field; its form is added. Raises UserError for a form that cannot be, or a second one."""
+    if (given := PADDED.fullmatch(field)) is not None:
+        name, digits = given[1], int(given[2])
+        if not 1 <= digits <= PAD_MAX_DIGITS or padded.setdefault(name, digits) != digits:
+            message = f"{{{field}}} pads to {digits} digits: expected 1 to {PAD_MAX_DIGITS}, and one number"
+            raise UserError(message, f"write {{{name}:pad(6)}}")
+    elif (given := CASED.fullmatch(field)) is not None:
+        name = given[1]
+        if cased.setdefault(name, given[2]) != given[2]:
+            raise UserError(f"{{{name}}} is in two cases: expected one", f"write {{{name}:lower}}")
+    else:
+        return field
+    if name in padded and name in cased:
+        raise UserError(f"{{{name}}} is padded and in one case", f"write {{{name}:pad({padded[name]})}}")
+    return name
 
 
 def as_text(value: AttributeValue | None) -> str | None:

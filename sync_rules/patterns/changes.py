@@ -217,7 +217,7 @@ def by_mirror(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
     key = {table.partition.name: f"{name.upper()}#" + "#".join(f"{{{field}}}" for field in asked)}
     if table.sort is not None:
         key[table.sort.name] = entity.name.upper()
-    begins = parse_template(key[table.partition.name])
+    begins = parse_template(key[table.partition.name], pads=True)
     others = (one for one in model.rules.entities.values() if one.table == table)
     if any(may_overlap(begins, one.templates[table.partition.name]) for one in others):
         return None

@@ -15,7 +15,7 @@ from typing import Final
 from sync_rules.model.entities import Entity, KeyAttribute
 from sync_rules.model.templates import PIECE, Template, as_key, as_text
 from sync_rules.model.values import AttributeValue
-from sync_rules.rules.formula import Formula, Slot, keeps_beginnings, keeps_letters, keeps_order
+from sync_rules.rules.formula import PLAIN, Formula, Slot, keeps_beginnings, keeps_letters, keeps_order
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.ruleset import Rules
 
@@ -71,10 +71,12 @@ class Maker:
         if source is None:
             return (Field(self.attribute.name),)
         if isinstance(source, Template):
-            pads = dict(source.pads)
+            pads, cases = dict(source.pads), dict(source.cases)
             made: list[str | Field] = [source.literals[0]]
             for name, after in zip(source.fields, source.literals[1:], strict=True):
-                made += [Field(name, padded=pads.get(name)), after]
+                case = cases.get(name)
+                slot = None if case is None else Slot(name, (PLAIN[case],))
+                made += [Field(name, slot, pads.get(name), "" if case is None else f":{case}"), after]
         else:
             made = []
             text = source.source if isinstance(source.source, str) else ""

@@ -22,6 +22,7 @@ from sync_rules.rules.ruleset import Rules
 
 TRIES_MAX: Final = 5
 TAKEN: Final = "BooksTaken"  # another version of the rule keeps beginning its own books under the same name
+WAITING_NAMED_MAX: Final = 3
 LOOKED_AT_MAX_ITEMS: Final = 100  # of a table that may be empty
 
 
@@ -207,12 +208,17 @@ def doubts(titles: Iterable[str]) -> tuple[str, ...]:
 
 
 def waits(titles: Iterable[str], options: str = "") -> tuple[str, ...]:
-    """A sentence for each rule that waits, with the command that ends it."""
-    return tuple(
-        f"rule {title} waits for a backfill: what it keeps on parents is left as it is until this is done: "
-        f"sync-rules backfill --rule {title}{options}, or verify --repair where that has not ended it"
-        for title in sorted(frozenset(titles))
-    )
+    """One sentence for all rules that wait, if any, with the command that ends it; `options` say where it works."""
+    names = sorted(frozenset(titles))
+    if not names:
+        return ()
+    command, more = f"sync-rules backfill --rule {names[0]}{options}", len(names) - WAITING_NAMED_MAX
+    who = f"rule {names[0]} waits for a backfill: it"
+    if len(names) > 1:
+        command = f"sync-rules backfill --changed{options}"
+        shown = ", ".join(names[:WAITING_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+        who = f"{len(names)} rules wait for a backfill ({shown}): each"
+    return (f"{who} leaves numbers on parents as they are until {command}, or verify --repair if that fails",)
 
 
 def _write(put: Put) -> Work[None]:

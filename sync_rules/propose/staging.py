@@ -73,7 +73,9 @@ def layout_of(entity: SettledEntity, opened: frozenset[Road] = frozenset()) -> L
     """The layout of an entity."""
     types = {one.name: one.type for one in entity.table.found.key}
     templates = tuple((name, types[name], template) for name, template in entity.templates.items())
-    indexed = tuple((name, parse_template(text)) for name, text in entity.key.items() if name not in entity.templates)
+    indexed = tuple(
+        (name, parse_template(text, pads=True)) for name, text in entity.key.items() if name not in entity.templates
+    )
     fields = dict.fromkeys(entity.identity)
     fields |= dict.fromkeys(one for _, template in indexed for one in template.fields)
     return Layout(entity.name, templates, tuple(fields), len(entity.identity), indexed, opened)

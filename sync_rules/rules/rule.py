@@ -348,7 +348,7 @@ class Rule(ABC):
     def _sweeping_uses(self) -> Iterator[Use]:
         for table in dict.fromkeys(entity.table for entity in self.swept):
             yield Use(Moment.SCANNED, Operation.SCAN, table, "all that it keeps")
-        for table in dict.fromkeys(self.streamed):
+        for table in dict.fromkeys((self.source.table, self.target.table)):
             yield Use(Moment.DESCRIBED, Operation.DESCRIBE, table, "that tables and indexes are as it needs them")
 
     def _checking_use(self, why: str = "") -> Use:

@@ -17,6 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
 
+from sync_rules import DOCS
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.files import write_whole
 from sync_rules.model import json_bytes
@@ -237,7 +238,7 @@ def refusal(error: BaseException, where: str) -> UserError | StoreError:
     """The error of a call on the stack, with the right that is missing, and its cure."""
     action = denied_action(error)
     if action:
-        return UserError(f"{where} is denied: these credentials need {action} (docs/selftest.md lists all of them)")
+        return UserError(f"{where} is denied: these credentials need {action} ({DOCS}/selftest.md lists all of them)")
     return aws_errors.store_error(error, where)
 
 
@@ -250,7 +251,7 @@ def _why(client: Any, name: str) -> str:
                 reason = event.get("ResourceStatusReason", "no reason given")
                 denied = DENIED.search(reason)
                 if denied:
-                    return f"{event['LogicalResourceId']}: these credentials need {denied[1]} (docs/selftest.md)"
+                    return f"{event['LogicalResourceId']}: these credentials need {denied[1]} ({DOCS}/selftest.md)"
                 cure = " Raise the quota, or remove what is not needed." if QUOTA.search(reason) else ""
                 return f"{event['LogicalResourceId']} ({event['ResourceType']}): {reason}.{cure}"
     return "CloudFormation gives no reason. Run it again."

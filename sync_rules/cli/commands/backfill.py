@@ -180,7 +180,8 @@ def backfill(
         run, done, stopped = run_job(
             job, client, documents, workers=workers, rate=pace, brake=brake, failures=failures, as_json=as_json
         )
-        waiting = _noted(job, documents, run, titles, client) if done and key is None else frozenset()
+        used = opt.used(rules_file, endpoint_url, region, state, state_table)
+        waiting = _noted(job, documents, run, titles, client, options=used) if done and key is None else frozenset()
     return ExitCode.INTERRUPTED if stopped else max(code_of(run, done=done), int(bool(waiting)))
 
 
@@ -221,7 +222,7 @@ def _nothing_new(documents: State, rules: Rules, titles: frozenset[str]) -> int:
 
 
 def _noted(
-    job: Job, documents: State, run: BackfillRun, titles: frozenset[str], client: DynamoDBClient
+    job: Job, documents: State, run: BackfillRun, titles: frozenset[str], client: DynamoDBClient, *, options: str
 ) -> frozenset[str]:
     """Note the rules that were applied, and print which ones wait. Returns those that wait though all was processed."""
     rules, names, covered = job.selection.rules, job.selection.names, job.covered
@@ -230,7 +231,7 @@ def _noted(
     whole = job.scope.table is None and job.scope.where is None
     effects = titles - titles_of(rules, names) if whole else frozenset()
     note_applied(documents, rules, (covered | effects) - failed - waiting)
-    for line in waits(waiting):
+    for line in waits(waiting, options):
         print(line, file=sys.stderr)
     return waiting & covered
 

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from sync_rules import DOCS
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import require_own
@@ -87,7 +88,7 @@ def _known(region: str) -> Prices:
     known = own_prices()
     if region not in known.regions:
         problem = unknown("price for Region", region, known.regions)
-        raise UserError(f"{problem} Give your own prices with --prices FILE (docs/plan.md#money)")
+        raise UserError(f"{problem} Give your own prices with --prices FILE ({DOCS}/plan.md#money)")
     return known
 
 

@@ -137,6 +137,7 @@ def plan(
         moving,
         expiring,
         [one for one in links if one.stops],
+        opt.used(rules_file, endpoint_url, region, state, state_table),
     )
     if as_json:
         print(json.dumps(shown.as_json()))

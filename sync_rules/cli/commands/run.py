@@ -116,7 +116,11 @@ def run(
             concurrently=stack.enter_context(threads(parallelization)),
             latest_streams=lambda: latest_streams(client, rules.streamed_tables),
         )
-        for notice in (*calls_notices(rules, calls_table), *acceptance_notices(acceptance), *local.begin()):
+        for notice in (
+            *calls_notices(rules, calls_table),
+            *acceptance_notices(acceptance),
+            *local.begin(opt.used(rules_file, endpoint_url, region, state, state_table)),
+        ):
             display.say(notice)
         loop(local, display, stopping=stack.enter_context(stop_signals()), once=once, notices=edited.notices)
         for notice in local.take_notices():

@@ -18,6 +18,7 @@ from typing import Annotated, Final
 
 import typer
 
+from sync_rules import DOCS
 from sync_rules.adapters import aws
 from sync_rules.adapters.files import require_place, write_whole
 from sync_rules.cli import options as opt
@@ -51,7 +52,7 @@ def selftest(
     clean: Annotated[bool, typer.Option("--clean", help="Only remove what earlier runs left.")] = False,
     only: Annotated[
         list[int] | None,
-        typer.Option(metavar="NUMBER", help="Only this fact of docs/aws-assumptions.md. Repeatable; not measured."),
+        typer.Option(metavar="NUMBER", help=f"Only this fact of {DOCS}/aws-assumptions.md. Repeatable; not measured."),
     ] = None,
     wait: Annotated[
         float, typer.Option(metavar="SECONDS", min=1, help="Longest wait for something that has to come.")
@@ -99,7 +100,7 @@ def _numbers(only: list[int] | None) -> frozenset[int]:
     for number in only or ():
         if number not in ASSUMPTIONS:
             raise UserError(
-                f"--only {number}: expected a number from 1 to {max(ASSUMPTIONS)} (docs/aws-assumptions.md)"
+                f"--only {number}: expected a number from 1 to {max(ASSUMPTIONS)} ({DOCS}/aws-assumptions.md)"
             )
     return frozenset(only or ASSUMPTIONS)
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from sync_rules import DOCS
 from sync_rules.adapters import aws
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.tables import lines, row
@@ -27,7 +28,7 @@ NO_REGION: Final = (
 )
 NOT_CONFIRMED: Final = (
     "nothing was created at {where}. Give --yes to create them there: {cost}. For production use the template "
-    "(docs/deploy.md), whose tables have point-in-time recovery"
+    f"({DOCS}/deploy.md), whose tables have point-in-time recovery"
 )
 FREE: Final = "they are billed for each request, and cost nothing while they are empty"
 NOT_FREE: Final = "some cost money even while they are empty, for provisioned units or warm throughput ({tables})"

@@ -160,7 +160,7 @@ def verify(
             for line in (
                 *sampled(share, seed, rules, only),
                 *unseen(rules, verifier.tally, only, share),
-                *waiting(rules, verifier.tally),
+                *waiting(rules, verifier.tally, opt.used(rules_file, endpoint_url, region)),
             ):
                 print(line)
     if page_file is not None:
@@ -338,6 +338,10 @@ def _show_remote(
         result.print_report()
     else:
         show(result.findings(), tally, only, repair=repair, kept=kept)
-        for line in (*sampled(share, seed, rules, only), *unseen(rules, tally, only, share), *waiting(rules, tally)):
+        for line in (
+            *sampled(share, seed, rules, only),
+            *unseen(rules, tally, only, share),
+            *waiting(rules, tally, " --remote"),
+        ):
             print(line)
     return 1 if tally.left or not result.whole else 0

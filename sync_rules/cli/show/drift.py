@@ -65,9 +65,9 @@ def unseen(rules: Rules, tally: Tally, only: frozenset[str], share: Share) -> It
     yield from lines
 
 
-def waiting(rules: Rules, tally: Tally) -> Iterator[str]:
-    """A line for each rule whose numbers were not compared, because they wait for a backfill."""
-    yield from waits(rules.rules[name].title for name, count in tally.waiting.items() if count)
+def waiting(rules: Rules, tally: Tally, options: str) -> Iterator[str]:
+    """A line about the rules whose numbers were not compared, because they wait for a backfill."""
+    yield from waits((rules.rules[name].title for name, count in tally.waiting.items() if count), options)
 
 
 def grid(tally: Tally, only: frozenset[str]) -> Grid:

@@ -16,8 +16,9 @@ from xml.etree import ElementTree as ET  # trusted: Graphviz has just written it
 from sync_rules.cli.show.rule_graph import RuleGraph, dot
 from sync_rules.model.errors import UserError
 
-ARROWS_MAX_ITEMS: Final = 150  # Graphviz takes seconds for 250, minutes for 500
-SHRINKS_TO: Final = 0.7  # of its size: the text stays legible, and a wider picture scrolls
+ARROWS_MAX_ITEMS: Final = 150  # Graphviz takes 5 seconds for these, minutes for 500
+DESK_PIXELS: Final = 1_100  # of a page on a screen of 1,280: a wider picture is drawn from top to bottom
+SHRINKS_TO: Final = 0.7  # of its size, and to that of a desk: on a smaller screen it scrolls
 STDERR: Final = 2
 LABEL: Final = "The rules as a picture; the list of rules says the same."
 SVG: Final = "http://www.w3.org/2000/svg"  # a name, not an address
@@ -60,8 +61,17 @@ def svg(graph: RuleGraph) -> str:
     except ImportError as error:  # the wheel needs libraries that a bare system lacks
         raise PictureError(f"no picture: Graphviz does not load ({error.msg}). {LIBRARIES}") from error
     with _quiet():
-        drawn: bytes = AGraph(string=dot(graph)).draw(format="svg", prog="dot")
-    return tidy(drawn.decode())
+        drawn: str = AGraph(string=dot(graph)).draw(format="svg", prog="dot").decode()
+        if _width(drawn) > DESK_PIXELS:
+            down: str = AGraph(string=dot(graph, "TB")).draw(format="svg", prog="dot").decode()
+            drawn = min(drawn, down, key=_width)
+    return tidy(drawn)
+
+
+def _width(drawn: str) -> float:
+    found = re.search(r'<svg width="([0-9.]+)pt"', drawn)
+    assert found is not None, "Graphviz writes one"
+    return float(found[1])
 
 
 @contextmanager
@@ -96,7 +106,7 @@ def tidy(text: str) -> str:
         one.attrib.update({name: _own(name, value) for name, value in kept.items()})
         if one.tag == f"{{{SVG}}}text":
             one.set("fill", "currentColor")
-    least = float(root.get("width", "0")) * SHRINKS_TO
+    least = min(float(root.get("width", "0")) * SHRINKS_TO, DESK_PIXELS)
     fits = f"max-width:100%;height:auto;min-width:{least:.0f}px"
     root.attrib |= {"class": "rule-graph", "role": "img", "aria-label": LABEL, "style": fits}
     style = ET.Element(f"{{{SVG}}}style")

@@ -14,6 +14,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table as Grid
 
+from sync_rules import DOCS
 from sync_rules.audit.links import LinkFinding
 from sync_rules.cli.show.console import as_markdown, grid
 from sync_rules.cli.show.output import escape_markdown
@@ -48,7 +49,8 @@ class Shown:
     """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
     has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill;
     `pull_only`: those for which no record of a source finds targets; `moves`: by the rules that move items, those that
-    lose them; `expiring`: by the rules that would write a Time to Live, its attribute; `links`: what a sample found.
+    lose them; `expiring`: by the rules that would write a Time to Live, its attribute; `links`: what a sample found;
+    `options`: those of a backfill here.
     """
 
     plan: Plan
@@ -63,6 +65,7 @@ class Shown:
     moves: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     expiring: Mapping[str, str] = field(default_factory=dict)
     links: Sequence[LinkFinding] = ()
+    options: str = ""
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
@@ -156,7 +159,14 @@ class Shown:
             yield ""
             yield from self._costs()
             yield from self._heat()
-        yield from (*waits(self.waiting), *self._late(), *self._moves(), *self._expiring(), *self._gone(), self._last())
+        yield from (
+            *waits(self.waiting, self.options),
+            *self._late(),
+            *self._moves(),
+            *self._expiring(),
+            *self._gone(),
+            self._last(),
+        )
 
     def _late(self) -> Iterator[str]:
         for name in self.pull_only:
@@ -212,7 +222,7 @@ class Shown:
         if money is None:
             yield (
                 f"money: the prices of Region {self.region} are unknown; name a price file with --prices "
-                "(docs/plan.md describes it)"
+                f"({DOCS}/plan.md describes it)"
             )
         else:
             capacity, currency = money["provisioned"], money["currency"]

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules import __version__
+from sync_rules import DOCS, HOME, __version__
 from sync_rules.language.codes import CODES
 from sync_rules.language.problems import Problem
 
-HOME: Final = "https://github.com/sync-rules/sync-rules"
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -32,7 +31,7 @@ def sarif(file: str, problems: Iterable[Problem]) -> dict[str, Any]:
                 "shortDescription": {"text": CODES[code].title},
                 "fullDescription": {"text": CODES[code].why},
                 "help": {"text": CODES[code].cure},
-                "helpUri": f"{HOME}/blob/main/docs/checks.md",
+                "helpUri": f"{DOCS}/checks.md",
             }
             for code in codes
         ],

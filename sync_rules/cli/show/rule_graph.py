@@ -99,19 +99,26 @@ def mermaid(graph: RuleGraph) -> str:
     return "\n".join(lines) + "\n"
 
 
-def dot(graph: RuleGraph) -> str:
-    """The graph in the language of Graphviz."""
+def dot(graph: RuleGraph, direction: str = "LR") -> str:
+    """The graph in the language of Graphviz. A rule's text is a node within its arrow: nothing is drawn across nodes.
+    The first rule between two boxes says which of them comes first in the `direction`.
+    """
     ids = {box: f"e{number}" for number, box in enumerate(graph.boxes)}
     lines = [
         "digraph rules {",
-        "  graph [rankdir=LR, bgcolor=transparent, ranksep=0.6, nodesep=0.4];",
+        f"  graph [rankdir={direction}, bgcolor=transparent, ranksep=0.6, nodesep=0.4];",
         '  node [shape=box, style=rounded, fontname="Helvetica,Arial,sans-serif", fontsize=12, margin="0.2,0.1"];',
-        '  edge [fontname="Helvetica,Arial,sans-serif", fontsize=10];',
     ]
     lines += [f'  {ids[box]} [label="{_joined(_box_lines(box), _for_dot, NEW_LINE)}"];' for box in graph.boxes]
-    for arrow in graph.arrows:
+    places: dict[frozenset[Box], tuple[Box, Box]] = {}
+    for number, arrow in enumerate(graph.arrows):
         label = _joined(_arrow_lines(arrow), _for_dot, NEW_LINE)
-        lines.append(f'  {ids[arrow.source]} -> {ids[arrow.target]} [label="{label}"];')
+        lines.append(f'  r{number} [label="{label}", shape=plaintext, fontsize=10, margin="0.05,0.02"];')
+        ends = (arrow.source, arrow.target)
+        first, last = places.setdefault(frozenset(ends), ends)
+        here, there = ("none", "forward") if (first, last) == ends else ("back", "none")
+        lines.append(f"  {ids[first]} -> r{number} [dir={here}];")
+        lines.append(f"  r{number} -> {ids[last]} [dir={there}];")
     return "\n".join([*lines, "}"]) + "\n"
 
 

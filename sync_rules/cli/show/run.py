@@ -93,10 +93,15 @@ class _LineOf:
 
 def line(status: Status, records_per_second: float) -> str:
     lag = "-" if status.lag_ms is None else duration(status.lag_ms)
+    over = () if status.messages_due or status.messages_waiting else ("again",)  # what was to be tried again, was
     parts = [
         f"{records_per_second:,.0f} records/s",
         f"{status.records:,} records",
-        *(f"{name} {getattr(status, name):,}" for name in COUNTED if getattr(status, name) or name in ALWAYS),
+        *(
+            f"{name} {getattr(status, name):,}"
+            for name in COUNTED
+            if name in ALWAYS or (getattr(status, name) and name not in over)
+        ),
         f"lag {lag}",
         f"later {status.messages_due:,} due, {status.messages_waiting:,} waiting",
         f"{status.shards:,} shards",
@@ -122,14 +127,14 @@ def warnings(status: Status) -> list[str]:
 def summary_lines(status: Status, files: Files) -> list[str]:
     """The summary: counts, the checkpoint, and the files of failures."""
     altered = bracket_alterations(status.alterations)
+    later = status.messages_due + status.messages_waiting
     done = (
         f"{status.records:,} records in {status.seconds:,.1f} s: {status.copied:,} copied{altered}, "
         f"{status.right:,} already right, {status.refused:,} refused by a guard, "
         f"{status.failed:,} failed, {status.parked:,} parked."
         + (f" {status.done:,} archived or called." if status.done else "")
-        + (f" {status.again:,} to be retried." if status.again else "")
+        + (f" {status.again:,} to be retried." if status.again and later else "")
     )
-    later = status.messages_due + status.messages_waiting
     lines = [done, f"Checkpoint: {files.checkpoint}, with {later:,} messages for later."]
     if status.waiting:
         lines.append(f"{status.waiting:,} times a number was left as it is, because its rule waits for a backfill.")

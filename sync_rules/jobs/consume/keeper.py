@@ -16,11 +16,16 @@ from sync_rules.rules.ruleset import Rules
 
 
 def take_over(
-    rules: Rules, world: World, known: Collection[str] | None, note: Callable[[list[str]], None]
+    rules: Rules,
+    world: World,
+    known: Collection[str] | None,
+    note: Callable[[list[str]], None],
+    options: str = "",
 ) -> tuple[str, ...]:
     """Begin books anew whose identities are not `known`, `note` those that are kept now, and mark books complete whose
     tables are empty. Returns sentences for the user. Without a list it is not known who kept complete books: they stay
-    complete, and a sentence for each says so. Raises StoreError when books cannot be begun anew.
+    complete, and a sentence for each says so. `options` of a backfill say where it works. Raises StoreError when it
+    cannot restart books.
     """
     kept = identities(rules)
     try:
@@ -36,7 +41,7 @@ def take_over(
         left = run_work(finish_empty(rules), world)
     except StoreError as error:
         return (*doubts(doubtful), _unread(error))
-    return (*doubts(doubtful), *waits(rule.title for rule in left))
+    return (*doubts(doubtful), *waits((rule.title for rule in left), options))
 
 
 def _unread(error: StoreError) -> str:

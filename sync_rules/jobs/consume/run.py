@@ -229,12 +229,12 @@ class LocalRun:
         if self._began != found.began or self._accepted != found.accepted:
             self.save()  # a process that dies at once must not begin anew, later
 
-    def begin(self) -> tuple[str, ...]:
-        """Become the one who keeps the books. Returns a sentence for each rule that waits for a backfill, and for each
-        whose books nobody vouches for. To be called before the first step, once it is known from where the streams are
-        read. Raises StoreError when books that come back cannot be begun anew.
+    def begin(self, options: str = "") -> tuple[str, ...]:
+        """Take over bookkeeping. Returns a sentence for the rules that wait for a backfill, which takes these `options`
+        here, and one for each rule whose books may be wrong. Call it before the first step, once the stream positions
+        are known. Raises StoreError when it cannot restart the books of a rule that comes back.
         """
-        return take_over(self.consumer.rules, self._world, self._books, self._note_books)
+        return take_over(self.consumer.rules, self._world, self._books, self._note_books, options)
 
     def _note_books(self, kept: list[str]) -> None:
         if kept != self._books:

@@ -113,7 +113,7 @@ class Planner:
         done = self._run.run()
         self._dry.overlay.close()
         if not done:
-            raise StoreError("PlanNotFinished", "; ".join(f"{one.supply}: {one.reason}" for one in self._run.left))
+            raise StoreError("PlanNotFinished", next((one.reason for one in self._run.left), ""))
         share = self.share
         factor = share.segments / len(share.numbers) if share.sampled else 1
         return Plan(

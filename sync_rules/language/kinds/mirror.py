@@ -6,7 +6,7 @@ The fields of the mirror's key come from the source's fields of the same names, 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, Tag
 
@@ -21,6 +21,7 @@ from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.move import MoveRule
 
+MARKS: Final = {"__edb_e__": "", "__edb_v__": '"1"'}  # ElectroDB ignores items without: entity (its name), version
 Mirrored = Annotated[
     Annotated[Literal["all"], Tag("form:word")]
     | Annotated[Names, Tag("form:several")]
@@ -142,6 +143,31 @@ def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
             continue
         message = f"{rule.target.name}.{show_path(to)} {taken}"
         compiler.add("SR301", "attributes", message, "give the attribute another name")
+    _check_required(compiler, rule)
+
+
+def _check_required(compiler: RuleCompiler, rule: MirrorRule) -> None:
+    """Report attributes that every item of the target has, where the rule creates items without them. A mark of
+    ElectroDB says the entity of its item: no other item's mark will do.
+    """
+    source, target = rule.source, rule.target
+    held = {*rule.index_keys, *(ref.path[0] for _, ref in rule.names), *(to[0] for _, to in rule.attributes or ())}
+    held |= compiler.known.written.get(target.name, set()) | {attribute.name for attribute in target.table.key}
+    if rule.attributes is None:
+        held |= compiler.known.said(source) - MARKS.keys()
+        held |= {field for field, ref in rule.fields if ref.path == (field,)}
+    wanted = [*compiler.known.required.get(target.name, ()), *filter(target.is_attribute, target.identity)]
+    lacking = [name for name in dict.fromkeys(wanted) if name not in held]
+    marks = [name for name in lacking if name in MARKS]
+    listed = [name for name in lacking if name not in MARKS]
+    cures = [f"let attributes have {', '.join(listed)}"] if listed else []
+    if marks and rule.attributes is None:
+        cures = ["drop mode: move"] if isinstance(rule, MoveRule) else ["list the attributes in place of all"]
+    cures += [f"add a rule {{derive: {target.name}.{name}, as: {MARKS[name] or target.name}}}" for name in marks]
+    if lacking:
+        message = f"each {target.name!r} has {', '.join(lacking)}, and this rule creates items without"
+        cures += ["or as: what the model of ElectroDB calls its entity and version"] if marks else []
+        compiler.add("SR232", "into", message, "; ".join(cures))
 
 
 def _is_in_key(compiler: RuleCompiler, rule: MirrorRule, path: Path, to: Path) -> bool:

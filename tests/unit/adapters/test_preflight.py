@@ -11,9 +11,10 @@ from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutErro
 
 from sync_rules.adapters import aws, retries
 from sync_rules.adapters.preflight import latest_streams, require, require_answer, survey
-from sync_rules.deploy.tables import create_tables, table_parameters
+from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
+from tests.support import every_kind
 from tests.support.builders import index, library, shop, table
 from tests.support.engines import unique_prefix
 
@@ -42,7 +43,8 @@ def test_preflight_names_each_missing_table(client):
     problems = preflight(client, library(prefix=prefix))
     assert [str(problem) for problem in problems] == [
         f"table {prefix}{name}: it does not exist at {client.meta.endpoint_url} (Region us-east-1). "
-        "Create it, or correct its `name` in the rules file, the Region, the credentials or the endpoint."
+        "Create it with `sync-rules tables create`, or correct its `name` in the rules file, the Region, the credentials "
+        "or the endpoint."
         for name in ("authors", "books")
     ]
 
@@ -286,3 +288,40 @@ def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(code, found)
     )
     assert [one.cure for one in problems] == [f"Enable it: {command}"] * found
     assert survey(Client(), rules).problems == ()  # recordings and backfills do not depend on it
+
+
+FOLLOWED = """
+tables:
+  shop: {key: {PK: S, SK: S}}
+  versions: {key: {id: S, n: N}}
+  users: {key: {user_id: S}}
+  unused: {key: {id: S}}
+entities:
+  product: {table: shop, key: {PK: "PRODUCT#{id}", SK: PRODUCT}}
+  version: {table: versions}
+  user: {table: users}
+  order: {table: shop, key: {PK: "ORDER#{order_id}", SK: ORDER}}
+rules:
+  kept: history product into version
+  once: {copy: user.name, into: order.user_name, mode: snapshot, link: {user_id: customer}}
+"""
+
+
+def test_preflight_needs_the_tables_and_streams_that_tables_create_makes():
+    """Each table of a rule is looked for, and its stream exactly if `tables create` gives it one."""
+    for rules in (parse_rules(FOLLOWED), every_kind.rules_of()):
+        made = {one["TableName"]: "StreamSpecification" in one for one in all_parameters(rules)}
+        plain = {one.physical_name: table_parameters(one, stream=False) for one in rules.tables.values()}
+        there: dict[str, dict] = {}
+
+        def describe_table(*, TableName, there=there):  # noqa: N803 -- as DynamoDB names it
+            if TableName not in there:
+                raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "DescribeTable")
+            return {"Table": there[TableName]}
+
+        meta = SimpleNamespace(endpoint_url="http://localhost", region_name="eu-west-1")
+        client = SimpleNamespace(meta=meta, describe_table=describe_table)
+        used = {side.table.physical_name for rule in rules.rules.values() for side in (rule.source, rule.target)}
+        assert {one.table for one in preflight(client, rules)} == used
+        there |= plain
+        assert {one.table for one in preflight(client, rules)} == {name for name, stream in made.items() if stream}

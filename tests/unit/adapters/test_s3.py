@@ -174,7 +174,7 @@ def test_on_failure_objects_of_a_missing_bucket_are_the_users_mistake(client):
 
             return refuse
 
-    with pytest.raises(StoreError, match="AccessDenied: bucket kept"):
+    with pytest.raises(StoreError, match="AccessDenied: list_objects_v2 of bucket kept"):
         next(OnFailureObjects(Denied(), "kept").entries())
 
 

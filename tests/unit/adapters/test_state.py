@@ -136,7 +136,7 @@ class Broken:
             r"TableNotFound: state table t at http://x:1 \(Region r\): create it with the string key 'id'",
         ),
         ("ValidationException", "ValidationException: state table t: its key must be the string 'id'"),
-        ("AccessDeniedException", "AccessDeniedException: state table t: these credentials may not do this"),
+        ("AccessDeniedException", "AccessDeniedException: GetItem of state table t: these credentials may not do this"),
     ],
 )
 def test_state_table_that_does_not_answer_is_named(code, words):

@@ -10,6 +10,7 @@ import pytest
 
 from sync_rules import __version__
 from sync_rules.cli import main
+from sync_rules.cli import options as opt
 from sync_rules.cli.commands import check
 from sync_rules.model.errors import StoreError, UserError
 
@@ -213,3 +214,11 @@ def test_interrupt_that_python_wraps_is_an_interrupt(monkeypatch, capsys):
     monkeypatch.setattr(main, "_application", interrupted)
     assert main.main(["check"]) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_used_options_are_those_with_which_another_command_works_at_the_same_place():
+    """Without a user name and password in the URL; and none where all are defaults."""
+    assert opt.used(opt.RULES_FILE, None, None) == ""
+    words = opt.used(Path("my rules.yaml"), "http://me:secret@h:8000", "eu-west-1", Path("s.json"))
+    assert words == " 'my rules.yaml' --endpoint-url http://h:8000 --region eu-west-1 --state s.json"
+    assert opt.used(opt.RULES_FILE, None, None, opt.STATE, "kept") == " --state-table kept"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import combinations
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -126,8 +128,8 @@ def test_rulegraph_dot_is_not_broken_by_a_name():
     from pygraphviz import AGraph  # noqa: PLC0415
 
     read = AGraph(string=dot(hostile()))
-    assert [str(node) for node in read.nodes()] == ["e0"]
-    assert len(read.edges()) == 1
+    assert [str(node) for node in read.nodes()] == ["e0", "r0"]
+    assert len(read.edges()) == 2
     picture = svg(hostile())
     assert '&lt;b&gt;&amp;amp;|\\n y\\" [label=��#quot;' in picture
     assert "<b>" not in picture
@@ -144,6 +146,67 @@ def test_rulegraph_picture_stands_for_itself():
     assert "prefers-color-scheme:dark" in picture
     assert not re.search(r"<!|<\?|script|xlink|href|url\(|<title|black", picture)
     assert re.findall(r"\w+://[^\s\"<]+", picture) == ["http://www.w3.org/2000/svg", "s3://bucket/orders/"]
+
+
+def chain(ends: list[tuple[int, int]]) -> RuleGraph:
+    """Rules between boxes of these numbers, with long names."""
+    boxes = [Box(f"entity_with_a_name_{number}", "table shop") for number in range(9)]
+    arrows = tuple(
+        Arrow(f"a-rule-with-a-rather-long-name-{n}", "copy", boxes[a], boxes[b], ("some.attribute",), ("its.copy",))
+        for n, (a, b) in enumerate(ends)
+    )
+    return RuleGraph(tuple(boxes), arrows)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        [(0, 0)] * 5,
+        [(0, 1)] * 4 + [(1, 0)] * 4 + [(0, 0), (1, 1)] * 2,
+        [(number, number + 1) for number in range(8)] + [(number, number) for number in range(8)],
+        [(number, 0) for number in range(8)] + [(0, number) for number in range(8)],
+    ],
+    ids=["loops", "both-ways", "chain", "star"],
+)
+def test_rulegraph_picture_prints_nothing_over_a_text_and_fits_a_desk(ends):
+    """No arrow and no other text crosses a text of the picture; and a page of 1,280 pixels has room for it."""
+    needs_graphviz()
+    root = ET.fromstring(svg(chain(ends)))
+    texts = []
+    for one in root.iter("{http://www.w3.org/2000/svg}text"):
+        x, y, size = (float(one.get(name)) for name in ("x", "y", "font-size"))
+        half = len(one.text) * size * 0.24  # letters are wider than this on average: half of the width, and 10 % less
+        texts.append((x - half, y - size * 0.7, x + half, y))
+    points = [
+        point
+        for one in root.iter("{http://www.w3.org/2000/svg}path")
+        if "C" in one.get("d") and one.get("d").count(" ") >= 2
+        for point in curve(one.get("d"))
+    ]
+    assert len(texts) >= 2 * len(ends)
+    crossed = [(text, point) for text in texts for point in points if inside(text, point)]
+    assert crossed == []
+    over = [(a, b) for a, b in combinations(texts, 2) if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]]
+    assert over == []
+    assert float(re.findall(r"min-width:(\d+)px", root.get("style"))[0]) <= 1_100
+
+
+def curve(path: str) -> list[tuple[float, float]]:
+    """Points of the Bezier curves of a path."""
+    given = [float(number) for number in re.findall(r"-?[0-9.]+", path)]
+    knots = list(zip(given[::2], given[1::2], strict=True))
+    found = []
+    for start in range(0, len(knots) - 1, 3):
+        four = knots[start : start + 4]
+        for step in range(51):
+            t = step / 50
+            weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+            found.append(tuple(sum(w * knot[axis] for w, knot in zip(weights, four, strict=True)) for axis in (0, 1)))
+    return found
+
+
+def inside(text: tuple[float, float, float, float], point: tuple[float, float]) -> bool:
+    return text[0] < point[0] < text[2] and text[1] < point[1] < text[3]
 
 
 def test_rulegraph_picture_is_for_as_many_rules_as_one_can_read():

@@ -1,22 +1,48 @@
-"""Nothing answers at --endpoint-url: every verb that asks there names the address, the service and a cure."""
+"""Nothing answers at --endpoint-url, or a right is missing: every verb that asks there says what, where, and a cure."""
 
 from __future__ import annotations
 
 from socket import socket
 
 import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 
 from sync_rules.cli import main
-from tests.unit.lab.test_trial import RULES
+from tests.support import every_kind
+from tests.unit.imports import writers
+
+KEY = """--key {"PK":"USER#1","SK":"PROFILE"}"""
+LOCAL = (
+    "backfill --failures f.jsonl",
+    "backfill --changed --failures f.jsonl",
+    f"backfill {KEY} --table shop",
+    "verify",
+    "plan",
+    "plan --changed",
+    "run --once",
+    "record --once --out r.jsonl",
+    f"explain {KEY} --table shop",
+)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Gives a function that runs a command beside a rules file, and gives what it says on the terminal."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.yaml").write_text(every_kind.text_of(every_kind.RULES))
+
+    def told(command: str, *more: str) -> str:
+        assert main.main([*command.split(), *more, "--region", "eu-west-1"]) != 0
+        return " ".join(capsys.readouterr().err.split())
+
+    return told
 
 
 @pytest.mark.parametrize(
     ("service", "command"),
     [
-        ("DynamoDB", "backfill rules.yaml --failures f.jsonl"),
-        ("DynamoDB", "verify rules.yaml"),
-        ("DynamoDB", "plan rules.yaml"),
-        ("DynamoDB", "tables create rules.yaml"),
+        *(("DynamoDB", command) for command in (*LOCAL, "tables create rules.yaml")),
         ("CloudFormation", "backfill rules.yaml --remote --stack shop"),
         ("CloudFormation", "verify rules.yaml --remote --stack shop"),
         ("CloudFormation", "redrive rules.yaml --remote --stack shop"),
@@ -25,13 +51,41 @@ from tests.unit.lab.test_trial import RULES
         ("CloudFormation", "selftest --clean"),
     ],
 )
-def test_unanswered_names_the_address_the_service_and_a_cure(service, command, tmp_path, monkeypatch, capsys):
+def test_unanswered_names_the_address_the_service_and_a_cure(service, command, run):
     """A refused port."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rules.yaml").write_text(RULES)
     with socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    assert main.main([*command.split(), "--endpoint-url", url, "--region", "eu-west-1"]) != 0
-    said = " ".join(capsys.readouterr().err.split())
+    said = run(command, "--endpoint-url", url)
     assert f"no answer from {url} (Region eu-west-1): is {service} running there? Correct --endpoint-url" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "denied"),
+    [
+        *(("plan", action) for action in ("DescribeTable", "Scan", "BatchGetItem")),
+        *(("backfill --failures f.jsonl", action) for action in ("DescribeTable", "Scan", "GetItem", "BatchGetItem")),
+        *(("verify", action) for action in ("DescribeTable", "Scan")),
+        (f"explain {KEY} --table shop", "GetItem"),
+    ],
+)
+def test_a_missing_right_is_named_with_its_action_and_a_cure(command, denied, run, monkeypatch):
+    """All other requests find what the rules need, and no item."""
+    rules = every_kind.rules_of(effects=False)
+    tables = {table.physical_name: table for table in rules.tables.values()}
+
+    def call(_client: BaseClient, operation: str, given: dict) -> dict:
+        if operation == denied:
+            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, operation)
+        return answer(operation, given)
+
+    def answer(operation: str, given: dict) -> dict:
+        if operation == "DescribeTable":
+            return {"Table": writers.request(tables[given["TableName"]]) | {"ItemCount": 0}}
+        return {"Items": [], "Responses": {}, "UnprocessedKeys": {}}
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", call)
+    said = run(command)
+    assert f"AccessDeniedException: {denied} of " in said
+    assert "these credentials may not do this" in said
+    assert said.count("these credentials") == 1

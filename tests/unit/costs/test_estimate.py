@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
@@ -15,6 +16,7 @@ from sync_rules.costs.sizes import Measured, Rows, Sizes, with_measured
 from sync_rules.costs.work import Event, works
 from sync_rules.language.load import parse_rules
 from tests.docs import test_costs as counted
+from tests.support import every_kind
 from tests.support.builders import s
 
 VIRGINIA = own_prices().regions["us-east-1"]
@@ -461,3 +463,20 @@ def test_autoscaling_aims_at_the_use_that_is_asked_for():
         for target in (80, 40)
     ]
     assert reads[1] == pytest.approx(2 * reads[0], abs=2)
+
+
+ONCE = "{copy: part.name, into: part.parent_was, link: {part_id: parent_id}, mode: snapshot}"
+AGAIN = "{copy: user.email, into: order.email, mode: snapshot}"
+
+
+def test_rules_whose_writes_no_pattern_states_are_not_stated():
+    """Each rule of every kind costs something, so without a stated write of what it follows its price is not known."""
+    entities = re.sub(r"}\n", ", size: 1KB, items: 1000}\n", every_kind.ENTITIES)
+    rules = {**every_kind.RULES, "called": every_kind.EFFECTS["called"], "once": ONCE, "again": AGAIN}
+    text = every_kind.text_of(rules, entities=entities)
+    found = estimate(
+        parse_rules(f"{text}\npatterns:\n  one: {{get: user, by: [user_id], rate: 1/s}}\n", environ={}), Asked(VIRGINIA)
+    )
+    assert {one.name for one in found.rules if one.known} == set()
+    asked = " ".join(found.gaps)
+    assert [one.name for one in found.rules if f"rule {one.name} " not in asked] == []

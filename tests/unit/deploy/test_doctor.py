@@ -401,7 +401,7 @@ def behind(it):
     it.points.append({"Maximum": 61_000.0})
 
 
-BY_HAND = "for what was changed by hand see docs/doctor.md"
+BY_HAND = "for what was changed by hand see https://github.com/sync-rules/sync-rules/blob/main/docs/doctor.md"
 DEPLOYED_AGAIN = "run `sync-rules infra`, `sam build` and `sam deploy`"
 RUNBOOK = "https://github.com/sync-rules/sync-rules/blob/main/docs/runbook.md#"
 QUEUE_URL = "https://sqs.eu-west-1.amazonaws.com/111122223333/FailuresQueue"

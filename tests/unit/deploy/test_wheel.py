@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -10,8 +12,10 @@ from zipfile import ZipFile
 
 import pytest
 
+from sync_rules import DOCS, HOME
 from sync_rules.cli.main import main
 from sync_rules.deploy import files
+from sync_rules.language.kinds.registry import KINDS
 from tests.test_house import ROOT
 
 FILES = {path for path in (ROOT / "sync_rules").rglob("*") if path.is_file() and path.suffix != ".pyc"}
@@ -38,15 +42,45 @@ def test_wheel_installs_one_name(tmp_path):
     carried = f"{files.CARRIED.relative_to(ROOT)}/"
     assert names >= {f"{carried}{path.relative_to(ROOT)}" for path in folders | alone}
     assert not [name for name in names if name.endswith(".pyc")]
+    (notes,) = (name for name in names if name.endswith("/METADATA"))
+    links = re.findall(r"\]\(([^)]+)\)", ZipFile(wheel).read(notes).decode())
+    assert len(links) > 30
+    assert [link for link in links if not link.startswith((f"{DOCS}/", f"{HOME}/blob/main/"))] == []
 
 
 def test_wheel_is_made_of_one_folder():
     """The wheel contains the package `sync_rules` and nothing else."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    wheel = {"packages": ["sync_rules"], "hooks": {"custom": {"path": "hatch_build.py"}}}
+    hook = {"custom": {"path": "hatch_build.py"}}
+    wheel = {"packages": ["sync_rules"], "hooks": hook}
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == wheel
+    assert project["tool"]["hatch"]["metadata"] == {"hooks": hook}
+    assert project["project"]["urls"]["Changelog"] == f"{HOME}/blob/main/CHANGELOG.md"
     targets = [*project["project"]["scripts"].values(), *project["project"]["entry-points"]["pytest11"].values()]
     assert {target.split(".")[0] for target in targets} == {"sync_rules"}
+
+
+def test_wheel_names_pages_by_their_url():
+    """An installed package has no folder of pages: no text of the code or of a project that `init` writes names one."""
+    told = {
+        path: re.sub(r"(?m)^#.*", "", path.read_text()) if path.suffix == ".toml" else path.read_text()
+        for path in FILES
+        if path.suffix in (".yaml", ".yml", ".toml")
+    }
+    for path in (path for path in FILES if path.suffix == ".py"):
+        tree = ast.parse(path.read_text())
+        notes = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+        texts = [one for one in ast.walk(tree) if isinstance(one, ast.Constant) and id(one) not in notes]
+        told[path] = "\n".join(str(one.value) for one in texts)
+    named = {(path.name, page) for path, text in told.items() for page in re.findall(r"(?<!/)docs/[a-z-]+\.md", text)}
+    assert named == {("originals.py", "docs/deploy.md")}, "which `init` replaces in the template by its URL"
+
+
+def test_rules_of_a_new_project_list_every_kind():
+    """The comment above the first rule."""
+    text = (ROOT / "sync_rules/deploy/project/rules.yaml").read_text()
+    listed = re.findall(r"# Kinds of rules: (.*)\.", text)[0].split(", ")
+    assert set(listed) == set(KINDS)
 
 
 def test_wheel_has_no_data_that_nothing_reads():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,10 @@ from sync_rules.imports.document import ImportedFileError
 from sync_rules.imports.found import Imported
 from sync_rules.imports.read import rules_from, rules_from_text
 from sync_rules.language.load import parse_rules
+from sync_rules.model.python_values import raw_of
 from sync_rules.rules.ruleset import Rules
 from tests.support.shared import case
+from tests.support.worlds import Scene
 from tests.unit.imports import writers
 from tests.unit.imports.test_any_document import with_examples
 
@@ -157,6 +160,28 @@ def test_modelling_schema_has_templates_types_and_patterns():
     assert "copy organization.name into organization_member.organization_name" in found.text
 
 
+@pytest.mark.parametrize("shared", ["{sort_key}", "MENU#{category}"])
+def test_modelling_schema_keeps_the_key_of_a_table_that_an_index_shares(shared):
+    """The template of the table's own sort key is kept, whatever the mapping of an index says of the same attribute."""
+    fields = [{"name": name, "type": "string", "required": True} for name in ("id", "category", "rating_id", "at")]
+    mapping = {"name": "by_category", "pk_template": "{category}", "sk_template": shared}
+    templates = {"Rating": "REVIEW#{at}#{rating_id}", "Product": "MENU#{category}#{id}"}
+    entities = {
+        name: {"pk_template": "{warehouse_id}", "sk_template": text, "fields": fields, "gsi_mappings": [mapping]}
+        for name, text in templates.items()
+    }
+    table = {
+        "table_config": {"table_name": "Warehouses", "partition_key": "warehouse_id", "sort_key": "sort_key"},
+        "gsi_list": [{"name": "by_category", "partition_key": "category", "sort_key": "sort_key"}],
+        "entities": entities,
+    }
+    found = keys(parse_rules(rules_from_text(json.dumps({"tables": [table]}), "x.json").text, environ={}))
+    assert {name: one["sort_key"] for name, one in found.items()} == {
+        "rating": templates["Rating"],
+        "product": templates["Product"],
+    }
+
+
 def test_modelling_data_model_has_links_through_overloaded_indexes():
     """GSI1PK of an order is the key of its user: the field has one name on both, and the rule is suggested."""
     found, rules = fixture("dynamodb_data_model.json")
@@ -167,19 +192,19 @@ def test_modelling_data_model_has_links_through_overloaded_indexes():
 def test_electrodb_keys_are_composed_as_it_composes_them():
     """Prefixes, labels, collections, clusters, casing, templates, renamed attributes and sparse indexes."""
     found, rules = fixture("electrodb.json")
-    by_author = "$library#authorlastname_{authorLastName}#authorfirstname_{authorFirstName}"
+    by_author = "$library#authorlastname_{authorLastName:lower}#authorfirstname_{authorFirstName:lower}"
     assert keys(rules) == {
         "author": {
-            "pk": "$library#authorlastname_{authorLastName}",
-            "sk": "$author_1#authorfirstname_{authorFirstName}#birthday_{birthday}",
+            "pk": "$library#authorlastname_{authorLastName:lower}",
+            "sk": "$author_1#authorfirstname_{authorFirstName:lower}#birthday_{birthday:lower}",
             "gsi2pk": by_author,
             "gsi2sk": "$works#author_1",
         },
         "book": {
-            "pk": "$library#isbn_{i}",
-            "sk": "$detail#book_1#bookid_{bookId}",
+            "pk": "$library#isbn_{i:lower}",
+            "sk": "$detail#book_1#bookid_{bookId:lower}",
             "gsi2pk": by_author,
-            "gsi2sk": "$works#bookid_{bookId}#book_1",
+            "gsi2sk": "$works#bookid_{bookId:lower}#book_1",
         },
         "counter": {"pk": "COUNTER#{name}", "sk": "$COUNTER_2#SHARD_{shard}"},
     }
@@ -188,15 +213,65 @@ def test_electrodb_keys_are_composed_as_it_composes_them():
     assert [(one.name, one.type) for one in flat.attributes] == [("name", "S"), ("shard", "N")]
 
 
+def recorded() -> tuple[Imported, dict[str, list[dict[str, Any]]]]:
+    """The models of a fixture, and the items that ElectroDB itself makes of them: see record_electrodb.js."""
+    path = FIXTURES / "electrodb-items.json"
+    items = json.loads(path.read_text())["items"]
+    return rules_from(path), {
+        name: [{a: raw_of(v) for a, v in one.items()} for one in ones] for name, ones in items.items()
+    }
+
+
+def test_electrodb_items_have_the_keys_of_their_entities():
+    """ElectroDB's own items: entity and fields of each key are right, and the attributes make exactly these keys."""
+    found, items = recorded()
+    rules = parse_rules(found.text, environ={})
+    for name in items.keys() - {"bare", "flag"}:  # a comment, for its keys tell nothing; a boolean, which makes no key
+        entity = rules.entities[name]
+        for item in items[name]:
+            assert rules.entity_of(entity.table.key_of(item)) is entity
+            fields = {
+                one: entity.ref(one).read(item) for template in entity.templates.values() for one in template.fields
+            }
+            made = {attribute: template.build(fields, "S") for attribute, template in entity.templates.items()}
+            assert made == {attribute: item[attribute] for attribute in entity.templates}
+
+
+def test_electrodb_reads_mirrors_as_its_own_items():
+    """A mirror is the item that ElectroDB itself would put: padding, letters, marks, and the values as they were."""
+    found, items = recorded()
+    rules = """rules:
+  by-email: {mirror: user, into: userByEmail, attributes: [email, name]}
+  by-number: {mirror: invoice, into: invoiceByNumber, attributes: [number]}
+  mark-1: {derive: userByEmail.__edb_e__, as: userByEmail}
+  mark-2: {derive: userByEmail.__edb_v__, as: "1"}
+  mark-3: {derive: invoiceByNumber.__edb_e__, as: invoiceByNumber}
+  mark-4: {derive: invoiceByNumber.__edb_v__, as: "1"}
+"""
+    scene = Scene(parse_rules(found.text.replace("rules: {}\n", rules), environ={}))
+    scene.put("shop", items["user"][0])
+    scene.put("shop", items["invoice"][0])
+    scene.rest()
+    stored = [item for item in scene.memory.items("shop") if item["__edb_e__"]["S"] not in ("User", "invoice")]
+    made = sorted(stored, key=lambda item: item["__edb_e__"]["S"])
+    assert made == [*items["invoiceByNumber"], *items["userByEmail"]]
+    assert scene.parked.failures == []
+
+
 def test_onetable_values_become_templates():
-    """Mapped attributes by their stored name, the type field by its value, a sparse index key left out, padding said."""
+    """Mapped attributes by their stored name, the type field by its value, a sparse index key left out, padding taken."""
     found, rules = fixture("onetable.json")
     assert keys(rules) == {
         "account": {"pk": "account#{id}", "sk": "account#", "gs1pk": "account#", "gs1sk": "account#{name}#{id}"},
         "user": {"pk": "account#{accountId}", "sk": "User#{em}"},
-        "invoice": {"pk": "account#{accountId}", "sk": "invoice#{number}"},
+        "invoice": {"pk": "account#{accountId}", "sk": "invoice#{number:pad(10)}"},
     }
-    assert any("number is padded" in note for note in found.notes)
+    assert "copy account.name" in found.text or "copy: account.name" in found.text
+    assert "into: user.accountName" in found.text, "in the spelling of the model, as accountId"
+    padded = (FIXTURES / "onetable.json").read_text().replace("number:10:0", "number:10:x")
+    other = rules_from_text(padded, "x.json")
+    assert any("number is padded in 'sk' as no template can" in note for note in other.notes)
+    assert "invoice#" not in other.text
     assert "link: {id: accountId}" in found.text
 
 

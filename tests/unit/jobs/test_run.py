@@ -554,10 +554,13 @@ def test_run_counts_effects_and_what_is_tried_again_apart(tmp_path):
     local.consumer.telemetry.outcomes.update(
         {("c", Outcome.DONE): 3, ("c", Outcome.PARKED): 2, ("n", Outcome.COPIED): 1}
     )
-    status = local.status
+    status = replace(local.status, messages_waiting=2)
     assert (status.copied, status.done, status.again, status.parked) == (1, 3, 2, 0)
     assert "copied 1 · done 3 · right 0 · refused 0 · failed 0 · again 2 · parked 0" in line(status, 0)
     assert "3 archived or called. 2 to be retried." in summary_lines(status, Files())[0]
+    over = replace(status, messages_waiting=0)
+    assert "again" not in line(over, 0), "once nothing waits, all of it was tried again"
+    assert "to be retried" not in summary_lines(over, Files())[0]
 
 
 def test_run_does_not_say_of_a_call_that_was_given_up_that_it_comes_again():

@@ -108,7 +108,7 @@ def test_brake_that_cannot_be_used_is_said_at_once_and_forgiven_later():
     metric = Metric(61_000)
     metric.error = "AccessDenied"
     brake, rate, clock = brake_of(metric)
-    with pytest.raises(StoreError, match="AccessDenied: metric IteratorAge of function handler"):
+    with pytest.raises(StoreError, match="AccessDenied: GetMetricStatistics of metric IteratorAge of function handler"):
         brake.look()
     metric.error = ""
     clock.now += PERIOD_SECONDS

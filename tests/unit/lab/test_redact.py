@@ -176,7 +176,7 @@ def test_redact_refuses_padded_numbers_before_anything_is_read():
     """Their order is in their digits, which a hash does not keep; the entity is named."""
     rules = rules_with("V#{version:pad(6)}")
     for tables in ((), ("things",)):
-        with pytest.raises(UserError, match=r"entity thing sort by version.*without this entity"):
+        with pytest.raises(UserError, match=r"entity thing hold version padded.*without this entity"):
             Redactor(rules, b"salt", tables=tables)
     Redactor(rules, b"salt", tables=("others",))
 

@@ -332,3 +332,36 @@ def test_a_link_of_items_to_themselves_stays_where_it_is_written_out(kind):
     head = f"tables: {{{COMPANY}}}\nentities: {{person: {{table: people}}}}\nrules:\n"
     for rule in (f"{kind}, link: {{EmployeeID: EmployeeID}}", "copy: person.name, into: person.shown"):
         assert check_rules(f"{head}  r: {{{rule}}}\n")[0] is not None
+
+
+CASED = """
+tables: {shop: {key: {pk: S, sk: S}, indexes: {by_user: {user: S}, GSI1: {gsi1pk: S}}}}
+entities:
+  user:  {table: shop, key: {pk: "user_{userId:lower}", sk: USER}}
+  order: {table: shop, key: {pk: "order_{orderId:lower}", sk: ORDER%s}, required: [user]}
+rules:
+  names: {copy: user.name, into: order.user_name, link: {userId: user}}
+  ids:   {copy: user.userId, into: order.user_is, link: {userId: user}}
+  made:  {derive: order.gsi1pk, as: "of_{user:lower}"}
+"""
+
+
+def test_a_key_in_one_case_is_listed_by_keys_in_that_case_alone():
+    """An index by the attribute as it is lacks those that are spelt otherwise: it is refused. One in the case of the key
+    lists all, and rules read the attribute as it was given.
+    """
+    refused = [one for one in check_rules(CASED % "", environ={})[1] if one.code == "SR201"]
+    assert len(refused) == 2
+    assert 'as: "{user:lower}"' in (refused[0].cure or "")
+    scene = Scene(parse_rules(CASED % ', gsi1pk: "of_{user:lower}"', environ={}))
+    user = {"pk": s("user_a7x"), "sk": s("USER"), "userId": s("A7x")}
+    orders = [
+        {"pk": s(f"order_{one}"), "sk": s("ORDER"), "orderId": s(one), "user": s(user)}
+        for one, user in (("1", "A7x"), ("2", "a7X"))
+    ]
+    scene.put("shop", user | {"name": s("Ada")}, *orders)
+    scene.rest()
+    scene.put("shop", user | {"name": s("Eva")})
+    scene.rest()
+    stored = [item for item in scene.memory.items("shop") if item["sk"] == s("ORDER")]
+    assert [(one["user_name"], one["user_is"]) for one in stored] == [(s("Eva"), s("A7x"))] * 2

@@ -126,3 +126,17 @@ def test_template_of_one_field_takes_every_key_type():
 def test_as_key_turns_text_and_numbers_into_each_other_only_one_to_one(value, kind, key):
     """Text that is not how DynamoDB writes a number never becomes one: two texts would be one key."""
     assert as_key(value, kind) == key
+
+
+@given(st.text(min_size=1, max_size=6), st.sampled_from(["lower", "upper"]))
+def test_template_in_one_case_has_one_key_for_all_spellings(text, case):
+    """A key is in its case, is parsed to be built again, and a key in other letters is of another entity."""
+    template = parse_template(f"U#{{name:{case}}}", pads=True)
+    key = template.build({"name": {"S": text}}, "S")
+    assert key == {"S": "U#" + getattr(text, case)()}
+    bound = template.parse(key)
+    assert bound is not None
+    assert template.build(bound, "S") == key
+    spelt = {"S": f"U#{text}"}
+    assert (template.parse(spelt) is None) == (spelt != key)
+    assert template.whole is None

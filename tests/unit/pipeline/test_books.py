@@ -21,7 +21,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.books import TAKEN, begin, books_of, finish, finish_empty, waiting
+from sync_rules.pipeline.books import TAKEN, begin, books_of, finish, finish_empty, waiting, waits
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Apply, Read, Scan, run_work
 from sync_rules.rules import fingerprints
@@ -619,3 +619,13 @@ def test_the_fingerprint_of_books_is_of_what_they_hold():
     same = ("orders: {count: order, into: user.number}", "o: {count: order, into: user.other, on_delete: keep}")
     assert len(prints(*same)) == 1
     assert len(prints(COUNT, "orders: {sum: order.total, into: user.number}")) == 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 17])
+def test_counters_that_wait_are_one_line_with_the_command_that_ends_it(count):
+    """However many wait, and with the options that the command of the line needs."""
+    lines = waits((f"rule-{number:02}" for number in range(count)), " --region eu-west-1")
+    assert len(lines) == min(count, 1)
+    assert all(len(line) < 260 for line in lines)
+    chosen = "--rule rule-00" if count == 1 else "--changed"
+    assert all(f"sync-rules backfill {chosen} --region eu-west-1" in line for line in lines)
