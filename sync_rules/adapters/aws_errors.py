@@ -21,10 +21,20 @@ NO_CREDENTIALS: Final = "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCES
 
 
 class UnprocessedError(Exception):
-    """A batch was answered in part; `throttles` are the kinds of those it met, which are most often the reason."""
+    """A batch was answered in part. `throttles` are the kinds of those it met, which are most often the `reason`.
+    `progressed`: some of it was done.
+    """
 
-    def __init__(self, throttles: Sequence[str] = (OTHER_THROTTLE,)) -> None:
+    def __init__(
+        self,
+        throttles: Sequence[str] = (OTHER_THROTTLE,),
+        reason: str = "ThrottlingException",
+        *,
+        progressed: bool = False,
+    ) -> None:
         self.throttles = tuple(throttles)
+        self.reason = reason
+        self.progressed = progressed
 
 
 ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # everything that a call raises
@@ -39,7 +49,6 @@ TRANSIENT: Final = frozenset({
 DECIDED: Final = frozenset({"ConditionalCheckFailed", "ItemCollectionSizeLimitExceeded", "ValidationError"})
 REASONS: Final = {
     "ResourceNotFoundException": "TableNotFound",
-    "UnprocessedError": "ThrottlingException",
     "AWS.SimpleQueueService.NonExistentQueue": "QueueNotFound",
     "QueueDoesNotExist": "QueueNotFound",
     "NoSuchBucket": "BucketNotFound",
@@ -93,6 +102,8 @@ def message(error: BaseException) -> str:
 
 def reason(error: BaseException) -> str:
     """The error as a short reason for results and failure records."""
+    if isinstance(error, UnprocessedError):
+        return error.reason
     causes = [entry["Code"] for entry in cancellations(error) if entry.get("Code", "None") != "None"]
     return causes[0] if causes else REASONS.get(code(error), code(error))
 

@@ -74,10 +74,7 @@ class DynamoStore:
         self._numbered = {name for name, table in tables.items() if any(one.type == "N" for one in table.key)}
         self._retrying = retries.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
         mode = write_mode or mode_given() or ("batch" if aws.records_statements(client) else "update")
-        rounds = retries.retrying(remaining_seconds, None, sleep, on_throttle=on_throttle)
-        self._writer = Writer(
-            client, tables, self._retrying, workers, mode=mode, rounds=rounds, fruitless_max=attempts_max
-        )
+        self._writer = Writer(client, tables, self._retrying, workers, mode=mode)
 
     # ------------------------------------------------------------ reads
     def read(self, request: Read) -> tuple[Item | None, ...]:
@@ -115,7 +112,7 @@ class DynamoStore:
         names = {self._physical(key.table): self._tables[key.table] for key in keys}
         found: dict[Identity, Item] = {}
 
-        def get_pending(**_: Any) -> None:
+        def batch_get_item(**_: Any) -> None:
             nonlocal pending
             answer = self._client.batch_get_item(RequestItems=pending)
             for physical_name, items in answer["Responses"].items():
@@ -126,9 +123,9 @@ class DynamoStore:
                     found[self._identity(key)] = item
             pending = answer.get("UnprocessedKeys")
             if pending:
-                raise aws_errors.UnprocessedError
+                raise aws_errors.UnprocessedError(progressed=any(answer["Responses"].values()))
 
-        self._ask(get_pending, "tables " + ", ".join(names), {})
+        self._ask(batch_get_item, "tables " + ", ".join(names), {})
         return found
 
     # ------------------------------------------------------------ pages
