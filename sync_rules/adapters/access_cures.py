@@ -18,14 +18,8 @@ REFUSED: Final = (
     "the request was refused before the service saw it, as by a proxy. Correct --endpoint-url, the proxy's settings or "
     "the credentials"
 )
-DOWN: Final = (
-    "the service or a proxy before it is not available. Correct --endpoint-url, or run the command again when the "
-    "service answers"
-)
-LIMITED: Final = (
-    "a table, an index or the account is at its limit. Raise the limit, or run the command again when others ask for "
-    "less"
-)
+DOWN: Final = "the service or a proxy before it is not available. Try again later, or correct --endpoint-url"
+LIMITED: Final = "a table, an index or the account is at its limit. Try again later, or raise the limit"
 ELSEWHERE: Final = (
     "the request was sent elsewhere, as by a proxy or for a bucket of another Region. Correct --endpoint-url or "
     "--region"

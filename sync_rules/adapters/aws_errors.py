@@ -72,11 +72,17 @@ class CredentialsError(StoreError):
     sentence = NO_CREDENTIALS
 
 
-def store_error(error: BaseException, where: str, cures: Mapping[str, str] | None = None) -> StoreError:
-    """The StoreError of a failed call: its reason, `where` it failed, and the cure if there is one for the reason."""
+def store_error(
+    error: BaseException, where: str, cures: Mapping[str, str] | None = None, *, client: Any = None
+) -> StoreError:
+    """The StoreError of a failed call: its reason, `where` it failed, and the cure if there is one for the reason. With
+    the `client` of a first call the address that did not answer, and its cure, take the place of `where`.
+    """
     if isinstance(error, NoCredentialsError):
         return CredentialsError(NoCredentialsError.__name__, where)
     cause = reason(error)
+    if client is not None and (found := no_answer(error, client)):
+        return StoreError(cause, found)
     cure = (cures or {}).get(cause) or CURES.get(cause)
     return StoreError(cause, where if cure is None else f"{where}: {cure}")
 

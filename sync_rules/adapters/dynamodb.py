@@ -121,9 +121,9 @@ class DynamoStore:
                     if key is None:
                         raise keyless()
                     found[self._identity(key)] = item
-            pending = answer.get("UnprocessedKeys")
+            before, pending = _count(pending), answer.get("UnprocessedKeys")
             if pending:
-                raise aws_errors.UnprocessedError(progressed=any(answer["Responses"].values()))
+                raise aws_errors.UnprocessedError(progressed=_count(pending) < before)
 
         self._ask(batch_get_item, "tables " + ", ".join(names), {})
         return found
@@ -191,3 +191,8 @@ class DynamoStore:
             if aws_errors.code(error) == "ValidationException" and "specified index" in aws_errors.message(error):
                 raise StoreError("IndexNotFound", f"{where}: {INDEX_CURE}") from error
             raise aws_errors.store_error(error, where, CURES) from error
+
+
+def _count(pending: Mapping[str, Any]) -> int:
+    """The number of keys in a request of BatchGetItem."""
+    return sum(len(of["Keys"]) for of in pending.values())

@@ -63,12 +63,12 @@ def shop(engine, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("command", "cure"),
     [
-        ("backfill rules.yaml", "run the command again"),
+        ("backfill rules.yaml", "Try again later"),
         ("backfill rules.yaml --accept names", "Continue with the same command and --resume."),
-        ("verify rules.yaml --grace-seconds 0", "run the command again"),
-        ("plan rules.yaml", "run the command again"),
-        ("prune rules.yaml", "run the command again"),
-        ("propose --table {books} --yes", "run the command again"),
+        ("verify rules.yaml --grace-seconds 0", "Try again later"),
+        ("plan rules.yaml", "Try again later"),
+        ("prune rules.yaml", "Try again later"),
+        ("propose --table {books} --yes", "Try again later"),
     ],
 )
 def test_command_shows_what_it_waits_for_and_stops_with_a_cure(shop, command, cure, fault):

@@ -133,7 +133,7 @@ def test_error_after_an_outage_has_a_cure(fault):
     """A read that was given up says what to do."""
     world = World(fault, 1_000)
     with commanded(world):
-        assert "run the command again" in world.ask("batch get")
+        assert "Try again later" in world.ask("batch get")
 
 
 def test_short_fault_is_not_shown():
