@@ -1,4 +1,4 @@
-"""Cures of errors that have nothing to do with the request: configuration, credentials, permissions, proxies."""
+"""Cures of errors that have nothing to do with the request: configuration, permissions, proxies, outages, limits."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ REFUSED: Final = (
     "the credentials"
 )
 DOWN: Final = "the service or a proxy before it is not available. Try again later, or correct --endpoint-url"
+LIMITED: Final = "a table, an index or the account is at its limit. Try again later, or raise the limit"
 ELSEWHERE: Final = (
     "the request was sent elsewhere, as by a proxy or for a bucket of another Region. Correct --endpoint-url or "
     "--region"
@@ -48,6 +49,11 @@ CURES: Final[Mapping[str, str]] = {  # by the reason of the error
     "504": DOWN,
     "ServiceUnavailable": DOWN,
     "ServiceUnavailableException": DOWN,
+    **dict.fromkeys(("500", "InternalServerError", "InternalFailure", "RequestTimeout"), DOWN),
+    **dict.fromkeys(("ConnectTimeoutError", "ReadTimeoutError", "EndpointConnectionError"), DOWN),
+    **dict.fromkeys(("ConnectionClosedError", "ProxyConnectionError", "HTTPClientError", "ResponseParserError"), DOWN),
+    **dict.fromkeys(("ThrottlingException", "Throttling", "RequestThrottled", "RequestLimitExceeded"), LIMITED),
+    "ProvisionedThroughputExceededException": LIMITED,
 }
 CONFIGURATION_CURES: Final[Mapping[str, str]] = {  # by the name of the exception, where no client can be made
     "NoRegionError": "Give --region, or set AWS_REGION or a profile with a Region; an emulator takes any",

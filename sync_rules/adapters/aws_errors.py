@@ -21,10 +21,20 @@ NO_CREDENTIALS: Final = "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCES
 
 
 class UnprocessedError(Exception):
-    """A batch was answered in part; `throttles` are the kinds of those it met, which are most often the reason."""
+    """A batch was answered in part. `throttles` are the kinds of those it met, which are most often the `reason`.
+    `progressed`: some of it was done.
+    """
 
-    def __init__(self, throttles: Sequence[str] = (OTHER_THROTTLE,)) -> None:
+    def __init__(
+        self,
+        throttles: Sequence[str] = (OTHER_THROTTLE,),
+        reason: str = "ThrottlingException",
+        *,
+        progressed: bool = False,
+    ) -> None:
         self.throttles = tuple(throttles)
+        self.reason = reason
+        self.progressed = progressed
 
 
 ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # everything that a call raises
@@ -39,7 +49,6 @@ TRANSIENT: Final = frozenset({
 DECIDED: Final = frozenset({"ConditionalCheckFailed", "ItemCollectionSizeLimitExceeded", "ValidationError"})
 REASONS: Final = {
     "ResourceNotFoundException": "TableNotFound",
-    "UnprocessedError": "ThrottlingException",
     "AWS.SimpleQueueService.NonExistentQueue": "QueueNotFound",
     "QueueDoesNotExist": "QueueNotFound",
     "NoSuchBucket": "BucketNotFound",
@@ -63,13 +72,18 @@ class CredentialsError(StoreError):
     sentence = NO_CREDENTIALS
 
 
-def store_error(error: BaseException, where: str, cures: Mapping[str, str] | None = None) -> StoreError:
-    """The StoreError of a failed call: its reason, `where` it failed, and the cure if there is one for the reason. A
-    missing right is named by its action.
+def store_error(
+    error: BaseException, where: str, cures: Mapping[str, str] | None = None, *, client: Any = None
+) -> StoreError:
+    """The StoreError of a failed call: its reason, `where` it failed, and the cure if there is one for the reason. With
+    the `client` of a first call the address that did not answer, and its cure, take the place of `where`.
+    A missing right is named by its action.
     """
     if isinstance(error, NoCredentialsError):
         return CredentialsError(NoCredentialsError.__name__, where)
     cause = reason(error)
+    if client is not None and (found := no_answer(error, client)):
+        return StoreError(cause, found)
     cure = (cures or {}).get(cause) or CURES.get(cause)
     if cure == DENIED and isinstance(error, ClientError) and error.operation_name not in where:
         where = f"{error.operation_name} of {where}"
@@ -97,6 +111,8 @@ def message(error: BaseException) -> str:
 
 def reason(error: BaseException) -> str:
     """The error as a short reason for results and failure records."""
+    if isinstance(error, UnprocessedError):
+        return error.reason
     causes = [entry["Code"] for entry in cancellations(error) if entry.get("Code", "None") != "None"]
     return causes[0] if causes else REASONS.get(code(error), code(error))
 

@@ -79,11 +79,13 @@ class Pressure:
 
 
 class Batches:
-    """Statements to call in rounds, until none is left that can still be written.
+    """Statements to call in rounds, until none is left that can still be written, or the caller gives up.
 
     `results` are the final ones, by position; `denied` are the error codes if batches are not permitted, `failed` those
     of batches that failed otherwise, `invalid` the positions of statements that were refused as invalid.
     """
+
+    operation: Final = "BatchExecuteStatement"
 
     def __init__(
         self,
@@ -91,14 +93,12 @@ class Batches:
         statements: Mapping[int, Statement],
         pressure: Pressure,
         share: Callable[[Callable[[Positions], Throttles], Sequence[Positions]], Iterable[Throttles]],
-        fruitless_max: int,
     ) -> None:
         self._client = client
         self._pressure = pressure
         self._share = share
         self._pending = dict(statements)
         self._reasons: dict[int, str] = {}
-        self._fruitless, self._fruitless_max = 0, fruitless_max  # rounds in a row
         self.results: dict[int, Result] = {}
         self.denied: set[str] = set()
         self.failed: set[str] = set()
@@ -110,7 +110,7 @@ class Batches:
         return {place: Result(Status.FAILED, reason=self._reasons.get(place, last)) for place in self._pending}
 
     def __call__(self) -> None:
-        """Send a round. Raises UnprocessedError for another one, until too many in a row wrote nothing."""
+        """Send a round. Raises UnprocessedError for another one."""
         places = tuple(self._pending)
         batches = [
             places[start : start + BATCH_MAX_STATEMENTS] for start in range(0, len(places), BATCH_MAX_STATEMENTS)
@@ -120,9 +120,9 @@ class Batches:
             throttles += met
         if throttles:
             self._pressure.refused()
-        self._fruitless = self._fruitless + 1 if len(self._pending) == len(places) else 0
-        if self._pending and self._fruitless < self._fruitless_max:
-            raise aws_errors.UnprocessedError(throttles)
+        if self._pending:
+            reason = self._reasons[next(reversed(self._pending))]
+            raise aws_errors.UnprocessedError(throttles, reason, progressed=len(self._pending) < len(places))
 
     def _one_by_one(self, batches: Sequence[Positions]) -> Iterator[Throttles]:
         """Send batches until many statements of one must be sent again."""

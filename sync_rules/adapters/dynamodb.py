@@ -73,10 +73,7 @@ class DynamoStore:
         self._numbered = {name for name, table in tables.items() if any(one.type == "N" for one in table.key)}
         self._retrying = retries.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
         mode = write_mode or mode_given() or ("batch" if aws.records_statements(client) else "update")
-        rounds = retries.retrying(remaining_seconds, None, sleep, on_throttle=on_throttle)
-        self._writer = Writer(
-            client, tables, self._retrying, workers, mode=mode, rounds=rounds, fruitless_max=attempts_max
-        )
+        self._writer = Writer(client, tables, self._retrying, workers, mode=mode)
 
     # ------------------------------------------------------------ reads
     def read(self, request: Read) -> tuple[Item | None, ...]:
@@ -114,7 +111,7 @@ class DynamoStore:
         names = {self._physical(key.table): self._tables[key.table] for key in keys}
         found: dict[Identity, Item] = {}
 
-        def get_pending(**_: Any) -> None:
+        def batch_get_item(**_: Any) -> None:
             nonlocal pending
             answer = self._client.batch_get_item(RequestItems=pending)
             for physical_name, items in answer["Responses"].items():
@@ -123,11 +120,11 @@ class DynamoStore:
                     if key is None:
                         raise keyless()
                     found[self._identity(key)] = item
-            pending = answer.get("UnprocessedKeys")
+            before, pending = _count(pending), answer.get("UnprocessedKeys")
             if pending:
-                raise aws_errors.UnprocessedError
+                raise aws_errors.UnprocessedError(progressed=_count(pending) < before)
 
-        self._ask(get_pending, "tables " + ", ".join(names), {})
+        self._ask(batch_get_item, "tables " + ", ".join(names), {})
         return found
 
     # ------------------------------------------------------------ pages
@@ -192,5 +189,9 @@ class DynamoStore:
         except aws_errors.ERRORS as error:
             if aws_errors.code(error) == "ValidationException" and "specified index" in aws_errors.message(error):
                 raise StoreError("IndexNotFound", f"{where}: {INDEX_CURE}") from error
-            unanswered = aws_errors.no_answer(error, self._client)
-            raise aws_errors.store_error(error, unanswered or where, CURES) from error
+            raise aws_errors.store_error(error, where, CURES) from error
+
+
+def _count(pending: Mapping[str, Any]) -> int:
+    """The number of keys in a request of BatchGetItem."""
+    return sum(len(of["Keys"]) for of in pending.values())

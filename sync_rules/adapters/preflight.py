@@ -125,8 +125,7 @@ def describe(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mappin
     except aws_errors.ERRORS as error:
         if aws_errors.reason(error) == "TableNotFound":
             return None
-        where = aws_errors.no_answer(error, client) or f"DescribeTable of {table.physical_name}"
-        raise aws_errors.store_error(error, where) from error
+        raise aws_errors.store_error(error, f"DescribeTable of {table.physical_name}", client=client) from error
     return answer
 
 
@@ -210,8 +209,8 @@ def require_answer(client: DynamoDBClient, table: Table) -> None:
     try:
         retries.retrying(first=True)(client.describe_table, TableName=table.physical_name)
     except aws_errors.ERRORS as error:
-        if where := aws_errors.no_answer(error, client):
-            raise aws_errors.store_error(error, where) from error
+        if aws_errors.no_answer(error, client):
+            raise aws_errors.store_error(error, "", client=client) from error
 
 
 def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Problem]:

@@ -1,13 +1,12 @@
 """When a call to AWS is tried again, and when no more.
 
 Invariant: tenacity is the one retry mechanism (botocore tries once), with full jitter and within the caller's deadline;
-a request that was refused on its merits is never sent again.
+a request that was refused on its merits is never sent again. A command waits longer, and shows it: see `patience`.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -15,7 +14,6 @@ from typing import Any, Final
 from tenacity import (
     RetryCallState,
     Retrying,
-    retry_if_exception,
     stop_after_attempt,
     stop_after_delay,
     stop_any,
@@ -23,7 +21,7 @@ from tenacity import (
 )
 from tenacity.stop import stop_base
 
-from sync_rules.adapters import aws_errors
+from sync_rules.adapters import aws_errors, patience
 
 RemainingSeconds = Callable[[], float]
 
@@ -44,12 +42,13 @@ def no_deadline() -> float:
 
 
 class _NobodyThere(stop_base):
-    """Stops soon when nothing answers: the address is more likely wrong than down. A throttle is an answer."""
+    """Stops soon when nothing ever answered: the address is more likely wrong than down. A throttle is an answer."""
 
     def __call__(self, retry_state: RetryCallState) -> bool:
-        error = retry_state.outcome.exception() if retry_state.outcome is not None else None
         soon = stop_any(stop_after_attempt(FIRST_ATTEMPTS_MAX), stop_after_delay(FIRST_MAX_SECONDS))
-        return isinstance(error, aws_errors.UNANSWERED) and soon(retry_state)
+        command = patience.current()
+        known = command is not None and command.has_answered(_call(retry_state))
+        return isinstance(_error(retry_state), aws_errors.UNANSWERED) and not known and soon(retry_state)
 
 
 class _BeforeDeadline(stop_base):
@@ -62,9 +61,23 @@ class _BeforeDeadline(stop_base):
         return retry_state.upcoming_sleep >= self._remaining_seconds()
 
 
+class _Tried(stop_base):
+    """Stops after so many attempts, or when the patience of the running command ends."""
+
+    def __init__(self, attempts_max: int) -> None:
+        self._attempts_max = attempts_max
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        tried = retry_state.attempt_number >= self._attempts_max
+        command = patience.current()
+        if command is None or self._attempts_max == 1:
+            return tried
+        return command.gives_up(_call(retry_state), retry_state.seconds_since_start or 0.0, tried=tried)
+
+
 def retrying(
     remaining_seconds: RemainingSeconds = no_deadline,
-    attempts_max: int | None = ATTEMPTS_MAX,
+    attempts_max: int = ATTEMPTS_MAX,
     sleep: Callable[[float], None] = time.sleep,
     *,
     first: bool = False,
@@ -72,25 +85,48 @@ def retrying(
 ) -> Retrying:
     """Calls a function until it answers: full jitter from 25 ms doubling to 2 s, while the next wait fits the deadline.
 
-    Without `attempts_max` only the deadline ends the retries. With `first`, for the first call of a command, they end
-    after seconds when nothing answers at all. `on_throttle` is called with the kinds of each throttle, from the thread
-    that met it. The last error is raised as it is. May be shared by threads.
+    Retries end after `attempts_max` attempts in a row without progress, or with the patience of the running command.
+    With `first`, for the first call of a command, they end after seconds when nothing answers at all. `on_throttle` is
+    called with the kinds of each throttle, from the thread that met it. The last error is raised as it is. May be
+    shared by threads.
     """
     nobody = [_NobodyThere()] if first else []
 
-    def count(retry_state: RetryCallState) -> None:
-        error = retry_state.outcome.exception() if retry_state.outcome is not None else None
-        for kind in aws_errors.throttles(error) if error is not None else ():
-            on_throttle(kind)
+    def fails(retry_state: RetryCallState) -> bool:
+        """Tell if an attempt may be made again. Counts its throttles, and notes it for the patience of the command."""
+        error, command = _error(retry_state), patience.current()
+        failed = error is not None and aws_errors.transient(error)
+        if error is not None and failed:
+            for kind in aws_errors.throttles(error):
+                on_throttle(kind)
+        if isinstance(error, aws_errors.UnprocessedError) and error.progressed:
+            retry_state.attempt_number = 0
+        elif command is not None and error is not None and failed:
+            command.failed(_call(retry_state), aws_errors.reason(error), retry_state.seconds_since_start or 0.0)
+            return failed
+        if command is not None:
+            command.answered(_call(retry_state))
+        return failed
 
     return Retrying(
-        after=count,
-        retry=retry_if_exception(aws_errors.transient),
+        retry=fails,
         wait=wait_random_exponential(multiplier=FIRST_WAIT_SECONDS, max=WAIT_MAX_SECONDS),
-        stop=stop_any(stop_after_attempt(attempts_max or sys.maxsize), _BeforeDeadline(remaining_seconds), *nobody),
+        stop=stop_any(_Tried(attempts_max), _BeforeDeadline(remaining_seconds), *nobody),
         sleep=sleep,
         reraise=True,
     )
+
+
+def _error(retry_state: RetryCallState) -> BaseException | None:
+    return retry_state.outcome.exception() if retry_state.outcome is not None else None
+
+
+def _call(retry_state: RetryCallState) -> str:
+    """The operation of a call, and its table if it has one: Scan of books."""
+    function = retry_state.fn
+    name = getattr(function, "operation", "") or getattr(function, "__name__", type(function).__name__)
+    table = retry_state.kwargs.get("TableName", "")
+    return "".join(word[:1].upper() + word[1:] for word in name.split("_")) + (f" of {table}" if table else "")
 
 
 def ask(

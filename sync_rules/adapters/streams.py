@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from sync_rules.adapters import aws_errors
+from sync_rules.adapters import aws_errors, retries
 from sync_rules.model.errors import RecordError, StoreError, SyncRulesError
 from sync_rules.model.json_bytes import base64_of
 from sync_rules.pipeline.failed_entries import Span
@@ -86,6 +86,7 @@ class DynamoDBStreams:
 
     def __init__(self, client: DynamoDBStreamsClient) -> None:
         self._client = client
+        self._once = retries.retrying(attempts_max=1)  # the mapping tries again
 
     def shards(self, stream_arn: str) -> tuple[Shard, ...]:
         found: dict[str, Shard] = {}
@@ -123,7 +124,7 @@ class DynamoDBStreams:
 
     def _call(self, operation: str, **parameters: Any) -> Any:
         try:
-            return getattr(self._client, operation)(**parameters)
+            return self._once(getattr(self._client, operation), **parameters)
         except aws_errors.ERRORS as error:
             code = aws_errors.code(error)
             if operation != "describe_stream" and code in KNOWN:

@@ -18,7 +18,7 @@ from uuid import uuid4
 from tenacity import RetryCallState, Retrying
 
 from sync_rules import DOCS
-from sync_rules.adapters import aws_errors
+from sync_rules.adapters import aws, aws_errors
 from sync_rules.adapters.batch_writer import Batches, Pressure
 from sync_rules.adapters.expressions import Expressions, as_update, whole
 from sync_rules.adapters.partiql import Statement, statement_of
@@ -58,9 +58,11 @@ FAILED: Final = (
     "SYNC_RULES_WRITES=update to send no batches"
 )
 INVALID_FORM: Final = (
-    "DynamoDB refuses a statement as invalid and accepts the same update as an UpdateItem: updates of this form are "
-    "sent on their own from now on. Nothing is lost. This is a bug in sync-rules: please report it"
+    "a statement is refused as invalid, and the same update is accepted as an UpdateItem: updates of this form are "
+    "sent on their own from now on. Nothing is lost. %s"
 )
+OUR_BUG: Final = "This is a bug in sync-rules: please report it"
+NOT_IN_EMULATOR: Final = "The emulator lacks this form of PartiQL: set SYNC_RULES_WRITES=update to send no batches"
 FORMS_MAX: Final = 1_024  # of refused statements that are remembered
 RETURN_ITEM: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 REJECTED: Final = frozenset({
@@ -75,8 +77,7 @@ class Writer:
     """Sends writes with a few workers. Threads may share a client of botocore.
 
     `mode`: "batch" sends several plain updates as statements, "update" sends each alone, as transactions and puts
-    always are. "batch" needs DynamoDB's PartiQL: moto reports success for a write that it did not make. `rounds`
-    retries batches while there is time; they end after `fruitless_max` rounds in a row that wrote nothing.
+    always are. "batch" needs DynamoDB's PartiQL: moto reports success for a write that it did not make.
     """
 
     def __init__(
@@ -87,15 +88,12 @@ class Writer:
         workers: int,
         *,
         mode: Mode,
-        rounds: Retrying,
-        fruitless_max: int,
     ) -> None:
         self._client = client
         self._tables = tables
         self._retrying = retrying
         self._pressure = Pressure()
-        self._rounds = rounds.copy(wait=self._pause)
-        self._fruitless_max = fruitless_max
+        self._rounds = retrying.copy(wait=self._pause)
         self._warned: set[str] = set()
         self._refused_forms: set[str] = set()  # texts of statements
         self._workers = workers
@@ -118,7 +116,7 @@ class Writer:
         """
         if refused and len(self._refused_forms) < FORMS_MAX:
             self._refused_forms.update(refused)
-            self._warn(INVALID_FORM)
+            self._warn(INVALID_FORM, [OUR_BUG if aws.is_aws(self._client) else NOT_IN_EMULATOR])
 
     def _warn(self, text: str, codes: Collection[str] = ()) -> None:
         """Warn once that updates are sent on their own: nothing is lost, but that costs more requests."""
@@ -147,7 +145,7 @@ class Writer:
 
     def _written(self, statements: dict[int, Statement]) -> tuple[dict[int, Result], set[int]]:
         """The results of statements that count, while the others must be sent alone; those refused as invalid."""
-        batches = Batches(self._client, statements, self._pressure, self._share, self._fruitless_max)
+        batches = Batches(self._client, statements, self._pressure, self._share)
         with suppress(*aws_errors.ERRORS):  # the reasons are in what is left
             self._rounds(batches)
         for codes, text in ((batches.denied, DENIED), (batches.failed, FAILED)):
@@ -200,6 +198,8 @@ class _Transact:
     """One transaction, called until it is decided. If the answer was lost, the same token makes a second call harmless.
     A cancelled transaction wrote nothing, so the next call has a new token.
     """
+
+    operation: Final = "TransactWriteItems"
 
     def __init__(self, client: DynamoDBClient, actions: list[dict[str, Any]]) -> None:
         self._client = client

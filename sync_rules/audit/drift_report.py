@@ -70,12 +70,17 @@ def row(finding: Finding) -> dict[str, Any]:
 
 
 def ending(tally: Tally, names: Iterable[str], at: datetime) -> dict[str, Any]:
-    """The last line: the totals; `waiting` only where numbers were not compared, because their rules wait."""
-    waiting = {name: tally.waiting[name] for name in sorted(names) if tally.waiting[name]}
+    """The last line: the totals; `waiting` only where numbers were not compared, because their rules wait, and
+    `alterations` only of rules whose values were repaired.
+    """
+    names = sorted(names)
+    waiting = {name: tally.waiting[name] for name in names if tally.waiting[name]}
+    altered = {name: {each.value: n for each, n in found.items()} for name in names if (found := tally.altered(name))}
     return {
         "items": tally.items,
-        "rules": {name: totals(tally, name) for name in sorted(names)},
+        "rules": {name: totals(tally, name) for name in names},
         **({"waiting": waiting} if waiting else {}),
+        **({"alterations": altered} if altered else {}),
         "at": time_text(at),
     }
 

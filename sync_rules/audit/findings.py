@@ -7,13 +7,14 @@ pairs, and nothing here holds a value of an item.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from secrets import randbelow
 from typing import Any, Final
 
 from sync_rules.audit.compare import Comparison, Difference, Drift
+from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.rules.ruleset import Rules
@@ -21,7 +22,7 @@ from sync_rules.rules.ruleset import Rules
 SAMPLE_SEGMENTS: Final = 1_000  # of a scan that is sampled: a share is so many of these
 SEEDS: Final = 1_000_000
 BY_RULE: Final = ("right", "kept", "orphaned", "lag", "drift", "repaired")  # counters of a Tally
-BY_DRIFT: Final = ("unmended", "hopeless")
+PAIRED: Final[Mapping[str, Callable[[str], Any]]] = {"unmended": Drift, "hopeless": Drift, "alterations": Alteration}
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Finding:
 class Tally:
     """The figures of a verify by rule, in (rule, target) pairs. `right`, `kept`, `lag` are of the last look at a rule;
     repaired drift stays counted as drift. `orphaned`: the kept copies without a source; `waiting`: what is not compared
-    before its rule was backfilled.
+    before its rule was backfilled; `alterations`: what repairs did to values.
     """
 
     right: Counter[str] = field(default_factory=Counter)
@@ -70,6 +71,7 @@ class Tally:
     repaired: Counter[str] = field(default_factory=Counter)
     unmended: Counter[tuple[str, Drift]] = field(default_factory=Counter)  # what is left, by rule and kind
     hopeless: Counter[tuple[str, Drift]] = field(default_factory=Counter)  # of that, what no repair can repair
+    alterations: Counter[tuple[str, Alteration]] = field(default_factory=Counter)
     items: int = 0
 
     @property
@@ -80,8 +82,7 @@ class Tally:
     def body(self) -> dict[str, Any]:
         """As JSON."""
         paired = {
-            name: [[rule, drift.value, count] for (rule, drift), count in getattr(self, name).items()]
-            for name in BY_DRIFT
+            name: [[rule, kind.value, count] for (rule, kind), count in getattr(self, name).items()] for name in PAIRED
         }
         waiting = {"waiting": dict(self.waiting)} if self.waiting else {}
         return {"items": self.items, **{name: dict(getattr(self, name)) for name in BY_RULE}, **waiting, **paired}
@@ -91,13 +92,13 @@ class Tally:
         """From JSON."""
         counters: dict[str, Any] = {name: Counter(body[name]) for name in BY_RULE}
         counters["waiting"] = Counter(body.get("waiting", {}))
-        for name in BY_DRIFT:
-            counters[name] = Counter({(rule, Drift(drift)): count for rule, drift, count in body[name]})
+        for name, kind in PAIRED.items():  # earlier versions counted no alterations
+            counters[name] = Counter({(rule, kind(word)): count for rule, word, count in body.get(name, ())})
         return cls(**counters, items=body["items"])
 
     def include(self, other: Tally) -> None:
         """Add what another call found elsewhere."""
-        for name in (*BY_RULE, "waiting", *BY_DRIFT):
+        for name in (*BY_RULE, "waiting", *PAIRED):
             getattr(self, name).update(getattr(other, name))
         self.items += other.items
 
@@ -116,6 +117,11 @@ class Tally:
     def seen(self, rule: str) -> int:
         """The targets of a rule that were looked at."""
         return sum(counter[rule] for counter in (self.right, self.kept, self.waiting, self.lag, self.drift))
+
+    def altered(self, rule: str | None = None) -> dict[Alteration, int]:
+        """The number of values that repairs altered, of one rule or of all."""
+        of = [(each, count) for (name, each), count in self.alterations.items() if rule in (None, name)]
+        return {each: total for each in Alteration if (total := sum(count for one, count in of if one is each))}
 
     def add(self, comparison: Comparison) -> None:
         """Count what one look found right or kept."""

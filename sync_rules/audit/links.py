@@ -22,7 +22,7 @@ from sync_rules.model.units import read_units
 from sync_rules.model.values import Item, Path, get, overlaps, show_path
 from sync_rules.pipeline.requests import Read, Scan, Store
 from sync_rules.rules.connections import Connection
-from sync_rules.rules.rule import Rule
+from sync_rules.rules.rule import Node, Rule
 from sync_rules.rules.ruleset import Rules
 
 SAMPLE_ITEMS: Final = 50  # of one entity
@@ -31,7 +31,7 @@ SAMPLE_PAGE_ITEMS: Final = 100
 SAMPLE_MAX_PAGES: Final = 12  # of one table
 SAMPLE_MAX_READ_UNITS: Final = 500.0  # of the scan of one table; the last page may exceed it by 128
 ENOUGH_ITEMS: Final = 5  # fewer may all be children that came before their parents
-FEWEST_ITEMS: Final = 2  # enough if the sample also shows what was meant: another attribute, another case, a close name
+FEWEST_ITEMS: Final = 2  # enough if the sample shows what was meant (another attribute or case, a close name) or a loss
 CLUE_ITEMS: Final = 5  # items that test a clue
 CLUE_ATTRIBUTES: Final = 20  # other attributes that are tried as a link
 CASES: Final = ("lower", "upper")
@@ -74,7 +74,7 @@ def sample_links(rules: Rules, names: Iterable[str], store: Store) -> tuple[Link
     if not wanted:
         return ()
     samples = sample_entities(wanted, store, rules)
-    written = tuple(node.writes for rule in rules.rules.values() for node in rule.nodes())
+    written = tuple(node for rule in rules.rules.values() for node in rule.nodes())
     found: dict[tuple[str, str], LinkFinding] = {}
     for rule, one in connected:
         for finding in (*_unmatched(rule, one, samples), *_judge(rule, one, samples, written, store)):
@@ -149,7 +149,7 @@ def _judge(
     rule: Rule,
     one: Connection,
     samples: Mapping[Entity, Sampled],
-    written: Sequence[tuple[Entity, Path]],
+    written: Sequence[Node],
     store: Store,
 ) -> Iterator[LinkFinding]:
     """The findings of one rule. Attributes that rules of the file write are not judged: they may still be missing."""
@@ -166,10 +166,13 @@ def _judge(
         yield LinkFinding(rule.title, found, "nothing to do if these items come later", stops=False)
     elif pointing and not there and not by_rule:
         yield from _misses(rule, one, Evidence(pointing, keys, sources), store)
-    for entity, path in dict.fromkeys(one.reads):
-        items = pointing if entity is one.pointing and entity is not one.named else sources
-        if not _is_written(entity, entity.stored(path), written):
-            yield from _lacks(rule, entity, path, tuple(items.values()))
+    for entity, path in dict.fromkeys((*one.reads, *one.conditions)):
+        decides = (entity, path) in one.conditions
+        own = samples[one.pointing].items if decides else pointing  # a condition may leave out all items
+        items = own if entity is one.pointing and (decides or entity is not one.named) else sources
+        if not _is_written(entity, stored := entity.stored(path), written):
+            lost = "" if decides and pointing else _at_stake(rule, (entity, stored), samples, written)
+            yield from _lacks(rule, entity, path, tuple(items.values()), lost)
 
 
 def _is_plain(name: str) -> bool:
@@ -177,8 +180,21 @@ def _is_plain(name: str) -> bool:
     return name.isprintable() and show_path((name,)) == name
 
 
-def _is_written(entity: Entity, path: Path, written: Iterable[tuple[Entity, Path]]) -> bool:
-    return any(of is entity and overlaps(path, at) for of, at in written)
+def _is_written(entity: Entity, path: Path, written: Iterable[Node]) -> bool:
+    return any(of is entity and overlaps(path, at) for of, at in (node.writes for node in written))
+
+
+def _at_stake(rule: Rule, read: tuple[Entity, Path], samples: Mapping[Entity, Sampled], nodes: Iterable[Node]) -> str:
+    """An attribute that the rule makes of the one that it reads, and that sampled items hold: without the one that it
+    reads, the rule would remove these values, or put 0 in their place. "" if there is none.
+    """
+    for node in (node for node in nodes if node.rule.title == rule.title):
+        entity, path = node.writes
+        made_of_it = node.rule is not rule or any(of is read[0] and overlaps(read[1], at) for of, at in node.reads)
+        items = samples[entity].items.values() if path and made_of_it and entity in samples else ()
+        if any(get(item, path) is not None for item in items):
+            return f"{entity.name}.{show_path(path)}"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -217,22 +233,25 @@ def _misses(rule: Rule, one: Connection, seen: Evidence, store: Store) -> Iterat
     yield LinkFinding(rule.title, found, clue or where)
 
 
-def _lacks(rule: Rule, entity: Entity, path: Path, items: Sequence[Item]) -> Iterator[LinkFinding]:
-    """The finding for an attribute that no sampled item has."""
+def _lacks(rule: Rule, entity: Entity, path: Path, items: Sequence[Item], lost: str) -> Iterator[LinkFinding]:
+    """The finding for an attribute that no sampled item has. It stops the rule if another name is close, or if values
+    of the attribute `lost` would go. Otherwise the attribute may be new or optional.
+    """
     count, shown = len(items), show_path(path)
     if any(get(entity.view(item, (path,)), path) is not None for item in items):
         return
     names = {name for item in items for name in item if _is_plain(name)} | {*entity.identity}
     # keys of a nested map may be values, so that only top-level names are proposed
     close = get_close_matches(path[0], sorted(names), n=1) if path[0] not in names else []
-    if count < (FEWEST_ITEMS if close else ENOUGH_ITEMS):
+    if count < (FEWEST_ITEMS if close or lost else ENOUGH_ITEMS):
         return
     found = f"{count} of {count} sampled {entity.name} items have no attribute {shown}"
     if close:
         meant = show_path((close[0], *path[1:]))
         yield LinkFinding(rule.title, f"{found} (closest: {meant})", f"write {entity.name}.{meant}")
-    else:
-        yield LinkFinding(rule.title, found, f"correct the name {entity.name}.{shown}, if it is misspelled")
+        return
+    found += f", and {lost} holds values that the rule would not make" if lost else ""
+    yield LinkFinding(rule.title, found, f"correct the name {entity.name}.{shown}, if it is misspelled", bool(lost))
 
 
 # ---------------------------------------------------------------- clues

@@ -11,6 +11,7 @@ bounded: at most `CANDIDATES_MAX` differences, and a page for each worker, wait 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -37,6 +38,7 @@ from sync_rules.audit.compare import (
 )
 from sync_rules.audit.findings import WHOLE, Finding, Share, Tally
 from sync_rules.audit.ledger_balance import Balance, Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
+from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds
@@ -60,11 +62,13 @@ Listed = Callable[[frozenset[str]], Iterator[Difference]]  # what a report lists
 @dataclass(frozen=True)
 class Repair:
     """The subjects that are not right after a repair, those that no pull can repair too, and the names of the rules of
-    which parts were rebuilt: whatever those parts add to must be added up again.
+    which parts were rebuilt: whatever those parts add to must be added up again. `alterations` counts what its writes
+    did to values.
     """
 
     left: frozenset[Subject]
     rebuilt: frozenset[str]
+    alterations: Counter[tuple[str, Alteration]]
 
 
 def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True) -> Work[Repair]:
@@ -90,7 +94,7 @@ def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True)
     before = {one.subject: one for one in repairable}
     left = {one.subject for one in drifted} - {one.subject for one in repairable}
     still = (one for one in after.different if one.target in report.failed or not _moved(before.get(one.subject), one))
-    return Repair(frozenset(left | {one.subject for one in still}), frozenset(report.rebuilt))
+    return Repair(frozenset(left | {one.subject for one in still}), frozenset(report.rebuilt), report.alterations)
 
 
 def _in_the_way(found: Sequence[Difference], rules: Rules) -> Work[list[Part]]:
@@ -362,6 +366,7 @@ class Verifier:
         if self.repair and drifted:
             done = run_work(repair(drifted, self.rules, rebuild=self.rebuild), self.world)
             self._rebuilt |= done.rebuilt
+            self.tally.alterations.update(done.alterations)
             unrepaired = done.left
         for some in by_thing(drifted).values():
             yield self.tally.found(as_one(some), repaired=all(one.subject not in unrepaired for one in some))

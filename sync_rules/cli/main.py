@@ -19,9 +19,11 @@ from typing import Annotated, Any
 import typer
 
 from sync_rules import HOME, RULES_FORMAT, __version__
-from sync_rules.cli.exit_codes import ExitCode
+from sync_rules.adapters.patience import PATIENCE_SECONDS, Patience, having
+from sync_rules.cli.exit_codes import VERB_CODES, ExitCode
 from sync_rules.cli.habits import completed_words, with_habits
 from sync_rules.cli.show.output import wrap_output
+from sync_rules.cli.show.waits import show
 from sync_rules.model.errors import SyncRulesError
 
 # `commands/<verb>.py` has a function of the verb's name, which takes its options and gives the exit code.
@@ -167,11 +169,14 @@ def _application(given: list[str]) -> Callable[..., Any]:
 def _load(verb: str) -> Callable[..., None]:
     """The verb's function, wrapped so that the process exits with the code it returns."""
     function = with_habits(getattr(import_module(f"sync_rules.cli.commands.{verb}"), verb))
+    ends = VERB_CODES[verb].stopped is ExitCode.INTERRUPTED  # the others run until they are stopped
+    seconds = PATIENCE_SECONDS if ends else None
 
     @wraps(function)
     def run(*arguments: Any, **options: Any) -> None:
         try:
-            code = function(*arguments, **options)
+            with having(Patience(show, seconds)):
+                code = function(*arguments, **options)
         except KeyboardInterrupt as stopped:
             words = str(stopped) or ("interrupted: nothing was written" if verb in ONLY_READS else "interrupted")
             print(f"sync-rules: {words}", file=sys.stderr)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from sync_rules.adapters import patience
 from sync_rules.cli.exit_codes import ExitCode
 
 SAME_SIGNAL_SECONDS: Final = 0.5
@@ -34,9 +35,12 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
             os._exit(ExitCode.INTERRUPTED)
         came.append(time.monotonic())  # no lock: the handler may run while this very thread holds it
 
+    command = patience.current() or patience.Patience(lambda _wait: None)
+    command.stopping = lambda: bool(came)
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield lambda: bool(came)
     finally:
+        command.stopping = lambda: False
         for number, handler in before.items():
             signal.signal(number, handler)

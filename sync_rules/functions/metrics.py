@@ -40,8 +40,8 @@ def emit(telemetry: Telemetry) -> None:
     """Write the counts of an invocation as metrics and as log lines, and reset them."""
     noted = notes.take()
     per_rule: dict[str, Counter[str]] = {}
-    for (rule, outcome), count in telemetry.outcomes.items():
-        per_rule.setdefault(_title(rule), Counter())[METRIC_NAMES[outcome]] += count
+    for (rule, what), count in (*telemetry.outcomes.items(), *telemetry.alterations.items()):
+        per_rule.setdefault(_title(rule), Counter())[METRIC_NAMES[what]] += count
     for rule, count in noted.failures.items():
         per_rule.setdefault(_title(rule), Counter())[FAILURE_RECORDS] += count
     for rule, lag_ms in telemetry.lag_ms.items():
@@ -59,7 +59,7 @@ def emit(telemetry: Telemetry) -> None:
 
 
 def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> None:
-    """Write the findings of a verify of these rules as metrics and as a line.
+    """Write the findings of a verify of these rules, and what it repaired, as metrics and as a line.
 
     A rule of which no item was seen has no drift share. If not the `whole` was verified, neither has a rule without
     drift: drift elsewhere may stay, and so must its alarm.
@@ -71,9 +71,12 @@ def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> N
     for name in names:
         seen[_title(name)] += tally.seen(name)
         drift[_title(name)] += tally.drift[name]
+    altered = {title: Counter[str]() for title in titles}
+    for (name, each), count in tally.alterations.items():
+        altered[_title(name)][METRIC_NAMES[each]] += count
     for title in titles:
-        _write(_share(seen[title], drift[title], whole=whole), rule=title)
-    _write(_share(seen.total(), drift.total(), whole=whole))
+        _write({**_share(seen[title], drift[title], whole=whole), **altered[title]}, rule=title)
+    _write({**_share(seen.total(), drift.total(), whole=whole), **sum(altered.values(), Counter())})
     _write_noted(noted)
     logger.info(
         "verified", items=tally.items, drift={title: drift[title] for title in titles if drift[title]}, left=tally.left

@@ -57,8 +57,7 @@ def described(client: DynamoDBClient, name: str) -> tuple[FoundTable, Mapping[st
         if aws_errors.reason(error) == "TableNotFound":
             cure = "Correct the name, the Region, the credentials or the endpoint"
             raise UserError(f"table {name} does not exist at {aws.place(client)}. {cure}.") from error
-        where = aws_errors.no_answer(error, client) or f"dynamodb:DescribeTable of {name}"
-        raise aws_errors.store_error(error, where) from error
+        raise aws_errors.store_error(error, f"dynamodb:DescribeTable of {name}", client=client) from error
     table = table_of(Node(answer, name))
     if TABLE_ARN.fullmatch(name):
         table.physical = name

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 from sync_rules.model.alterations import Alteration
@@ -20,7 +21,7 @@ FAILED_KEPT_MAX_ITEMS: Final = 1_000
 # ---------------------------------------------------------------- names of metrics
 NAMESPACE: Final = "SyncRules"
 SERVICE: Final = "sync-rules"  # the value of dimension `service`, which each metric has; in a stack, its name
-METRIC_NAMES: Final[Mapping[Outcome, str]] = {
+METRIC_NAMES: Final[Mapping[Enum, str]] = {
     Outcome.COPIED: "Copied",
     Outcome.DELETED: "Deleted",
     Outcome.RIGHT: "AlreadyRight",
@@ -32,6 +33,10 @@ METRIC_NAMES: Final[Mapping[Outcome, str]] = {
     Outcome.FAILED: "Failed",
     Outcome.PARKED: "Parked",
     Outcome.DONE: "Done",
+    Alteration.SET: "ValuesSet",
+    Alteration.REPLACED: "ValuesReplaced",
+    Alteration.ZEROED: "ValuesZeroed",
+    Alteration.REMOVED: "ValuesRemoved",
 }
 LAG: Final = "Lag"  # milliseconds: per batch and rule the age of the oldest change, once processed
 FAILURE_RECORDS: Final = "FailureRecords"

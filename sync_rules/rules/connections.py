@@ -13,8 +13,9 @@ from sync_rules.model.values import Item, Path
 @dataclass(frozen=True)
 class Connection:
     """Items of `pointing` name items of `named` by `link`. `reads` has the attributes that make the rule's value, each
-    with the entity whose items hold it. `includes` is false for an item of `pointing` that the rule leaves out, by its
-    own condition or because a sparse index lacks it. `optional`: an item that names nothing is an ordinary item.
+    with the entity whose items hold it, and `conditions` those that its conditions read. `includes` is false for an
+    item of `pointing` that the rule leaves out, by its own condition or because a sparse index lacks it. `optional`: an
+    item that names nothing is an ordinary item.
     """
 
     pointing: Entity
@@ -22,4 +23,5 @@ class Connection:
     link: Link
     reads: tuple[tuple[Entity, Path], ...]
     includes: Callable[[Item], bool]
+    conditions: tuple[tuple[Entity, Path], ...] = ()
     optional: bool = False

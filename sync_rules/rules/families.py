@@ -41,7 +41,8 @@ class ListingRule(Rule):
 
     @property
     def connection(self) -> Connection | None:
-        return Connection(self.source, self.target, self.link, (), self._includes)
+        conditions = tuple((self.source, path) for where in self.filters.values() if where for path in where.paths)
+        return Connection(self.source, self.target, self.link, (), self._includes, conditions)
 
     def _includes(self, item: Item) -> bool:
         """True if the rule's conditions let in an item that points."""

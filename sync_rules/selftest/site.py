@@ -225,7 +225,7 @@ def described(client: Any, name: str, *, first: bool = False) -> dict[str, Any] 
     except aws_errors.ERRORS as error:
         if aws_errors.code(error) == GONE:
             return None
-        raise refusal(error, aws_errors.no_answer(error, client) or f"DescribeStacks of {name}") from error
+        raise refusal(error, f"DescribeStacks of {name}", client) from error
     return dict(found)
 
 
@@ -234,12 +234,12 @@ def settled(found: Mapping[str, Any] | None) -> bool:
     return found is None or not found["StackStatus"].endswith("IN_PROGRESS")
 
 
-def refusal(error: BaseException, where: str) -> UserError | StoreError:
+def refusal(error: BaseException, where: str, client: Any = None) -> UserError | StoreError:
     """The error of a call on the stack, with the right that is missing, and its cure."""
     action = denied_action(error)
     if action:
         return UserError(f"{where} is denied: these credentials need {action} ({DOCS}/selftest.md lists all of them)")
-    return aws_errors.store_error(error, where)
+    return aws_errors.store_error(error, where, client=client)
 
 
 def _why(client: Any, name: str) -> str:
@@ -317,7 +317,7 @@ def left(clients: Clients) -> list[str]:
         try:
             page = retries.retrying(first=True)(client.describe_stacks, **more)
         except aws_errors.ERRORS as error:
-            raise refusal(error, aws_errors.no_answer(error, client) or "DescribeStacks") from error
+            raise refusal(error, "DescribeStacks", client) from error
         names += [one["StackName"] for one in page["Stacks"] if is_ours(one)]
         if not page.get("NextToken"):
             return names

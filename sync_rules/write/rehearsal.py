@@ -18,7 +18,7 @@ from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, changed, get
 from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.fanout import pull, push
-from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
+from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage
 from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Store, Work, World, run_work
@@ -220,9 +220,6 @@ class Rehearsal:
                 self._leave(message.rule, why, 1)
             case PullMessage():
                 self._leave_look(message.target, why)
-            case ChunkMessage():
-                for rule in message.rules:
-                    self._leave(rule, why, len(message.targets))
             case _:
                 for rule in message.rules:
                     self._leave(rule, why)

@@ -16,14 +16,20 @@ from unittest.mock import patch
 import pytest
 
 from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.state import MemoryState
+from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
 from sync_rules.model.limits import Limits
+from sync_rules.model.values import get
 from sync_rules.pipeline import consumer as consumer_module
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message, decode, encode
 from sync_rules.pipeline.requests import Host, World
+from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import s
@@ -41,11 +47,14 @@ NAMES = "  names: copy user.name into order.user_name\n"
 NOTES = "  notes: copy user.name into note.user_name\n"
 RENAMED = "  user-names: {copy: user.name, into: order.user_name, renamed_from: names}\n"
 BIOS = "  bios: copy user.bio into note.user_bio\n"  # listed in the base table: no second look repairs what is lost
+OTHER_BODIES = BIOS.replace("user.bio", "user.name") + NAMES.replace("user.name", "user.bio")
 # what the older and the newer version have
 CHANGES = {
     "renamed": (NAMES + NOTES, RENAMED + NOTES),
     "added": (NAMES + NOTES, NAMES + NOTES + BIOS),
     "removed": (NAMES + NOTES + BIOS, NAMES + NOTES),
+    "changed": (NAMES + NOTES + BIOS, OTHER_BODIES + NOTES),
+    "changed, and both read the stream": (NAMES + NOTES + BIOS, OTHER_BODIES + NOTES),
 }
 # small, so that each fan-out becomes messages: rests, relays, chunks and second looks
 LIMITS = Limits(
@@ -71,13 +80,16 @@ class Waiting:
 class History:
     """One history of an update (`older` becomes `newer`) or of its rollback, drawn by its random numbers.
 
-    The function that reads the stream has the version with more rules, so that only messages can get lost.
+    The function that reads the stream has the version with more rules, so that only messages can get lost. Where bodies
+    of rules changed, it has the final version, and a backfill by that one comes at some step; or it has either, and the
+    backfill comes when only the final version runs.
     """
 
     stream: tuple[Rules, ...]
     versions: tuple[Rules, Rules]
     final: Rules
     random: Random
+    backfill_at: int | None = None
     records: list[dict[str, Any]] = field(default_factory=list)
     queue: list[Waiting] = field(default_factory=list)
     dead: list[Message] = field(default_factory=list)
@@ -115,15 +127,30 @@ class History:
     def play(self) -> None:
         """Play the storm; then let the final version finish everything, dead letters included."""
         for step in range(STORM_STEPS):
+            if step == self.backfill_at:
+                self._backfill()
             self.clock += self.random.choice((0, 0.1, 1, 10))
             changes = [lambda step=step: self._change(step)] if step < STORM_STEPS // 2 else []
             self.random.choice([*changes, self._deliver, self._work, self._work])()
+        self._finish()
+        if self.backfill_at == STORM_STEPS:
+            self._backfill()
+            self._finish()
+
+    def _finish(self) -> None:
         for _ in range(10):
             while self.records or self.queue:
                 self._deliver(self.final) if self.records else self._work(self.final)
             self.queue = [Waiting(message, self.clock) for message in self.redrivable()]
             if not self.queue:
                 break
+
+    def _backfill(self) -> None:
+        names = frozenset(self.final.rules)
+        run = BackfillRun(
+            Selection(self.final, names), self.store, self, MemoryState(), {}, supplies=segments(self.final, 1)
+        )
+        assert run.run()
 
     def redrivable(self) -> list[Message]:
         """Take the dead letters that the final version can process."""
@@ -167,9 +194,10 @@ class History:
         return [
             f"{rule.name} {item}"
             for rule in self.final.rules.values()
+            if isinstance(rule, CopyRule)
             for item in self.store.items(rule.target.table.name)
-            for copy, path in (("user_name", "name"), ("user_bio", "bio"))
-            if (copy,) in rule.copies and item[copy] != users[item["user"]["S"]][path]
+            for path, copy in rule.mapping
+            if get(item, copy) != get(users[item["user"]["S"]], path)
         ]
 
 
@@ -182,8 +210,13 @@ def versions_of(change: str) -> tuple[Rules, Rules]:
 def history_of(change: str, number: int, *, back: bool) -> History:
     older, newer = versions_of(change)
     final = older if back else newer
+    random = Random(f"{change} {back} {number}")
+    if change == "changed":
+        return History((final,), (older, newer), final, random, random.randrange(STORM_STEPS))
+    if change.startswith("changed"):
+        return History((older, newer), (older, newer), final, random, STORM_STEPS)
     stream = (older, newer) if change == "renamed" else (max(older, newer, key=lambda one: len(one.rules)),)
-    return History(stream, (older, newer), final, Random(f"{change} {back} {number}"))
+    return History(stream, (older, newer), final, random)
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["update", "rollback"])
@@ -194,7 +227,7 @@ def test_versions_lose_no_message(change, back):
         history = history_of(change, number, back=back)
         history.play()
         assert history.wrong() == [], number
-        if change == "renamed":  # both versions know the name in the messages
+        if change not in ("added", "removed"):  # both versions know the name in the messages
             assert history.dead == [], number
         gone = {"bios"} if "bios" not in history.final.rules else set()
         assert {name for one in history.dead for name in consumer_module.unknown_rules(one, history.final)} <= gone
@@ -210,8 +243,18 @@ MUTANTS = {
     "the rules that are known are left out": lambda: patch.object(
         consumer_module, "_process_known", _only_where_all_are_known
     ),
+    "a record of a copy that was written asks for nothing": lambda: patch.object(
+        consumer_module, "tasks_of", _without_pulls
+    ),
 }
 process_known = consumer_module._process_known
+tasks_of = consumer_module.tasks_of
+
+
+def _without_pulls(changes, rules):
+    tasks = tasks_of(changes, rules)
+    tasks.pulls = ()
+    return tasks
 
 
 def _only_where_all_are_known(message, rules, bounds, *, again):
@@ -224,6 +267,8 @@ CAUGHT_BY = [
     ("an unknown rule is acknowledged in silence", "added", False),
     ("messages carry the new name of a rule", "renamed", True),
     ("the rules that are known are left out", "removed", False),
+    ("a record of a copy that was written asks for nothing", "changed", False),
+    ("a record of a copy that was written asks for nothing", "changed", True),
 ]
 
 

@@ -104,6 +104,30 @@ MISTAKES = {
         ("forums", "Threads"),
         ["0", "12"],
     ),
+    "a condition on a misspelled attribute": Mistake(
+        "{count: thread, into: forum.Threads, link: {Name: ForumName}, where: \"Staus == 'OPEN'\"}",
+        {"forums": FORUMS, "threads": [{**thread, "Status": {"S": "OPEN"}} for thread in THREADS]},
+        "write thread.Status",
+        "{count: thread, into: forum.Threads, link: {Name: ForumName}, where: \"Status == 'OPEN'\"}",
+        ("forums", "Threads"),
+        ["0", "6"],
+    ),
+    "a condition that no item meets": Mistake(
+        "{count: thread, into: forum.Threads, link: {Name: ForumName}, where: \"colour == 'red'\"}",
+        {"forums": FORUMS, "threads": [{**thread, "Status": {"S": "OPEN"}} for thread in THREADS]},
+        "correct the name thread.colour, if it is misspelled",
+        "",
+        ("forums", "Threads"),
+        [],
+    ),
+    "an attribute that no source has, and copies by hand": Mistake(
+        "copy user.email into order.user_name",
+        {"users": users(), "orders": orders(user_name="by hand")},
+        "correct the name user.email, if it is misspelled",
+        "",
+        ("orders", "user_name"),
+        [],
+    ),
     "ids in another case": Mistake(
         "copy user.name into order.user_name",
         {"users": users("upper"), "orders": orders(user_name="by hand")},
@@ -230,3 +254,43 @@ def test_mistake_that_no_sample_shows_leaves_values_of_others(project, mistake):
     code, output = project.call("run", "--once")
     assert code == 0, output
     assert project.values(*mistake.kept) == ["N1", "N1", "N2", "N2", "new", "new"]
+
+
+BOTH = Mistake(
+    "{copy: [user.name, user.plan], into: order}",
+    {"users": [{**user, "plan": {"S": "gold"}} for user in users()], "orders": orders()},
+    "",
+    "{copy: user.name, into: order.name}",
+    ("orders", "plan"),
+    ["gold"] * 6,
+)
+
+
+@pytest.mark.parametrize("mistake", [BOTH], ids=["plan"])
+def test_attribute_that_an_applied_rule_no_longer_copies_stays_until_it_is_pruned(project, mistake):
+    """A rule loses an attribute after it was deployed: its copies stay, and `prune` names and removes only them."""
+    assert project.call("backfill")[0] == 0
+    assert project.values(*mistake.kept) == mistake.after
+    (project.folder / "before.yaml").write_text((project.folder / "rules.yaml").read_text())
+    project.write(mistake.cured)
+    for verb, options in (("plan", ["--changed"]), ("run", ["--once"]), ("backfill", ["--changed"])):
+        code, output = project.call(verb, *options)
+        assert (verb, code) == (verb, 0), output
+        assert "removes" not in output
+    assert project.values(*mistake.kept) == mistake.after
+    code, output = project.call("prune", "before.yaml", "rules.yaml")
+    assert (code, "plan" in output) == (1, True), output
+    assert project.call("prune", "before.yaml", "rules.yaml", "--apply")[0] == 0
+    assert project.values(*mistake.kept) == []
+    assert project.values("orders", "name") == ["N0", "N0", "N1", "N1", "N2", "N2"]
+
+
+@pytest.mark.parametrize("mistake", [BOTH], ids=["plan"])
+def test_attribute_that_every_source_loses_is_a_removal_that_plan_counts(project, mistake):
+    """The application drops an attribute after the rule was deployed: plan shows the removals before a backfill."""
+    assert project.call("backfill")[0] == 0
+    for user in users():
+        project.client.put_item(TableName=project.tables["users"].physical_name, Item=user)
+    code, output = project.call("plan")
+    assert (code, "removes6" in output) == (0, True), output
+    assert project.values(*mistake.kept) == mistake.after

@@ -15,6 +15,7 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.audit.findings import Tally
 from sync_rules.functions import logs, metrics, runtime
 from sync_rules.functions.logs import CountedQueue, LoggedFailures
+from sync_rules.model.alterations import Alteration
 from sync_rules.model.items import Outcome
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import encode
@@ -120,6 +121,7 @@ def everything(rules: Rules, capsys) -> list[dict[str, Any]]:
     telemetry, tally = Telemetry(), Tally()
     for name in rules.rules:
         telemetry.outcomes.update({(name, outcome): 1 for outcome in Outcome})
+        telemetry.alterations.update({(name, each): 1 for each in Alteration})
         telemetry.lag_ms[name] = 1
         logs.notes.kept(name)
         tally.right[name] = 1

@@ -14,6 +14,7 @@ from sync_rules.audit.drift_report import totals
 from sync_rules.audit.findings import Finding, Share, Tally
 from sync_rules.audit.ledger_balance import ledgers
 from sync_rules.cli.show.console import grid as columns
+from sync_rules.cli.show.text import bracket_alterations
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.books import waits
 from sync_rules.pipeline.failure_records import printable
@@ -22,8 +23,10 @@ from sync_rules.rules.ruleset import Rules
 
 
 def summary(tally: Tally, *, repair: bool, kept: str = "the failures file") -> str:
-    """The last line: the remaining drift by kind, and what to do about it. `kept`: the place with the reasons."""
-    checked = f"{tally.items} items checked, "
+    """The last line: what a repair did to values, the remaining drift by kind, and what to do about it. `kept`: the
+    place with the reasons.
+    """
+    checked = f"{tally.items} items checked{bracket_alterations(tally.altered(), 'the repair ')}, "
     if not tally.left:
         return f"{checked}no drift left" if tally.drift.total() else f"{checked}no drift"
     kinds = {drift: sum(tally.unmended[rule, drift] for rule in tally.drift) for drift in Drift}

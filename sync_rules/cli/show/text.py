@@ -33,10 +33,10 @@ def describe_alterations(counts: Mapping[Any, float], estimate: str = "") -> str
     return ", ".join(f"{VERBS[each]} {estimate}{counts[each]:,.0f}" for each in Alteration if counts.get(each))
 
 
-def bracket_alterations(counts: Mapping[Any, float]) -> str:
+def bracket_alterations(counts: Mapping[Any, float], subject: str = "") -> str:
     """The same in brackets after a space; empty if they alter nothing."""
     found = describe_alterations(counts)
-    return f" ({found})" if found else ""
+    return f" ({subject}{found})" if found else ""
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -50,9 +50,7 @@ def stack_of(client: Any, name: str) -> Stack:
         if aws_errors.code(error) == "ValidationError":
             message = f"no stack {name} in region {region}: deploy it (sam build, sam deploy), or name it with --stack"
             raise UserError(message) from error
-        raise aws_errors.store_error(
-            error, aws_errors.no_answer(error, client) or f"stack {name} in {region}"
-        ) from error
+        raise aws_errors.store_error(error, f"stack {name} in {region}", client=client) from error
     found = stacks[0] if stacks else {}
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
     parameters = {one["ParameterKey"]: one.get("ParameterValue", "") for one in found.get("Parameters", ())}

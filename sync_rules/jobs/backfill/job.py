@@ -25,6 +25,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Item
 from sync_rules.model.where import compile_where
+from sync_rules.pipeline.books import books_of
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules import fingerprints
@@ -98,13 +99,14 @@ class Job:
         return {table.name for table in swept_tables(self.selection.rules, frozenset([name]))}
 
     def notices(self) -> Iterator[str]:
-        """Sentences about what will not be processed, though it may look so."""
+        """Sentences about what will not be processed, though it may look so, and about reads that others cause."""
         if self.scope.export is not None or self.scope.table is not None:
             here, rules = self.items.keys(), self.selection.rules.rules
             names = {rules[name].title for name in self.selection.names if not self._swept(name) <= here}
             if names:
                 of = f"table{'s' if len(here) > 1 else ''} {_and(here)}"
                 yield f"only items of {of} are processed; these rules keep items elsewhere too: {_and(names)}"
+        yield from self._shared_ledgers()
         if self.doubt:
             yield (
                 f"the export may lack items, so rules do not count as applied, and no books are completed: {self.doubt}"
@@ -116,6 +118,20 @@ class Job:
                 "had the rule, would be missing. Give the whole export with its manifest, and with --handler-since "
                 "TIME since when the handler has the rule; or leave out --from-export"
             )
+
+    def _shared_ledgers(self) -> Iterator[str]:
+        """A sentence for each ledger that is read whole, although other rules keep items there too."""
+        sharing: dict[str, set[tuple[bool, str]]] = {}
+        for rule in books_of(self.selection.rules):
+            sharing.setdefault(rule.target.table.name, set()).add((rule.name in self.selection.names, rule.title))
+        for name, users in sharing.items():
+            mine, others = ({title for selected, title in users if selected is own} for own in (True, False))
+            if mine and others and name in self.items:
+                yield (
+                    f"table {name} is read whole, about {self.items[name]:,} items, because entries of {_and(mine)} "
+                    f"may be of deleted items. It also holds the entries of {_and(others)}: a rule with a `ledger` of "
+                    "its own reads no others"
+                )
 
 
 def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request: BackfillRequest) -> Job:

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from sync_rules.adapters import patience
 from sync_rules.audit.compare import ToCompare, add_item
 from sync_rules.jobs.backfill.progress import Count, Totals
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
@@ -194,7 +195,9 @@ class Pages:
             return result
 
         retrying = Retrying(
-            retry=retry_if_exception(lambda error: isinstance(error, StoreError) and not self._halted()),
+            retry=retry_if_exception(
+                lambda error: isinstance(error, StoreError) and not (self._halted() or patience.is_over())
+            ),
             wait=wait_random_exponential(max=WAIT_MAX_SECONDS),
             stop=stop_after_attempt(TRIES_MAX),
             sleep=self._sleep,

@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 
+from sync_rules.adapters import patience
 from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.metered import MeteredStore
 from sync_rules.adapters.state import Body, State
@@ -258,6 +259,7 @@ class BackfillRun:
             except StoreError as error:
                 self._take(page, store, totals)
                 self._note_left(supply, str(error))
+                self._broken = self._broken or patience.is_over()
                 break
             self._take(page, store, totals)
             cursor, done = result.cursor, result.cursor is None

@@ -44,7 +44,10 @@ class BookedRule(PartRule):
     @property
     def connection(self) -> Connection:
         reads = tuple((self.source, path) for path in self.reads)
-        return Connection(self.source, self.parent, self.link, reads, lambda item: self._speaks_of(item) is True)
+        conditions = tuple((self.source, path) for path in (self.where.paths if self.where else ()))
+        return Connection(
+            self.source, self.parent, self.link, reads, lambda item: self._speaks_of(item) is True, conditions
+        )
 
     @cached_property
     def source_paths(self) -> tuple[Path, ...]:

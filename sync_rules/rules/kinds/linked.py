@@ -67,7 +67,10 @@ class LinkedRule(TargetRule):
 
     @property
     def connection(self) -> Connection:
-        return Connection(self.target, self.source, self.link, (), self._may_speak_of, optional=self.hierarchical)
+        of_source = tuple((self.source, path) for path in (self.where.source_paths if self.where else ()))
+        of_target = tuple((self.target, path) for path in (self.where.target_paths if self.where else ()))
+        conditions, includes = (*of_source, *of_target), self._may_speak_of
+        return Connection(self.target, self.source, self.link, (), includes, conditions, optional=self.hierarchical)
 
     def _may_speak_of(self, target: Item) -> bool:
         """False for a target that the rule leaves out whatever its source holds."""

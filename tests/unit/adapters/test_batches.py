@@ -134,8 +134,9 @@ def test_batch_that_is_refused_as_a_whole_is_written_one_by_one(caplog):
 class OneInvalid(Client):
     """DynamoDB that refuses a request with an invalid statement as a whole, and accepts the same as an UpdateItem."""
 
-    def __init__(self, number, *, alone=None):
+    def __init__(self, number, *, alone=None, endpoint="http://127.0.0.1:8000"):
         super().__init__()
+        self.meta = SimpleNamespace(endpoint_url=endpoint)
         self.number, self.alone = n(number), alone
 
     def batch_execute_statement(self, **call):
@@ -160,8 +161,23 @@ def test_invalid_statement_costs_its_neighbours_nothing_and_is_blamed_on_nobody(
     assert [operation for operation, _ in client.calls].count("update_item") == 1
     assert len(client.calls) < 13
     (told,) = [record.getMessage() for record in caplog.records]
-    assert "refuses a statement as invalid" in told
+    assert "a statement is refused as invalid" in told
     assert "PartiQLUpdate" not in told
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "words"),
+    [
+        ("https://dynamodb.eu-west-1.amazonaws.com", "a bug in sync-rules"),
+        ("http://127.0.0.1:8000", "The emulator lacks this form of PartiQL: set SYNC_RULES_WRITES=update"),
+    ],
+)
+def test_warning_of_an_invalid_statement_blames_sync_rules_on_aws_only(endpoint, words, caplog):
+    """Many emulators lack a form of PartiQL: the warning then names the setting that avoids it."""
+    store_on(OneInvalid(7, endpoint=endpoint))[0].apply(Apply(updates(25)))
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert words in told
+    assert ("bug" in told) == ("amazonaws" in endpoint)
 
 
 def test_form_of_statement_that_was_refused_is_not_sent_again():

@@ -73,7 +73,7 @@ def test_links_propose_no_name_that_a_terminal_would_act_on():
     """A close name with an escape in it is not printed."""
     scene = scene_of("  names: copy user.nmae into order.user_name\n")
     scene.there("users", *({"user_id": s(f"u{i}"), "nmae\x1b": s("x")} for i in range(6)))
-    scene.there("orders", *orders(6, user_id="u{i}"))
+    scene.there("orders", *orders(6, user_id="u{i}", user_name="by hand"))
     (one,) = found(scene)
     assert one.text.isprintable()
 
@@ -184,6 +184,71 @@ def test_attributes_that_no_child_has_are_found(kind):
     scene.there("users", *users(2))
     scene.there("orders", *({**one, "total": n(1)} for one in orders(3, user_id="u0")))
     assert [one.cure for one in found(scene)] == ["write order.total"]
+
+
+SUM = "  spent: sum order.total into user.spent\n"
+
+
+@pytest.mark.parametrize(
+    ("rule", "there", "lost"),
+    [
+        ("  mails: copy user.email into order.user_email\n", {}, ""),
+        ("  mails: copy user.email into order.user_email\n", {"order": "user_email"}, "order.user_email"),
+        ("  mails: {copy: [user.name, user.email], into: order.by}\n", {"order": "by"}, ""),
+        ("  mails: {copy: [user.name, user.email], into: order}\n", {"order": "name"}, ""),
+        (SUM, {}, ""),
+        (SUM, {"user": "spent"}, "user.spent"),
+    ],
+)
+def test_attributes_that_are_not_there_yet_stop_only_a_rule_that_would_remove_values(rule, there, lost):
+    """An attribute without a close name may be new: a notice names it, unless copies or totals by hand are at stake."""
+    scene = scene_of(rule)
+    for of, some in (("user", users(6)), ("order", orders(6, user_id="u{i}"))):
+        scene.there(f"{of}s", *({**one, **({there[of]: n(1)} if of in there else {})} for one in some))
+    (one,) = sample_links(scene.rules, scene.rules.rules, scene.tap)
+    assert one.stops is bool(lost)
+    assert "have no attribute" in one.found
+    assert (f", and {lost} holds values that the rule would not make" in one.found) is bool(lost)
+
+
+CONDITIONS = {
+    "count": "  r: {{count: order, into: user.orders, where: \"{} == 'PAID'\"}}\n",
+    "copy": "  r: {{copy: user.name, into: order.user_name, where: \"{} == 'PAID'\"}}\n",
+    "copy of a source": "  r: {{copy: user.name, into: order.user_name, where: \"user.{} == 'PAID'\"}}\n",
+    "embed": "  r: {{embed: order, into: user.lines, where: \"{} == 'PAID'\", limit: {{items: 9}}}}\n",
+    "collect": "  r: {{collect: order.name, into: user.names, where: \"{} == 'PAID'\", limit: 9}}\n",
+}
+
+
+@pytest.mark.parametrize("kind", CONDITIONS)
+@pytest.mark.parametrize("negated", [False, True])
+def test_conditions_on_attributes_that_no_item_has_are_named(kind, negated):
+    """A typo in `where` leaves out every item, or none: a close name stops the rule, any other is a notice."""
+
+    def judged(attribute: str) -> list[LinkFinding]:
+        rule = CONDITIONS[kind].format(attribute)
+        scene = scene_of(rule.replace("== 'PAID'", "!= 'PAID'") if negated else rule)
+        more = {"name": s("x"), "status": s("PAID")}
+        scene.there("users", *({**one, **more} for one in users(6)))
+        scene.there("orders", *({**one, **more} for one in orders(6, user_id="u{i}")))
+        return list(sample_links(scene.rules, scene.rules.rules, scene.tap))
+
+    entity = "user" if kind == "copy of a source" else "order"
+    (one,) = judged("staus")
+    assert (one.stops, one.cure) == (True, f"write {entity}.status")
+    assert one.found == f"6 of 6 sampled {entity} items have no attribute staus (closest: status)"
+    (one,) = judged("colour")
+    assert (one.stops, one.found) == (False, f"6 of 6 sampled {entity} items have no attribute colour")
+    assert judged("status") == []
+
+
+def test_condition_that_leaves_out_all_stops_a_rule_that_would_remove_values():
+    """No order has a colour, so a count by colour would put 0 in the place of the numbers that were made by hand."""
+    scene = scene_of("  orders: {count: order, into: user.orders, where: \"colour == 'red'\"}\n")
+    scene.there("users", *({**one, "orders": n(3)} for one in users(6)))
+    scene.there("orders", *orders(6, user_id="u{i}"))
+    (one,) = found(scene)
+    assert "user.orders holds values that the rule would not make" in one.found
 
 
 def test_attributes_that_other_rules_write_are_not_judged():

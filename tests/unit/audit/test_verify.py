@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.findings import Share
+from sync_rules.audit.findings import Share, Tally
 from sync_rules.audit.verifier import LOOK_AGAIN_MAX_ITEMS, PAGE_MAX_ITEMS, Verifier
 from sync_rules.language.load import parse_rules
+from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Limits
@@ -86,6 +87,14 @@ def test_verify_finds_every_kind_of_drift_and_mends_it():
     assert run.verifier.tally.left == 0
     assert {write.key for write in scene.tap.writes} == {wrong, missing, extra}
     assert scene.item(right) == RIGHT
+    made = {Alteration.REPLACED: 1, Alteration.SET: 2, Alteration.REMOVED: 2}  # a name, a name and a bio, twice
+    assert run.verifier.tally.altered() == made
+    assert Tally.of(run.verifier.tally.body()) == run.verifier.tally
+    twice = Tally()
+    for _ in range(2):
+        twice.include(run.verifier.tally)
+    assert twice.altered(RULE) == {each: 2 * count for each, count in made.items()}
+    assert twice.altered("another") == {}
     again = Run(scene)
     assert again.sweep() == []
     assert (again.waits, again.verifier.tally.right) == ([], {RULE: 4})

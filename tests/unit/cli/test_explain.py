@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
@@ -20,8 +22,9 @@ from sync_rules.lab.recording import Header
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.values import Item
+from sync_rules.model.values import Item, get
 from sync_rules.pipeline.requests import DroppingQueue, List, World, run_work
+from sync_rules.rules.families import TargetRule
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import m, s
 from tests.support.every_kind import order, part, post, rules_of, user
@@ -166,6 +169,32 @@ def test_where_used_finds_every_item_that_holds_a_value_of_an_item(shop, which):
     }
     assert holding - named - {key} == set()
     assert all(shop.store.item(target) is not None for target in named)
+
+
+@settings(max_examples=10)
+@given(st.data())
+def test_where_used_names_the_paths_that_are_there(data):
+    """Whatever copies an item has lost, a use names each of its rule's paths that is there, and no other."""
+    shop = Shop()
+    every = {
+        key: item
+        for table in shop.rules.tables.values()
+        for item in shop.store.items(table.name)
+        if (key := table.key_of(item))
+    }
+    for key, item in every.items():
+        fixed = {attribute.name for attribute in shop.rules.tables[key.table].key} | {
+            "user_id",
+            "author_id",
+            "parent_id",
+        }
+        lost = data.draw(st.sets(st.sampled_from(sorted(item.keys() - fixed)))) if item.keys() - fixed else set()
+        shop.put(key.table, {name: value for name, value in item.items() if name not in lost})
+    for key in every:
+        for use in where_used(key, shop.rules, shop.store):
+            if isinstance(use.rule, TargetRule):
+                there = [path for path in use.rule.copies if get(shop.item(use.target), path) is not None]
+                assert list(use.paths) == there != []
 
 
 def test_where_used_of_a_counted_item_finds_its_entries_and_the_numbers_it_is_in(shop):

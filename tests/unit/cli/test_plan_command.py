@@ -212,6 +212,32 @@ def test_plan_exits_by_what_there_is_to_do_if_asked(command):
     assert (command("--detailed-exitcode")[0], command()[0]) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--rule", "few"],
+            "table ledger is read whole, about 7 items, because entries of few may be of deleted items.",
+        ),
+        (["--rule", "few", "--table", "books"], None),
+        (["--rule", "names"], None),
+        ([], None),
+    ],
+)
+def test_plan_says_that_it_reads_the_entries_of_other_rules(command, options, said):
+    """A small counter in a shared ledger pays for the entries of all: entries of deleted items have no other place."""
+    text = RULES.replace("tables:", "tables:\n  ledger: {key: {PK: S, SK: S}}") + (
+        "  few: {count: book, into: author.few, where: 'new == `true`'}\n  all: {count: book, into: author.all}\n"
+    )
+    command.scene = Scene(parse_rules(text))
+    command.file.write_text(text)
+    command.patch.setattr(job, "describe", lambda *_: {"TableArn": "arn", "ItemCount": 7})
+    _, _, err = command(*options)
+    assert ("is read whole" in err) is (said is not None)
+    assert (said or "") in err
+    assert not said or "It also holds the entries of all: a rule with a `ledger` of its own reads no others" in err
+
+
 def test_plan_is_limited_to_rules_tables_and_items(command):
     """--rule, --table and --where each leave out what they do not name."""
     command.books(3)

@@ -124,6 +124,7 @@ def test_resume_takes_what_is_not_typed_from_what_was_asked(command):
     code, out, err = command("backfill", "--remote", "--resume", "--workers", "5")
     assert code == 0, err
     assert "Done" in out
+    assert "9 copies written (sets 9)" in out
     words = ("rules", "changed", "table", "where", "segments", "rate")
     for later in command.machine.asked[1:]:
         assert {word: later[word] for word in words} == {word: first[word] for word in words}

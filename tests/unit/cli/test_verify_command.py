@@ -115,6 +115,7 @@ def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
     assert totals["rules"]["names"]["drift"] == 1
     code, (row, totals) = command.rows("--repair")
     assert (code, row["repaired"], totals["rules"]["names"]["repaired"]) == (0, True, 1)
+    assert totals["alterations"] == {"names": {"replaced": 1}}
     assert command.scene.item(book) == RIGHT
     assert command.rows()[0] == 0
 
@@ -125,6 +126,7 @@ def test_verify_tells_people_the_same(command):
     code, out, err = command("--repair")
     assert code == 0
     assert "wrong: books[b1] author_name from authors[a1] · rule names · repaired" in out
+    assert "items checked (the repair replaces 1), no drift left" in out
     assert "drift" in out
     assert "SECRET" not in out + err
 
@@ -507,7 +509,7 @@ def test_verify_from_a_report_mends_what_it_lists_and_nothing_else(command, tmp_
     assert "wrong: books[b1] author_name from authors[a1] · rule names · repaired" in out
     for name in ("b2", "b3"):
         assert f"wrong: books[{name}] author_name from authors[a1] · rule names · right by now" in out
-    assert "3 items checked, no drift left" in out
+    assert "3 items checked (the repair replaces 1), no drift left" in out
     assert command.scene.item(command.scene.at("books", "b4"))["author_name"] == s("x")
     code, rows = command.rows("--repair", "--from", str(report))
     assert (code, [row["came_right"] for row in rows[:-1]]) == (0, [True] * 3)

@@ -227,9 +227,10 @@ def test_handlers_stream_counts_per_rule(function):
         "Failed": 1,
         "Parked": 1,
         "FailureRecords": 1,
+        "ValuesSet": 1,
         **refused,
     }
-    assert counted["bios"] == {"Copied": 2, "AlreadyRight": 1, "Failed": 1, **refused}
+    assert counted["bios"] == {"Copied": 2, "ValuesSet": 2, "AlreadyRight": 1, "Failed": 1, **refused}
     assert scene.item(fit)["bio"] == scene.item(stuck)["bio"] == ADA["bio"]
     assert {right, changed, moved} <= {record.key for record in records}
     function.stream({"Records": []})

@@ -10,6 +10,7 @@ from handlers import stream
 from sync_rules.adapters import aws_errors
 from sync_rules.audit.findings import Tally
 from sync_rules.functions import logs, metrics
+from sync_rules.model.alterations import Alteration
 from sync_rules.model.items import Change, Outcome
 from sync_rules.pipeline.messages import KINDS, ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
@@ -37,7 +38,7 @@ def test_metrics_are_told_apart_by_rules_and_words_of_ours(capsys):
     assert {name for datum in data for name, _ in datum.dimensions} == known.keys()
     assert all(value in known[name] for datum in data for name, value in datum.dimensions)
     of_a_rule = {datum.metric for datum in data if ("rule", "names") in datum.dimensions}
-    assert len(of_a_rule) == 16
+    assert len(of_a_rule) == 20
     assert {(datum.metric, datum.unit) for datum in data if datum.unit != "Count"} == {
         ("Lag", "Milliseconds"), ("DriftShare", "Percent"),
     }  # fmt: skip
@@ -55,12 +56,13 @@ def test_metrics_of_all_rules_are_the_sums(capsys):
     """Metrics over all rules are sums and the longest lag; a rule compiled into two counts as one."""
     telemetry = Telemetry()
     telemetry.outcomes.update({("a", Outcome.COPIED): 2, ("b", Outcome.COPIED): 3, ("b.part", Outcome.COPIED): 4})
+    telemetry.alterations.update({("a", Alteration.SET): 5, ("b", Alteration.SET): 1, ("b.part", Alteration.ZEROED): 1})
     telemetry.lag_ms |= {"a": 10, "b": 30, "b.part": 20}
     metrics.emit(telemetry)
     lines = printed(capsys)
-    assert figures(lines, rule="a") == {"Copied": 2, "Lag": 10}
-    assert figures(lines, rule="b") == {"Copied": 7, "Lag": 30}
-    assert figures(lines) == {"Copied": 9, "Lag": 30}
+    assert figures(lines, rule="a") == {"Copied": 2, "ValuesSet": 5, "Lag": 10}
+    assert figures(lines, rule="b") == {"Copied": 7, "ValuesSet": 1, "ValuesZeroed": 1, "Lag": 30}
+    assert figures(lines) == {"Copied": 9, "ValuesSet": 6, "ValuesZeroed": 1, "Lag": 30}
     metrics.emit(telemetry)
     assert printed(capsys) == []
 
@@ -93,13 +95,14 @@ def test_metrics_of_drift_are_shares_of_what_was_seen(capsys):
         drift=Counter({"a": 1}),
         repaired=Counter({"a": 1}),
         kept=Counter({"b": 1}),
+        alterations=Counter({("a", Alteration.REMOVED): 2}),
     )
     metrics.emit_drift(tally, ["a", "b", "b.part", "c"])
     lines = printed(capsys)
-    assert figures(lines, rule="a") == {"ItemsVerified": 4, "Drift": 1, "DriftShare": 25}
+    assert figures(lines, rule="a") == {"ItemsVerified": 4, "Drift": 1, "DriftShare": 25, "ValuesRemoved": 2}
     assert figures(lines, rule="b") == {"ItemsVerified": 6, "Drift": 0, "DriftShare": 0}
     assert figures(lines, rule="c") == {"ItemsVerified": 0, "Drift": 0}
-    assert figures(lines) == {"ItemsVerified": 10, "Drift": 1, "DriftShare": 10}
+    assert figures(lines) == {"ItemsVerified": 10, "Drift": 1, "DriftShare": 10, "ValuesRemoved": 2}
 
 
 def test_metrics_count_messages_by_kind(monkeypatch, capsys):

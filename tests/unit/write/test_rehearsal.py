@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.messages import ChunkMessage, PartMessage, PushMessage
+from sync_rules.pipeline.messages import PartMessage, PushMessage
 from sync_rules.write.read_through import ReadThrough
 from sync_rules.write.rehearsal import BOOKS, MESSAGE, SECOND_LOOK, Rehearsal
 from tests.support.builders import s
@@ -17,7 +17,7 @@ from tests.support.transacted import Shop
 RULES = rules_of(effects=False)
 
 
-@pytest.mark.parametrize("kind", ["push", "chunk", "part"])
+@pytest.mark.parametrize("kind", ["push", "part"])
 @pytest.mark.parametrize(("delay_seconds", "why"), [(0, MESSAGE), (60, SECOND_LOOK)])
 def test_rehearsal_leaves_the_rule_that_a_message_names(kind, delay_seconds, why):
     """Each message to the stream becomes one entry: its rule, then its reason."""
@@ -25,7 +25,6 @@ def test_rehearsal_leaves_the_rule_that_a_message_names(kind, delay_seconds, why
     source, target = scene.at("shop", "U", "P"), scene.at("shop", "U", "O")
     message = {
         "push": PushMessage(("names",), source),
-        "chunk": ChunkMessage(("names",), source, (target,)),
         "part": PartMessage("names", target, source),
     }[kind]
     rehearsal = Rehearsal(RULES, ReadThrough(scene.memory, RULES.tables), lambda: False)

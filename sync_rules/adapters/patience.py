@@ -1,0 +1,120 @@
+"""How long a command waits for a service that fails, and what it shows meanwhile.
+
+Invariant: a command that waits shows it. An answer ends the wait of its operation and table. Where other calls of them
+are answered, a call that fails ends with its attempts, and not with the patience. Functions on AWS have a deadline
+instead, and no patience.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
+from threading import Lock
+from typing import Final
+
+PATIENCE_SECONDS: Final = 120.0  # a table on demand doubles its capacity within minutes
+FIRST_SHOWN_SECONDS: Final = 5.0
+SHOWN_EVERY_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A wait for an answer: to which call, the error code so far, how long, and how long it may still last. `left` is
+    None where only the user ends it. An answer has the reason "".
+    """
+
+    call: str
+    reason: str
+    seconds: float
+    left_seconds: float | None
+
+
+class Patience:
+    """The waits of a command. `show` is called with a wait after 5 seconds, then every 10, and when it has ended.
+
+    Without `seconds` the command itself tries again and again, and each call ends with its attempts. `stopping` says
+    whether the user asked the command to stop. May be used by several threads.
+    """
+
+    def __init__(
+        self,
+        show: Callable[[Wait], None],
+        seconds: float | None = PATIENCE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._show = show
+        self._seconds = seconds
+        self._clock = clock
+        self._lock = Lock()
+        self._began: dict[str, float] = {}  # when each call that waits was first made
+        self._answered: dict[str, float] = {}
+        self._shown: dict[str, float] = {}
+        self.stopping: Callable[[], bool] = lambda: False
+
+    def failed(self, call: str, reason: str, seconds: float) -> None:
+        """Note a failed attempt of a call that was first made so many seconds ago, and show the wait when it is due."""
+        with self._lock:
+            now = self._clock()
+            waited = now - self._began.setdefault(call, max(now - seconds, self._answered.get(call, -inf)))
+            if waited < FIRST_SHOWN_SECONDS or now - max(self._shown.values(), default=-inf) < SHOWN_EVERY_SECONDS:
+                return
+            self._shown[call] = now
+        self._show(Wait(call, reason, waited, None if self._seconds is None else max(0.0, self._seconds - waited)))
+
+    def answered(self, call: str) -> None:
+        """Note an answer, and show the end of a wait that was shown."""
+        self._answered[call] = self._clock()
+        if call not in self._began:
+            return
+        with self._lock:
+            began, shown = self._began.pop(call, None), self._shown.pop(call, None)
+        if began is not None and shown is not None:
+            self._show(Wait(call, "", self._clock() - began, None))
+
+    def has_answered(self, call: str) -> bool:
+        """True if this call was answered before."""
+        return call in self._answered
+
+    def gives_up(self, call: str, seconds: float, *, tried: bool) -> bool:
+        """True if a call that failed, and was first made so many seconds ago, should not be made again. `tried`: it was
+        made as often as any call.
+        """
+        if self._seconds is None:
+            return tried
+        now = self._clock()
+        alone = self._answered.get(call, -inf) >= now - seconds  # others were answered meanwhile
+        return self.stopping() or self._waited(call) >= self._seconds or (tried and alone)
+
+    def is_over(self) -> bool:
+        """True while a wait has lasted as long as the command waits: more calls would fail too."""
+        return self._seconds is not None and any(self._waited(call) >= self._seconds for call in tuple(self._began))
+
+    def _waited(self, call: str) -> float:
+        return self._clock() - self._began.get(call, inf)
+
+
+_commands: Final[list[Patience]] = []  # for all threads of the process, which runs one command
+
+
+@contextmanager
+def having(patience: Patience) -> Iterator[Patience]:
+    """Let all calls of this process wait with this patience."""
+    _commands.append(patience)
+    try:
+        yield patience
+    finally:
+        _commands.remove(patience)
+
+
+def current() -> Patience | None:
+    """The patience of the running command; None in a function on AWS and in applications."""
+    return _commands[-1] if _commands else None
+
+
+def is_over() -> bool:
+    """True if the running command waited for an answer as long as it does: see `Patience.is_over`."""
+    patience = current()
+    return patience is not None and patience.is_over()

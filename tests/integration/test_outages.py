@@ -1,0 +1,106 @@
+"""Long commands while the service answers nothing: each shows what it waits for, stops by itself, and names a cure."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import count
+
+import pytest
+
+from sync_rules.adapters import aws, patience
+from sync_rules.cli import main
+from sync_rules.language.load import parse_rules
+from tests.support import engines
+from tests.support.builders import author_item, book_item, s
+from tests.support.lying_proxy import Answer, Asked, Engine, lying_proxy
+
+RULES = """
+tables:
+  authors: {{name: {prefix}authors, key: {{author_id: S}}}}
+  books: {{name: {prefix}books, key: {{book_id: S}}, indexes: {{by_author: {{author_id: S}}}}}}
+entities: {{author: {{table: authors}}, book: {{table: books}}}}
+rules:
+  names: {{copy: author.name, into: book.author_name}}
+"""
+WRITES = {"UpdateItem", "BatchExecuteStatement", "TransactWriteItems"}
+THROTTLE = {"__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "message": ""}
+FAULTS = {"throttled": Answer(400, json.dumps(THROTTLE).encode()), "503": Answer(503, b"")}
+
+
+@pytest.fixture
+def shop(engine, tmp_path, monkeypatch, capsys):
+    """Runs a command at a service whose operations `down` fail, with half a second of patience."""
+    text = RULES.format(prefix=engines.unique_prefix())
+    rules = parse_rules(text)
+    engines.create(engine, rules.tables)
+    client = aws.dynamodb(engine)
+    for table, item in (("authors", author_item("a1", name=s("Ada"))), ("books", book_item("b1", "a1"))):
+        client.put_item(TableName=rules.tables[table].physical_name, Item=item)
+    (tmp_path / "rules.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(main, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(patience, "FIRST_SHOWN_SECONDS", 0.0)
+    monkeypatch.setattr(patience, "SHOWN_EVERY_SECONDS", 0.1)
+    with lying_proxy(engine) as (url, proxy):
+
+        def run(command: str, fault: str, down: set[str], failures: int = sys.maxsize) -> tuple[int, str]:
+            numbers = count()
+
+            def lie(asked: Asked, engine: Engine) -> Answer:
+                return FAULTS[fault] if asked.operation in down and next(numbers) < failures else engine(asked)
+
+            proxy.lie = lie
+            words = command.format(books=rules.tables["books"].physical_name).split()
+            code = main.main([*words, "--endpoint-url", url])
+            found = capsys.readouterr()
+            return code, " ".join((found.err + found.out).split())
+
+        yield run
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    ("command", "cure"),
+    [
+        ("backfill rules.yaml", "Try again later"),
+        ("backfill rules.yaml --accept names", "Continue with the same command and --resume."),
+        ("verify rules.yaml --grace-seconds 0", "Try again later"),
+        ("plan rules.yaml", "Try again later"),
+        ("prune rules.yaml", "Try again later"),
+        ("propose --table {books} --yes", "Try again later"),
+    ],
+)
+def test_command_shows_what_it_waits_for_and_stops_with_a_cure(shop, command, cure, fault):
+    """No scan is answered. Once scans are answered, the command ends well if its cure is applied."""
+    code, said = shop(command, fault, {"Scan"})
+    assert code in (1, 2)
+    assert "waiting since" in said
+    assert "Without an answer this command stops at" in said
+    assert cure in said
+    code, said = shop(command + (" --resume" if "--resume" in cure else ""), fault, set())
+    assert "waiting since" not in said
+    assert code in (0, 1)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_work_whose_writes_fail_is_kept_and_retried(shop, fault):
+    """Reads are answered: the writes alone wait, a backfill keeps a failure record, and a redrive waits and writes."""
+    for command in ("backfill rules.yaml", "redrive rules.yaml"):
+        code, said = shop(command, fault, WRITES)
+        assert code == 1
+        assert "waiting since" in said
+        assert "this command stops at" in said
+    code, said = shop("redrive rules.yaml", fault, set())
+    assert code == 0
+    assert "1 written" in said
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_run_shows_that_it_waits_and_goes_on(shop, fault):
+    """`run` tries again for as long as it runs, and reads on when the streams answer."""
+    code, said = shop("run rules.yaml --once", fault, {"GetRecords"}, failures=3)
+    assert code == 0
+    assert "for GetRecords" in said
+    assert "This command keeps trying until you stop it" in said
+    assert "GetRecords is answered again" in said
