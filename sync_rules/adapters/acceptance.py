@@ -3,8 +3,7 @@
 A place is a state: that of a stack, or the checkpoint of a run. A rule that is not accepted does not replace or remove
 values that it did not write (pipeline/acceptance.py).
 
-Invariant: acceptance belongs to the fingerprint of a rule: a changed rule is a new one. What cannot be read stays
-unaccepted. A place of an earlier version, which noted no acceptance, accepts the rules as they are.
+Invariant: acceptance belongs to the fingerprint of a rule: a changed rule is a new one, a renamed one is not.
 """
 
 from __future__ import annotations
@@ -13,22 +12,21 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from sync_rules.adapters.state import APPLIED, BACKFILL, SharedState, State, applied
-from sync_rules.model.errors import StoreError
+from sync_rules.adapters.state import State, applied
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import ItemKey
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.units import read_units
-from sync_rules.model.values import get
+from sync_rules.model.values import Item, get
 from sync_rules.pipeline.requests import Scan, Store
 from sync_rules.rules import fingerprints
 from sync_rules.rules.families import PartRule, TargetRule
-from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
-ACCEPTED: Final = "accepted"  # the document of the rules that a stack accepted without a backfill: {name: fingerprint}
 LOOK_EVERY_SECONDS: Final = 60.0  # at the state, while a rule is not accepted
 SCAN_MAX_READ_UNITS: Final = 500.0  # of one table, to find whether a rule has nothing to fill
-REMOTE: Final = "run `sync-rules backfill --remote --rule {}`"
-LOCAL: Final = "run `sync-rules backfill --rule {0}`, or add `--accept {0}` to `sync-rules run`"
+STACK: Final = "sync-rules"  # the name of a stack, if nobody gives another
 
 
 def applied_so_far(documents: State, rules: Rules, waiting: Collection[str] = ()) -> dict[str, str]:
@@ -77,7 +75,7 @@ class Acceptance:
         if self._unaccepted and self._clock() >= self._look_at:
             try:
                 self._look()
-            except StoreError:  # the rules stay unaccepted until the next look
+            except (StoreError, UserError):  # the rules stay unaccepted until the next look
                 self._look_at = self._clock() + LOOK_EVERY_SECONDS
         return self._unaccepted
 
@@ -89,60 +87,52 @@ class Acceptance:
         self._look_at = self._clock() + LOOK_EVERY_SECONDS
 
 
-def guarded(rules: Rules) -> tuple[Rule, ...]:
+def guarded(rules: Rules) -> tuple[TargetRule | PartRule, ...]:
     """The rules that could alter values of others before a backfill. One that reads or keeps books waits for it."""
     kept = (rule for rule in rules.rules.values() if isinstance(rule, TargetRule | PartRule))
     return tuple(rule for rule in kept if rule.books is None)
 
 
 # ---------------------------------------------------------------- a stack
-def of_stack(rules: Rules, state: State) -> Acceptance:
-    """The acceptance of a deployed stack. Raises UserError, StoreError."""
-    return Acceptance(rules, lambda: accepted_in(rules, state), REMOTE)
-
-
-def note_place(rules: Rules, state: SharedState) -> None:
-    """Note, before the first work in an account, which rules it accepts without a backfill. Raises StoreError."""
-    if state.load(ACCEPTED) is None:
-        state.swap(ACCEPTED, None, _accepted_at_first(rules, state))
+def of_stack(rules: Rules, state: State, stack_name: str = STACK) -> Acceptance:
+    """The acceptance of a deployed stack. Raises UserError, StoreError: without it a function processes nothing."""
+    options = "" if stack_name == STACK else f" --stack {stack_name}"
+    return Acceptance(
+        rules, lambda: accepted_in(rules, state), f"run `sync-rules backfill --remote{options} --rule {{}}`"
+    )
 
 
 def accepted_in(rules: Rules, state: State) -> frozenset[str]:
-    """The titles of the rules that a state accepts. Raises UserError, StoreError."""
-    found = state.load(ACCEPTED)
-    found = _accepted_at_first(rules, state) if found is None else found
-    return unchanged(found, rules) | unchanged(applied(state), rules)
-
-
-def _accepted_at_first(rules: Rules, state: State) -> dict[str, str]:
-    """All rules as they are in a state of an earlier version, which has a backfill; none in a new state."""
-    earlier = any(state.load(name) is not None for name in (APPLIED, BACKFILL))
-    return fingerprints.of_each(rules) if earlier else {}
+    """The titles of the rules that a state accepts: a backfill applied them. Raises UserError, StoreError."""
+    return unchanged(applied(state), rules)
 
 
 # ---------------------------------------------------------------- a run
 class RunAcceptance:
     """The acceptance of `sync-rules run`: its checkpoint, the backfills of the same state, and `named`, titles that the
-    operator accepts. A rule that has nothing to fill at its first start is accepted too. `open_state` reads the state
-    again: another process may write it.
+    operator accepts. A rule that finds no value where it writes at its first start is accepted too. `open_state` reads
+    the state again: another process may write it. `options` are those of a backfill with this state.
     """
 
-    def __init__(self, rules: Rules, open_state: Callable[[], State], named: Iterable[str], store: Store) -> None:
-        self._rules, self._open_state, self._store = rules, open_state, store
+    def __init__(
+        self, rules: Rules, open_state: Callable[[], State], named: Iterable[str], store: Store, options: str = ""
+    ) -> None:
+        self._rules, self._open_state, self._store, self._options = rules, open_state, store, options
         self._named = frozenset(named)
         self._own: frozenset[str] = frozenset()
         self.unaccepted: Callable[[], Mapping[str, str]] = dict
 
     def begin(self, before: Mapping[str, str] | None) -> dict[str, str]:
-        """Begin with the fingerprints that a checkpoint holds, None for a checkpoint of an earlier version. Returns
-        those to keep. Raises UserError, StoreError.
+        """Begin with the fingerprints that a checkpoint holds, None for an unchanged project of an earlier version.
+        Returns those to keep. Raises UserError, StoreError.
         """
         prints = fingerprints.of_each(self._rules)
         accepted = frozenset(prints) if before is None else unchanged(before, self._rules) | self._named
         missing = [rule for rule in guarded(self._rules) if rule.title not in accepted | self._applied()]
-        filled = {rule.title for rule in missing if _has_values(rule, self._store)}
+        filled = _with_values(missing, self._store)
         self._own = accepted | {rule.title for rule in missing if rule.title not in filled}
-        self.unaccepted = Acceptance(self._rules, lambda: self._own | self._applied(), LOCAL)
+        way = f"run `sync-rules backfill{self._options} --rule {{}}`"
+        self.unaccepted = Acceptance(self._rules, lambda: self._own | self._applied(), way)
         return {title: prints[title] for title in sorted(self._own) if title in prints}
 
     def _applied(self) -> frozenset[str]:
@@ -153,23 +143,49 @@ class RunAcceptance:
             return frozenset()
 
 
-def _has_values(rule: Rule, store: Store) -> bool:
-    """True if a bounded scan finds a value where the rule writes, or does not reach the end of the table."""
-    for entity, path in {node.writes for node in rule.nodes()}:
+def _with_values(rules: Iterable[TargetRule | PartRule], store: Store) -> set[str]:
+    """The titles of rules that could alter what is there: a bounded scan finds such an item, or does not reach the end
+    of a table. Each table is scanned once.
+    """
+    found: set[str] = set()
+    for table, some in _by_table(rules).items():
         cursor, units = None, 0.0
         while True:
             try:
-                page = store.scan(Scan(entity.table.name, 1_000, cursor))
+                page = store.scan(Scan(table.name, 1_000, cursor, consistent=True))
             except StoreError:  # a run needs no right to scan
-                return True
+                found |= {rule.title for rule in some}
+                break
             for item in page.items:
-                key = entity.table.key_of(item)
-                if key is not None and entity.has(key) and get(item, path) is not None:
-                    return True
-            units += read_units(sum(map(item_bytes, page.items)), consistent=False)
+                key = table.key_of(item)
+                found |= {rule.title for rule in some if key is not None and _may_alter(rule, key, item)}
+            units += read_units(sum(map(item_bytes, page.items)), consistent=True)
             cursor = page.cursor
-            if cursor is None:
+            if cursor is None or found.issuperset(rule.title for rule in some):
                 break
             if units > SCAN_MAX_READ_UNITS:
-                return True
-    return False
+                found |= {rule.title for rule in some}
+                break
+    return found
+
+
+def _by_table(rules: Iterable[TargetRule | PartRule]) -> dict[Table, list[TargetRule | PartRule]]:
+    found: dict[Table, list[TargetRule | PartRule]] = {}
+    for rule in rules:
+        for table in {
+            (rule.source if rule.moves else rule.target).table,
+            *(node.writes[0].table for node in rule.nodes()),
+        }:
+            found.setdefault(table, []).append(rule)
+    return found
+
+
+def _may_alter(rule: TargetRule | PartRule, key: ItemKey, item: Item) -> bool:
+    """True if a rule could replace, remove, delete or move something of an item."""
+    if rule.moves:
+        return rule.source.has(key)
+    if isinstance(rule, TargetRule) and rule.target.has(key) and rule.deletes(item):
+        return True
+    return any(
+        entity.has(key) and get(item, path) is not None for entity, path in (node.writes for node in rule.nodes())
+    )

@@ -29,7 +29,6 @@ from sync_rules.model.json_bytes import tagged, untagged
 
 Body = Mapping[str, Any]  # JSON-ready
 APPLIED: Final = "applied"  # the document of the applied rules: {name: fingerprint}, and AT
-BACKFILL: Final = "backfill"  # the document of a backfill, and the first part of its checkpoints' names
 AT: Final = "at"  # when it was saved, as ISO 8601
 PREFIX: Final = "sync-rules/"  # of the ids in a table, which may hold other things
 READ_MAX_ITEMS: Final = 100  # BatchGetItem

@@ -6,7 +6,7 @@ import os
 from functools import cache
 from typing import Final
 
-from sync_rules.adapters import acceptance, aws
+from sync_rules.adapters import aws
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import TableState
 from sync_rules.functions import runtime
@@ -30,14 +30,7 @@ def setting(name: str) -> str:
 
 def state(keep_seconds: int | None = None) -> TableState:
     """The documents that all invocations share. Raises UserError."""
-    _note_place()
     return TableState(aws.dynamodb(runtime.endpoint()), setting(runtime.STATE_TABLE), keep_seconds=keep_seconds)
-
-
-@cache
-def _note_place() -> None:
-    """Note that acceptance is kept, before the first document of other work makes the stack look older."""
-    acceptance.note_place(runtime.rules(), TableState(aws.dynamodb(runtime.endpoint()), setting(runtime.STATE_TABLE)))
 
 
 @cache

@@ -215,7 +215,8 @@ def _acceptance() -> Callable[[], Mapping[str, str]]:
     from sync_rules.adapters import acceptance  # noqa: PLC0415 - only where acceptance is kept
     from sync_rules.adapters.state import TableState  # noqa: PLC0415 - the same
 
-    return acceptance.of_stack(rules(), TableState(aws.dynamodb(endpoint()), table))
+    state = TableState(aws.dynamodb(endpoint()), table)
+    return acceptance.of_stack(rules(), state, os.environ.get("POWERTOOLS_SERVICE_NAME") or acceptance.STACK)
 
 
 def budget(at_once: int = 1) -> Budget:

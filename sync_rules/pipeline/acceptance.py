@@ -1,8 +1,8 @@
 """Protects values that a rule did not write, as long as no backfill or operator has accepted the rule.
 
-Invariant: an unaccepted rule replaces, zeroes or removes a value only if the rule itself would have made that value
-from the old images of the batch. Everything else it parks, and it still sets what is missing. A rule that reads or
-keeps books is never in `Bounds.unaccepted`: it writes nothing before a backfill completes them.
+Invariant: an unaccepted rule replaces, zeroes or removes a value only if the rule would have made that value from the
+old images of the batch. It deletes and moves no item. Everything else it parks, and it still sets what is missing. A
+rule that reads or keeps books is never in `Bounds.unaccepted`: it writes nothing before a backfill completes them.
 """
 
 from __future__ import annotations
@@ -45,26 +45,22 @@ def protect_target(
     earlier = _earlier(rule, target, sources, bounds) if altered else ()
     if not altered or any(_makes(rule, target, altered, *each) for each in earlier):
         return None
-    return _not_accepted(rule, bounds)
+    return not_accepted(rule, bounds)
 
 
 def protect_part(part: Part, target: Item | None, alteration: Alteration, bounds: Bounds) -> Blocked | None:
     """The reason not to write a part; None if it may be written. `target`: the item that it is written on, as read."""
     rule = part.rule
-    if rule.name not in bounds.unaccepted or alteration is Alteration.SET:
+    if rule.name not in bounds.unaccepted or (alteration is Alteration.SET and not rule.moves):
         return None
-    images = () if part.source is None else bounds.old_images.get(part.source, ())
+    images = () if part.source is None or rule.moves else bounds.old_images.get(part.source, ())
     if any(rule.write_for(part, target, image) is None for image in images):
         return None
-    return _not_accepted(rule, bounds)
+    return not_accepted(rule, bounds)
 
 
-def protect_item(rule: Rule, bounds: Bounds) -> Blocked | None:
-    """The reason not to delete an item for a rule; None if it may be deleted."""
-    return _not_accepted(rule, bounds) if rule.name in bounds.unaccepted else None
-
-
-def _not_accepted(rule: Rule, bounds: Bounds) -> Blocked:
+def not_accepted(rule: Rule, bounds: Bounds) -> Blocked:
+    """The reason to park what an unaccepted rule would do, with the way to accept it."""
     return Blocked(f"{NOT_ACCEPTED}: {bounds.unaccepted[rule.name]}")
 
 

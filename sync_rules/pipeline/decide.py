@@ -78,17 +78,22 @@ def intent_of(target: Target, wanted: Mapping[TargetRule, Changes], sources: Sou
     return Intent(target, tuple(wanted), changes, write, wanted=wanted)
 
 
-def deletion_of(target: Target, sources: Sources) -> Intent | None:
-    """The delete of `on_delete: delete`: only on a REMOVE record, only while the source is absent. Its guard compares
-    the link alone, because a late write of the copy must not save an orphan.
+def deleting_rules(target: Target, sources: Sources) -> list[TargetRule]:
+    """The rules whose `on_delete: delete` applies: only on a REMOVE record, only while the source is absent."""
+    return [
+        rule for rule in target.removed if lost_source(rule, target, sources) is not None and rule.deletes(target.image)
+    ]
+
+
+def deletion_of(rule: TargetRule, target: Target, sources: Sources) -> Intent:
+    """The delete of a target that lost its source by a rule. Its guard compares the link alone, because a late write of
+    the copy must not save an orphan.
     """
-    for rule in target.removed:
-        source = lost_source(rule, target, sources)
-        if source is not None and rule.deletes(target.image):
-            source_absent = Check(source, rule.source_guard(None))
-            delete = Delete(target.key, (target_exists(target.key), *rule.link_guard(target.image)))
-            return Intent(target, (rule,), {}, Transaction((source_absent, delete)), deletes=True)
-    return None
+    source = lost_source(rule, target, sources)
+    assert source is not None, "one of the deleting rules"
+    source_absent = Check(source, rule.source_guard(None))
+    delete = Delete(target.key, (target_exists(target.key), *rule.link_guard(target.image)))
+    return Intent(target, (rule,), {}, Transaction((source_absent, delete)), deletes=True)
 
 
 def lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey | None:

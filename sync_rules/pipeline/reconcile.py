@@ -18,11 +18,12 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, item_bytes, too_large
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Result, Status, differences, misfit, written
-from sync_rules.pipeline.acceptance import protect_item, protect_target
+from sync_rules.pipeline.acceptance import not_accepted, protect_target
 from sync_rules.pipeline.ancestors import read_expected
 from sync_rules.pipeline.decide import (
     Changes,
     Intent,
+    deleting_rules,
     deletion_of,
     intent_of,
     lost_source,
@@ -110,14 +111,13 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
     """Decide the write of a target, if it needs one. Rules with nothing to write are counted at once; rules that
     another rule undermines are deferred until the outcome of the other is known.
     """
-    deletion = deletion_of(target, sources) if target.removed else None
-    if deletion is not None:
-        (rule,) = deletion.rules
-        if protected := protect_item(rule, bounds):
-            decisions.stuck.append((target, [rule], protected))
-        else:
-            decisions.intents.append(deletion)
+    deleting = deleting_rules(target, sources) if target.removed else []
+    accepted = [rule for rule in deleting if rule.name not in bounds.unaccepted]
+    if accepted:
+        decisions.intents.append(deletion_of(accepted[0], target, sources))
         return
+    decisions.stuck += ((target, [rule], not_accepted(rule, bounds)) for rule in deleting)
+    target = target.only(rule for rule in target.rules if rule not in deleting) if deleting else target
     wanted: dict[TargetRule, Changes] = {}
     for rule in target.rules:
         changes = _changes_by(rule, target, sources, report, decisions)

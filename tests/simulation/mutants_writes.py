@@ -99,9 +99,8 @@ def conflict_is_refused(result: Result) -> Result:
 def deletion(change: Callable[[Any, Any], Any]) -> Iterator[None]:
     original = reconcile.deletion_of
 
-    def _deletion(target: Any, sources: Any) -> Any:
-        intent = original(target, sources)
-        return None if intent is None else change(intent, target)
+    def _deletion(rule: Any, target: Any, sources: Any) -> Any:
+        return change(original(rule, target, sources), target)
 
     with patch.object(reconcile, "deletion_of", _deletion):
         yield

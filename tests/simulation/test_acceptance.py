@@ -18,6 +18,7 @@ import pytest
 from sync_rules.adapters.acceptance import guarded
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.audit.verifier import Verifier
+from sync_rules.language.load import parse_rules
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Limits
@@ -31,7 +32,12 @@ from tests.support.every_kind import order, part, post, user
 from tests.support.stacked import backfill_of
 from tests.support.worlds import Scene
 
-RULES = every_kind.rules_of(effects=False, gone="{copy: user.email, into: order.mail, on_delete: delete}")
+MORE = {
+    "gone": "{copy: user.email, into: order.mail, on_delete: delete}",
+    "moved": "{mirror: order, into: closed, mode: move, where: \"status == 'CLOSED'\"}",
+}
+CLOSED = '  closed:   {table: shop, key: {PK: "CLOSED#{user_id}", SK: "ORDER#{order_id}"}}\n'
+RULES = parse_rules(every_kind.text_of(every_kind.RULES | MORE, entities=every_kind.ENTITIES + CLOSED))
 LIMITS = Limits(parked_max_looks=2)
 STEPS, HISTORIES, CATCHES = 60, 150, 300
 OWN = "own"  # the first letters of what only the application writes
@@ -77,6 +83,7 @@ class History:
         table, item, owned = self.random.choice(
             (
                 ("shop", user(one, name=s(name), rank=n(self.count), email=s(f"{one}@x")), {"head": s(value)}),
+                ("shop", order(one, two, self.count, status=s("CLOSED")), {"user_name": s(value)}),
                 ("shop", order(one, two, self.count), {"user_name": s(value), "mail": s(value)}),
                 ("posts", post(one, two, name), {}),
                 ("parts", part(one, two if two > one else None), {"path": s(value)}),
@@ -145,10 +152,17 @@ def test_acceptance_keeps_what_others_wrote_and_then_all_is_right():
 
 
 NOTHING: Any = lambda *_given: None  # noqa: E731
+protect_part = acceptance.protect_part
+
+
+def _without_moves(part: Any, *given: Any) -> Any:
+    return None if part.rule.moves else protect_part(part, *given)
+
+
 MUTANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "targets are not protected": lambda: patch.object(reconcile, "protect_target", NOTHING),
-    "deletes are not protected": lambda: patch.object(reconcile, "protect_item", NOTHING),
     "parts are not protected": lambda: patch.object(parts, "protect_part", NOTHING),
+    "moves are not protected": lambda: patch.object(parts, "protect_part", _without_moves),
     "every old image explains every value": lambda: patch.object(acceptance, "_makes", lambda *_given: True),
     "what is there counts as set": lambda: patch.object(acceptance, "get", NOTHING),
 }

@@ -96,7 +96,8 @@ def run(
         if not resumes(files.checkpoint, rules):
             for text in link_notices(rules, open_state(), accept or (), store):
                 display.say(text)
-        acceptance = RunAcceptance(rules, open_state, accept or (), store)
+        options = opt.used(rules_file, endpoint_url, region, state, state_table)
+        acceptance = RunAcceptance(rules, open_state, accept or (), store, options)
         caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
         stack.enter_context(locked(files.checkpoint))
         local = LocalRun(
@@ -119,7 +120,7 @@ def run(
         for notice in (
             *calls_notices(rules, calls_table),
             *acceptance_notices(acceptance),
-            *local.begin(opt.used(rules_file, endpoint_url, region, state, state_table)),
+            *local.begin(options),
         ):
             display.say(notice)
         loop(local, display, stopping=stack.enter_context(stop_signals()), once=once, notices=edited.notices)
@@ -176,7 +177,7 @@ def acceptance_notices(acceptance: RunAcceptance) -> list[str]:
         return []
     more = f" ({len(ways)} rules)" if len(ways) > 1 else ""
     notice = "a rule that is not accepted leaves values of others as they are, with a failure record"
-    return [f"{notice}. To accept it, {ways[0]}{more}"]
+    return [f"{notice}. To accept it, {ways[0]}{more}, or start again with --accept"]
 
 
 def calls_notices(rules: Rules, calls_table: str | None) -> list[str]:

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sync_rules.adapters.state import BACKFILL, Body, State
+from sync_rules.adapters.state import Body, State
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
 from sync_rules.rules.order import Step
 from sync_rules.rules.ruleset import Rules
 
-HEAD: Final = BACKFILL
+HEAD: Final = "backfill"
 UNREADABLE: Final = "the state says how far a backfill is in words that cannot be read: begin anew with --restart"
 Count = tuple[str, Outcome]
 

@@ -207,7 +207,9 @@ class LocalRun:
             self._began = beginnings.of(found.began, resumes=bool(found.streams), started_ms=self._started_ms)
             self._notices += beginnings.notices(self._began)
             caller = CallsSince(caller, since(beginnings.rules, self._began))
-        self._accepted = found.accepted if acceptance is None else acceptance.begin(_accepted_before(found))
+        self._accepted = (
+            found.accepted if acceptance is None else acceptance.begin(_accepted_before(found, rules_fingerprint))
+        )
         queue = LocalQueue(now_ms, found.pending())
         world = World(store, queue, self._failures, archive or NOBODY, caller, CallsInFolder(files.calls))
         self._world = world
@@ -342,9 +344,10 @@ class LocalRun:
         return lambda: INVOCATION_MAX_MS - (self._now_ms() - started_ms)
 
 
-def _accepted_before(found: Checkpoint) -> dict[str, str] | None:
-    """The fingerprints of the rules that a run accepted before: none at its first start."""
-    return {} if found.accepted is None and not found.streams else found.accepted
+def _accepted_before(found: Checkpoint, rules_fingerprint: str) -> dict[str, str] | None:
+    """The fingerprints that a run accepted before; None for a run of an earlier version with these rules."""
+    earlier = found.accepted is None and bool(found.streams) and found.rules_fingerprint == rules_fingerprint
+    return None if earlier else found.accepted or {}
 
 
 def _made_anew(arn: str) -> str:

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.adapters.acceptance import ACCEPTED, Acceptance, RunAcceptance, accepted_in, note_place, of_stack
-from sync_rules.adapters.state import BACKFILL, MemoryState, save_applied
+from sync_rules.adapters.acceptance import Acceptance, RunAcceptance, accepted_in, of_stack
+from sync_rules.adapters.state import MemoryState, save_applied
+from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.pipeline.requests import Scan
 from sync_rules.rules import fingerprints
 from tests.support.builders import s
 from tests.support.worlds import Scene
@@ -26,57 +28,39 @@ CHANGED = parse_rules(TEXT + "  names: copy user.nick into order.user_name\n")
 RENAMED = parse_rules(TEXT + "  titles: {copy: user.name, into: order.user_name, renamed_from: names}\n")
 
 
-class State(MemoryState):
-    """A state that several processes share."""
-
-    def swap(self, name, before, body):
-        assert self.load(name) == before
-        self.save(name, body)
-        return True
-
-
-def test_acceptance_of_a_new_stack_begins_with_no_rule():
+def test_acceptance_of_a_stack_is_a_backfill_that_ended():
     """Only the rule that could alter values of others is guarded: a counter waits for its books."""
-    state = State()
-    note_place(RULES, state)
+    state = MemoryState()
     assert of_stack(RULES, state)() == {"names": "run `sync-rules backfill --remote --rule names`"}
-    state.save(BACKFILL, {})  # a backfill that has begun accepts nothing
-    assert of_stack(RULES, state)().keys() == {"names"}
+    state.save(HEAD, {"done": False})
+    state.save("applied", {})
+    assert of_stack(RULES, state, "other")() == {
+        "names": "run `sync-rules backfill --remote --stack other --rule names`"
+    }
     save_applied(state, {"names": fingerprints.of_each(RULES)["names"]}, datetime.now(UTC))
     assert of_stack(RULES, state)() == {}
     assert of_stack(RENAMED, state)() == {}
     assert of_stack(CHANGED, state)().keys() == {"names"}
 
 
-@pytest.mark.parametrize("name", [BACKFILL, "applied"])
-def test_acceptance_of_a_stack_of_an_earlier_version_has_all_rules(name):
-    """What such a stack did without acceptance it goes on doing, until a rule changes."""
-    state = State()
-    state.save(name, {})
-    assert of_stack(CHANGED, state)() == {}  # before any function noted the place
-    note_place(RULES, state)
-    assert of_stack(RULES, state)() == {}
-    assert of_stack(CHANGED, state)().keys() == {"names"}
-    before = state.load(ACCEPTED)
-    note_place(CHANGED, state)
-    assert state.load(ACCEPTED) == before
-
-
 def test_acceptance_reads_the_state_again_each_minute():
     """A state that does not answer leaves the rules unaccepted, and is asked again a minute later."""
-    now, answers = [0.0], [frozenset(), StoreError("Throttled"), frozenset({"names"})]
+    now, answers = (
+        [0.0],
+        [frozenset(), StoreError("Throttled"), UserError("a file that is no state"), frozenset({"names"})],
+    )
 
     def accepted():
         answer = answers.pop(0)
-        if isinstance(answer, StoreError):
+        if isinstance(answer, Exception):
             raise answer
         return answer
 
     acceptance = Acceptance(RULES, accepted, "{}", lambda: now[0])
     seen = []
-    for now[0] in (0.0, 59.0, 60.0, 100.0, 120.0, 10_000.0):
+    for now[0] in (0.0, 59.0, 60.0, 100.0, 120.0, 180.0, 10_000.0):
         seen.append(bool(acceptance()))
-    assert seen == [True, True, True, True, False, False]
+    assert seen == [True, True, True, True, True, False, False]
     assert answers == []
 
 
@@ -111,6 +95,41 @@ def test_run_accepts_what_is_named_applied_or_of_an_earlier_version():
     save_applied(state, fingerprints.of_each(RULES), datetime.now(UTC))
     assert RunAcceptance(RULES, lambda: state, (), scene.tap).begin({}) == {}
     assert accepted_in(RULES, state) == {"names", "counted"}
+    save_applied(state, {"counted": fingerprints.of_each(RULES)["counted"]}, datetime.now(UTC))
+    assert accepted_in(RULES, state) == {"counted"}
+    acceptance = RunAcceptance(RULES, lambda: state, (), scene.tap, " --state s.json")
+    assert acceptance.begin({}) == {}
+    assert acceptance.unaccepted() == {"names": "run `sync-rules backfill --state s.json --rule names`"}
+
+
+DESTROYING = """
+tables: {users: {key: {user: S}}, orders: {key: {user: S, order: S}}}
+entities:
+  user:  {table: users}
+  order: {table: orders, key: {user: "U#{user_id}", order: "{order_id}"}}
+  done:  {table: orders, key: {user: "D#{user_id}", order: "{order_id}"}}
+rules:
+"""
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{copy: user.nick, into: order.nick, link: {user: user_id}, on_delete: delete}",
+        "{mirror: order, into: done, mode: move}",
+    ],
+    ids=["delete", "move"],
+)
+def test_run_accepts_no_rule_by_itself_that_could_delete_or_move_an_item(rule):
+    rules = parse_rules(DESTROYING + f"  gone: {rule}\n")
+    scene = Scene(rules)
+    empty = RunAcceptance(rules, MemoryState, (), scene.tap)
+    assert empty.begin({}).keys() == {"gone"}
+    scene.there("orders", {"user": s("U#u"), "order": s("1")})
+    acceptance = RunAcceptance(rules, MemoryState, (), scene.tap)
+    acceptance.begin({})
+    assert acceptance.unaccepted().keys() == {"gone"}
+    assert len(scene.tap.seen(Scan)) == 2  # one for each start
 
 
 def test_run_without_the_right_to_read_its_state_accepts_what_it_knows():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handlers import backfill, redrive, verify
-from sync_rules.adapters import acceptance, aws
+from sync_rules.adapters import aws
 from sync_rules.functions import inaccount, runtime
 from sync_rules.functions.logs import notes
 from sync_rules.model.errors import StoreError
@@ -23,7 +23,6 @@ def deployed(monkeypatch, tmp_path):
     monkeypatch.setenv(runtime.ENDPOINT_URL, "http://127.0.0.1:9")
     for name in (runtime.STATE_TABLE, inaccount.BUCKET):
         monkeypatch.setenv(name, "some")
-    monkeypatch.setattr(acceptance, "note_place", lambda _rules, _state: None)
     quiet(monkeypatch)
     start_cold()
     aws._client.cache_clear()

@@ -1,0 +1,47 @@
+"""An unaccepted rule beside accepted ones: it alone is parked, and what they do goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.language.load import parse_rules
+from tests.support.builders import s
+from tests.support.worlds import Scene
+
+TEXT = """
+tables: {users: {key: {user: S}}, orders: {key: {user: S, order: S}}}
+entities: {user: {table: users}, order: {table: orders}}
+rules:
+"""
+RULES = {
+    "first": "{copy: user.name, into: order.name, on_delete: delete}",
+    "second": "{copy: user.nick, into: order.nick, on_delete: delete}",
+    "third": "{copy: user.mail, into: order.mail, on_delete: clear}",
+}
+
+
+def scene_of(*unaccepted: str) -> Scene:
+    scene = Scene(parse_rules(TEXT + "".join(f"  {name}: {rule}\n" for name, rule in RULES.items())))
+    scene.consumer.unaccepted = lambda: dict.fromkeys(unaccepted, "run it")
+    scene.there("users", {"user": s("u"), "name": s("n"), "nick": s("k"), "mail": s("m")})
+    scene.there("orders", {"user": s("u"), "order": s("1"), "name": s("n"), "nick": s("k"), "mail": s("m")})
+    return scene
+
+
+@pytest.mark.parametrize("unaccepted", ["first", "second"])
+def test_unaccepted_rule_does_not_hold_up_the_delete_of_an_accepted_one(unaccepted):
+    scene = scene_of(unaccepted)
+    scene.memory.delete(scene.at("users", "u"))
+    scene.rest()
+    assert not scene.memory.items("orders")
+    assert scene.parked.told == []
+
+
+def test_unaccepted_rules_that_delete_are_parked_and_the_others_go_on():
+    """The copy that an accepted rule clears goes at once; the item stays with what nobody accepted to delete."""
+    scene = scene_of("first", "second")
+    scene.memory.delete(scene.at("users", "u"))
+    scene.deliver()
+    (order,) = scene.memory.items("orders")
+    assert order.keys() == {"user", "order", "name", "nick"}
+    assert sorted(scene.parked.told) == [("first", "NotAccepted: run it"), ("second", "NotAccepted: run it")]
