@@ -20,6 +20,7 @@ from sync_rules.adapters.preflight import (
     describe,
     describe_time_to_live,
     differences,
+    is_strong,
     place_of,
     time_to_live_problems,
 )
@@ -113,7 +114,7 @@ def compare(client: DynamoDBClient, rules: Rules, calls_table: str | None = None
         found = describe(client, table, retrying)
         problems = _elsewhere(table) if found is None else differences(rules, table, found)
         ttl = rules.times_to_live.get(table.name)
-        if found is not None and ttl is not None:
+        if found is not None and ttl is not None and not is_strong(found):
             problems += time_to_live_problems(
                 table, ttl, describe_time_to_live(client, table, retrying), options=place_of(client)
             )

@@ -294,6 +294,10 @@ def expiry_by_another(it):
     it.time_to_live["AttributeName"] = "gone_at"
 
 
+def strong_in_all_regions(it):
+    it.tables["trial-shop"]["MultiRegionConsistency"] = "STRONG"
+
+
 def mapping_off(it):
     it.mappings[0]["State"] = "Disabled"
 
@@ -439,6 +443,12 @@ DAMAGES = (
         "tables",
         "is on gone_at and not on expires_at",
         "Use gone_at in the rules file, or disable it",
+    ),
+    (
+        strong_in_all_regions,
+        "tables",
+        "refuses Time to Live: rule expiry needs it on expires_at",
+        "Leave it out of the",
     ),
     (mapping_off, "mappings", "Disabled", "`aws lambda update-event-source-mapping --uuid shop --enabled --region"),
     (mapping_gone, "mappings", "no mapping of StreamFunction reads its stream", DEPLOYED_AGAIN),
