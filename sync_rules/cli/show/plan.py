@@ -47,7 +47,8 @@ class Shown:
     """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
     has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill;
     `pull_only`: those for which no record of a source finds targets; `moves`: by the rules that move items, those that
-    lose them; `expiring`: by the rules that would write a Time to Live, its attribute; `links`: what a sample found.
+    lose them; `expiring`: by the rules that would write a Time to Live, its attribute; `links`: what a sample found;
+    `loads`: the bulk loads since the last backfill.
     """
 
     plan: Plan
@@ -62,6 +63,7 @@ class Shown:
     moves: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     expiring: Mapping[str, str] = field(default_factory=dict)
     links: Sequence[LinkFinding] = ()
+    loads: Sequence[str] = ()
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
@@ -86,6 +88,7 @@ class Shown:
             **({"moves": {move: dict(losing) for move, losing in self.moves.items()}} if self.moves else {}),
             **({"expiring": dict(self.expiring)} if self.expiring else {}),
             **({"links": [self._link_row(one) for one in self.links]} if self.links else {}),
+            **({"bulk_loads": list(self.loads)} if self.loads else {}),
             "estimate": share.sampled,
             "sample": sample if share.sampled else None,
             "items": _rounded(plan.items),
@@ -144,6 +147,7 @@ class Shown:
 
     def _parts(self) -> Iterator[Grid | str]:
         yield from (one.text for one in self.links)
+        yield from (f"{load}: a backfill without --changed checks its items" for load in self.loads)
         if self.plan.rules:
             yield self._grid()
             yield from self._parked()
