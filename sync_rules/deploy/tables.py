@@ -36,14 +36,16 @@ ACTIVE_MAX_SECONDS: Final = 300.0
 WAIT_MAX_SECONDS: Final = 2.0
 CALLS_KEY: Final = KeyAttribute("id", "S")  # of the table that remembers calls
 CALLS_TTL: Final = "expiration"
-PROJECTIONS: Final = {"all": "ALL", "keys": "KEYS_ONLY"}
+INDEXES: Final = ("GlobalSecondaryIndexes", "VectorIndexes")  # the kinds that have a status
 
 
 def table_parameters(table: Table, settings: TableSettings = NO_SETTINGS, *, stream: bool) -> dict[str, Any]:
     """CreateTable's parameters for one table."""
     parameters: dict[str, Any] = {
         "TableName": table.physical_name,
-        "AttributeDefinitions": [{"AttributeName": a.name, "AttributeType": a.type} for a in table.key_attributes],
+        "AttributeDefinitions": table_settings.defined(
+            (*table.key_attributes, *(a for one in settings.vectors for a in one.index.attributes))
+        ),
         "KeySchema": _schema((table.partition,), table.key[1:]),
         **table_settings.of_table(settings),
     }
@@ -69,12 +71,7 @@ def settings_of(rules: Rules, table: Table) -> TableSettings:
 
 
 def _index(index: Index, settings: TableSettings) -> dict[str, Any]:
-    projection: dict[str, Any] = {"ProjectionType": "ALL"}  # as the console creates it, if the rules do not say
-    if isinstance(index.projection, tuple):
-        projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(index.projection)}
-    elif index.projection is not None:
-        projection = {"ProjectionType": PROJECTIONS[index.projection]}
-    schema = _schema(index.partition, index.sort)
+    schema, projection = _schema(index.partition, index.sort), table_settings.projection_of(index)
     capacity = table_settings.of_index(settings.of(index))
     return {"IndexName": index.name, "KeySchema": schema, "Projection": projection, **capacity}
 
@@ -221,7 +218,7 @@ def _wait_until_active(client: DynamoDBClient, table: Table, max_seconds: float)
             return False  # DescribeTable is eventually consistent
         states = [
             description["TableStatus"],
-            *(i["IndexStatus"] for i in description.get("GlobalSecondaryIndexes", [])),
+            *(i["IndexStatus"] for kind in INDEXES for i in description.get(kind, [])),
         ]
         return all(state == "ACTIVE" for state in states)
 

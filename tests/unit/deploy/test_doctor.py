@@ -277,6 +277,10 @@ def index_in_making(it):
     it.tables["trial-books"]["GlobalSecondaryIndexes"][0]["IndexStatus"] = "CREATING"
 
 
+def vectors_filling(it):
+    it.tables["trial-shop"]["VectorIndexes"] = [{"IndexName": "near", "IndexStatus": "ACTIVE", "Backfilling": True}]
+
+
 def index_gone(it):
     it.tables["trial-books"]["GlobalSecondaryIndexes"] = []
 
@@ -447,6 +451,7 @@ DAMAGES = (
     (stack_at_work, "stack", "UPDATE_IN_PROGRESS", "wait until it is done"),
     (one_image, "tables", "table trial-shop: its stream shows KEYS_ONLY", "enable it again with NEW_AND_OLD_IMAGES"),
     (index_in_making, "tables", "table trial-books: index by_author is CREATING", "wait until it is done"),
+    (vectors_filling, "tables", "table trial-shop: index near is BACKFILLING", "wait until it is done"),
     (index_gone, "tables", "it has no index by_author", "Create the index with partition key author_id (S)"),
     (unprotected, "tables", "table trial-books: its deletion protection is off", "`sam deploy`; if it is still so"),
     (
