@@ -71,7 +71,7 @@ engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## Install what tests need besi
 	  "sync-rules needs Python 3.11 or later, and $(PYTHON) is %d.%d: run make PYTHON=python3.13 ..." % v)'
 	@$(PYTHON) -m venv .venv || { echo "python3 cannot make virtual environments: install its venv package"; exit 1; }
 	@echo "installing into .venv ..."
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -18,11 +18,14 @@ from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.values import visible
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.uses import Moment
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 IMAGES = "NEW_AND_OLD_IMAGES"
+STRONG = "STRONG"  # MultiRegionConsistency of a global table that is strongly consistent in all of its Regions
+REFUSES = "it has strong multi-Region consistency, with which DynamoDB refuses"
 UNANSWERED = ("AccessDenied", "AccessDeniedException", "UnknownOperation", "UnknownOperationException")
 
 
@@ -81,20 +84,67 @@ def survey(
             problems.append(Problem(table.physical_name, f"it does not exist at {where}", cure))
             continue
         problems += _key_problems(table, description)
-        problems += _index_problems(table, description, _listing(rules, table))
+        uses = _listing(rules, table)
+        problems += _index_problems(table, description, uses)
+        problems += refused_by(rules, table, description, uses, rules.needed_times_to_live)
         if streams and table in rules.streamed_tables:
             problems += _stream_problems(table, description)
             arns += [description["LatestStreamArn"]] if "LatestStreamArn" in description else []
-        if times_to_live:
+        if times_to_live and not is_strong(description):
             problems += _found_time_to_live(client, rules, table, retrying)
     return Survey(tuple(problems), tuple(arns))
 
 
 def differences(rules: Rules, table: Table, description: Mapping[str, Any]) -> tuple[Problem, ...]:
     """The differences between a table as described and the rules file: its key, all its indexes, its stream."""
-    uses = {index.name: "the rules file declares" for index in table.indexes} | _listing(rules, table)
+    uses = declared_indexes(table) | _listing(rules, table)
     streams = _stream_problems(table, description) if table in rules.streamed_tables else ()
-    return (*_key_problems(table, description), *_index_problems(table, description, uses), *streams)
+    refused = refused_by(rules, table, description, uses, rules.times_to_live)
+    return (*_key_problems(table, description), *_index_problems(table, description, uses), *refused, *streams)
+
+
+def is_strong(description: Mapping[str, Any]) -> bool:
+    """True for a global table with strong multi-Region consistency.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/V2globaltables_HowItWorks.html
+    """
+    return description.get("MultiRegionConsistency") == STRONG
+
+
+def refused_by(
+    rules: Rules,
+    table: Table,
+    description: Mapping[str, Any],
+    uses: Mapping[str, str],
+    times_to_live: Mapping[str, str],
+) -> Iterator[Problem]:
+    """Each problem of a table that `is_strong`: rules, local indexes of `uses` (reason by index), Time to Live."""
+    if not is_strong(description):
+        return
+    for name in (name for name in uses if table.index(name).local):
+        found = f"{REFUSES} local indexes: {name}, which {uses[name]}"
+        yield Problem(table.physical_name, found, "Leave out local: true")
+    move = "use a table without it (docs/limits.md): the mode of a table cannot change"
+    refused: dict[str, Problem] = {}
+    for rule in rules.rules.values():
+        parts = [use for use in rule.transacting() if use.table == table]
+        if parts and rule.title not in refused:
+            deletes = any(use.moment is Moment.DELETED for use in parts)
+            ways = {"leave out `strict: true`": rule.strict, "write another `on_delete`": deletes}
+            change = " and ".join(way for way, fits in ways.items() if fits) or "leave out the rule"
+            found = f"{REFUSES} transactions: rule {rule.title} needs them for {parts[-1].why}"
+            refused[rule.title] = Problem(table.physical_name, found, f"{change[0].upper()}{change[1:]}, or {move}")
+    yield from refused.values()
+    if table.name in times_to_live:
+        named = [rule.title for rule in rules.rules.values() for where, _ in rule.times_to_live if where == table]
+        needs = f"rule {named[0]} needs it" if named else "the rules file names it"
+        found = f"{REFUSES} Time to Live: {needs} on {times_to_live[table.name]}"
+        yield Problem(table.physical_name, found, f"Leave it out of the rules file, or {move}")
+
+
+def declared_indexes(table: Table) -> dict[str, str]:
+    """The indexes that the rules file declares, with that as the reason why they are needed."""
+    return {index.name: "the rules file declares" for index in table.indexes}
 
 
 def _listing(rules: Rules, table: Table) -> dict[str, str]:
@@ -230,6 +280,8 @@ def _index_problems(table: Table, description: Mapping[str, Any], uses: Mapping[
     for name, use in uses.items():
         index = table.index(name)
         expected = _expected(index.partition, index.sort)
+        if index.local and is_strong(description):
+            continue  # `refused_by` names it
         if name not in found:
             missing = f"it has no index {name}, which {use}"
             cure = "A local index is made with its table only: make another table, or leave out local: true"

@@ -29,7 +29,7 @@ from sync_rules.model.json_bytes import tagged, untagged
 
 Body = Mapping[str, Any]  # JSON-ready
 APPLIED: Final = "applied"  # the document of the applied rules: {name: fingerprint}, and AT
-AT: Final = "at"  # when it was saved, as ISO 8601
+AT: Final = "at"  # when the oldest backfill began whose rules still count as applied, as ISO 8601
 PREFIX: Final = "sync-rules/"  # of the ids in a table, which may hold other things
 READ_MAX_ITEMS: Final = 100  # BatchGetItem
 TAKEN: Final = "StateTaken"
@@ -277,6 +277,13 @@ def applied(state: State) -> dict[str, str]:
     return found
 
 
-def save_applied(state: State, fingerprints: Mapping[str, str], now: datetime) -> None:
-    """Record which rules were applied: these, and no others. Raises StoreError."""
-    state.save(APPLIED, {**fingerprints, AT: now.isoformat(timespec="seconds")})
+def applied_at(state: State) -> datetime | None:
+    """The time since which all applied rules were applied; None if it is not known. Raises StoreError."""
+    with suppress(ValueError):
+        return datetime.fromisoformat(str((state.load(APPLIED) or {}).get(AT)))
+    return None
+
+
+def save_applied(state: State, fingerprints: Mapping[str, str], at: datetime) -> None:
+    """Record which rules were applied, and since when: these, and no others. Raises StoreError."""
+    state.save(APPLIED, {**fingerprints, AT: at.isoformat(timespec="seconds")})

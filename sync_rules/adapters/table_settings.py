@@ -9,21 +9,31 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tenacity import Retrying
 
 from sync_rules.adapters import retries
 from sync_rules.adapters.preflight import UNANSWERED, Problem
-from sync_rules.model.capacity import Billing, IndexSettings, OnDemand, Provisioned, TableSettings, Units, Warm
-from sync_rules.model.entities import Table
+from sync_rules.model.capacity import (
+    Billing,
+    IndexSettings,
+    OnDemand,
+    Provisioned,
+    TableSettings,
+    Units,
+    VectorIndex,
+    Warm,
+)
+from sync_rules.model.entities import Index, KeyAttribute, Table
 from sync_rules.model.errors import StoreError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 CLASSES: Final = {"standard": "STANDARD", "infrequent-access": "STANDARD_INFREQUENT_ACCESS"}
+DISTANCES: Final = {"cosine": "COSINE", "euclidean": "EUCLIDEAN", "dot-product": "DOT_PRODUCT"}
 ON_DEMAND: Final = "PAY_PER_REQUEST"
 PROVISIONED: Final = "PROVISIONED"
 MODES: Final = {ON_DEMAND: "on demand", PROVISIONED: "by provisioned units"}
@@ -33,6 +43,7 @@ FIGURES: Final = {  # the parameter of each kind of figures, with its reads and 
 }
 WARM: Final = ("ReadUnitsPerSecond", "WriteUnitsPerSecond")
 NO_MAXIMUM: Final = -1
+Difference = tuple[str, dict[str, Any]]
 
 
 # ---------------------------------------------------------------- parameters
@@ -40,6 +51,8 @@ def of_table(settings: TableSettings) -> dict[str, Any]:
     """The parameters of a table that is created."""
     made: dict[str, Any] = {"BillingMode": _mode(settings.billing), **_throughput(settings.billing)}
     made |= _warm(settings.warm)
+    if settings.vectors:
+        made["VectorIndexes"] = [_vector(one) for one in settings.vectors]
     if settings.table_class is not None:
         made["TableClass"] = CLASSES[settings.table_class]
     if settings.deletion_protection is not None:
@@ -50,6 +63,60 @@ def of_table(settings: TableSettings) -> dict[str, Any]:
 def of_index(settings: IndexSettings) -> dict[str, Any]:
     """The parameters of an index that is created."""
     return {**_throughput(settings.billing), **_warm(settings.warm)}
+
+
+def projection_of(index: Index) -> dict[str, Any]:
+    """The Projection of an index; all, as the console creates it, if the rules file does not say."""
+    if isinstance(index.projection, tuple):
+        return {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(index.projection)}
+    return {"ProjectionType": "KEYS_ONLY" if index.projection == "keys" else "ALL"}
+
+
+def _vector(one: VectorIndex) -> dict[str, Any]:
+    """A VectorIndex of CreateTable, https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_VectorIndex.html."""
+    parts = (("HASH", one.index.partition), ("INLINE_FILTER", one.index.sort))
+    schema = [{"AttributeName": a.name, "SearchSchemaElementType": role} for role, some in parts for a in some]
+    return {
+        "IndexName": one.index.name,
+        "VectorAttribute": {"AttributeName": one.vector},
+        **({"SearchSchema": schema} if schema else {}),
+        "Projection": projection_of(one.index),
+        "Dimensions": one.dimensions,
+        "DistanceFunction": DISTANCES[one.distance],
+    }
+
+
+def defined(attributes: Iterable[KeyAttribute]) -> list[dict[str, str]]:
+    """The AttributeDefinitions of these attributes, each once."""
+    types = {one.name: one.type for one in attributes}
+    return [{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()]
+
+
+def _vector_differences(
+    settings: TableSettings, description: Mapping[str, Any], *, emulated: bool
+) -> Iterator[Difference]:
+    """The vector indexes that the table lacks, or has in another form. DynamoDB makes and deletes them alone."""
+    if emulated and "VectorIndexes" not in description:
+        return
+    found = {one["IndexName"]: one for one in description.get("VectorIndexes") or ()}
+    for one in settings.vectors:
+        wanted, name = _vector(one), one.index.name
+        there = found.get(name)
+        if there is None:
+            known = description.get("AttributeDefinitions") or ()
+            more = [a for a in defined(one.index.attributes) if a not in known]
+            update = {"VectorIndexUpdates": [{"Create": wanted}]}
+            yield f"it has no vector index {name}", {"AttributeDefinitions": [*known, *more], **update}
+        elif different := [part for part in wanted if _in_order(there.get(part)) != _in_order(wanted[part])]:
+            text = f"its vector index {name} has another {' and '.join(different)} than the rules file says"
+            yield f"{text}, and none can be changed", {"VectorIndexUpdates": [{"Delete": {"IndexName": name}}]}
+
+
+def _in_order(part: Any) -> Any:
+    """A part of an index for comparison: lists in any order."""
+    if isinstance(part, Mapping):
+        return {name: _in_order(value) for name, value in part.items()}
+    return sorted(part, key=str) if isinstance(part, list) else part
 
 
 def _mode(billing: Billing | None) -> str:
@@ -134,9 +201,6 @@ def recovery_of(*, on: bool) -> dict[str, Any]:
     return {"PointInTimeRecoveryEnabled": on}
 
 
-Difference = tuple[str, dict[str, Any]]
-
-
 def _differences(
     table: Table, settings: TableSettings, description: Mapping[str, Any], *, emulated: bool
 ) -> Iterator[Difference]:
@@ -162,6 +226,7 @@ def _differences(
         within = [*_figures(index.name, own.billing, one, emulated=emulated)] if same else []
         within += _warm_differences(index.name, own.warm, one, emulated=emulated)
         yield from ((text, {"GlobalSecondaryIndexUpdates": [_update(index.name, update)]}) for text, update in within)
+    yield from _vector_differences(settings, description, emulated=emulated)
     yield from _other_differences(settings, description, emulated=emulated)
 
 

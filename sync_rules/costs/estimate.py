@@ -99,6 +99,7 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
             "access patterns: the section `patterns:` of the rules file states reads and writes with their rates"
         )
     _note_limits(sizes, tariff, whole)
+    sizes.note_vectors()
     balances = savings(sizes, answers, caused, tariff)
     stored, first = tuple(_stored(sizes, tariff)), backfill(sizes, tariff)
     units_known = not sizes.gaps
@@ -206,7 +207,7 @@ def _read(sizes: Sizes, answer: Answer) -> Load:
     rate = _stated_rate(sizes, answer)
     if isinstance(pattern, GraphPattern) and pattern.neighbours:
         sizes.note(f"pattern {pattern.name}: a node is taken to have {AROUND} neighbours")
-    for step in answer.steps:
+    for step in (step for step in answer.steps if step.request != "SearchVectors"):  # `note_vectors` says so
         rows = sizes.measured[step.entity.name].rows if step.entity.name in sizes.measured else {}
         if step.index is not None and step.index.name in rows:
             step = replace(step, size_bytes=rows[step.index.name].size_bytes)  # noqa: PLW2901 - the same, measured

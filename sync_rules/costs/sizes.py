@@ -75,6 +75,13 @@ class Sizes:
         """Note something that is taken to be so."""
         self.notes[text] = None
 
+    def note_vectors(self) -> None:
+        """Note each vector index: its units are bytes, of which the price files have no price."""
+        for table, settings in self.rules.settings.items():
+            for one in settings.vectors:
+                what = "the bytes that it searches, writes and stores are not in the estimate"
+                self.note(f"vector index {one.index.name} of {table}: {what}")
+
     def is_made(self, entity: Entity) -> bool:
         """True for an entity of the pipeline's own, which the file does not have."""
         return "." in entity.name

@@ -24,7 +24,7 @@ from sync_rules.deploy.permissions import FANOUT, STREAM, WRITE
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION, is_elsewhere, stream_parameter, table_id
 from sync_rules.deploy.roles import MARK
 from sync_rules.deploy.scaling import scaled
-from sync_rules.deploy.tables import settings_of
+from sync_rules.deploy.tables import INDEXES, settings_of
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.rules.ruleset import Rules
@@ -145,8 +145,10 @@ def of_tables(site: Site, descriptions: Descriptions) -> Iterator[Finding]:
             cure = f"{DEPLOY}; if it is still so then: {problem.cure}" if ours else problem.cure
             yield Finding(f"table {name}: {problem.found}", cure)
         states = {"it": description.get("TableStatus", "ACTIVE")}
-        for index in description.get("GlobalSecondaryIndexes", ()):
-            states[f"index {index['IndexName']}"] = index.get("IndexStatus", "ACTIVE")
+        for index in (index for kind in INDEXES for index in description.get(kind, ())):
+            state = index.get("IndexStatus", "ACTIVE")
+            filling = state == "ACTIVE" and index.get("Backfilling")  # a search of such an index lacks items
+            states[f"index {index['IndexName']}"] = "BACKFILLING" if filling else state
         for what, state in states.items():
             if state not in ("ACTIVE", "UPDATING"):  # which can be read and written
                 yield Finding(f"table {name}: {what} is {state}", AGAIN)

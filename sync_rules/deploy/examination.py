@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from sync_rules.adapters import aws_errors, retries
+from sync_rules.adapters.preflight import is_strong
 from sync_rules.deploy import doctor, write_function
 from sync_rules.deploy.doctor import SOMETHING, Answer, Finding, Site
 from sync_rules.deploy.explain_iam import shown
@@ -138,7 +139,7 @@ class Examination:
     def _times_to_live(self) -> dict[Table, Answer]:
         names, there = self.site.rules.times_to_live, self._descriptions
         action, key = "dynamodb:DescribeTimeToLive", "TimeToLiveDescription"
-        needed = (table for table, one in there.items() if one is not None and table.name in names)
+        needed = (t for t, one in there.items() if one is not None and t.name in names and not is_strong(one))
         return {table: self._ask(action, TableName=table.physical_name).get(key) or {} for table in needed}
 
     @cached_property

@@ -20,6 +20,7 @@ from sync_rules.adapters.preflight import (
     describe,
     describe_time_to_live,
     differences,
+    is_strong,
     place_of,
     time_to_live_problems,
 )
@@ -35,14 +36,16 @@ ACTIVE_MAX_SECONDS: Final = 300.0
 WAIT_MAX_SECONDS: Final = 2.0
 CALLS_KEY: Final = KeyAttribute("id", "S")  # of the table that remembers calls
 CALLS_TTL: Final = "expiration"
-PROJECTIONS: Final = {"all": "ALL", "keys": "KEYS_ONLY"}
+INDEXES: Final = ("GlobalSecondaryIndexes", "VectorIndexes")  # the kinds that have a status
 
 
 def table_parameters(table: Table, settings: TableSettings = NO_SETTINGS, *, stream: bool) -> dict[str, Any]:
     """CreateTable's parameters for one table."""
     parameters: dict[str, Any] = {
         "TableName": table.physical_name,
-        "AttributeDefinitions": [{"AttributeName": a.name, "AttributeType": a.type} for a in table.key_attributes],
+        "AttributeDefinitions": table_settings.defined(
+            (*table.key_attributes, *(a for one in settings.vectors for a in one.index.attributes))
+        ),
         "KeySchema": _schema((table.partition,), table.key[1:]),
         **table_settings.of_table(settings),
     }
@@ -68,12 +71,7 @@ def settings_of(rules: Rules, table: Table) -> TableSettings:
 
 
 def _index(index: Index, settings: TableSettings) -> dict[str, Any]:
-    projection: dict[str, Any] = {"ProjectionType": "ALL"}  # as the console creates it, if the rules do not say
-    if isinstance(index.projection, tuple):
-        projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(index.projection)}
-    elif index.projection is not None:
-        projection = {"ProjectionType": PROJECTIONS[index.projection]}
-    schema = _schema(index.partition, index.sort)
+    schema, projection = _schema(index.partition, index.sort), table_settings.projection_of(index)
     capacity = table_settings.of_index(settings.of(index))
     return {"IndexName": index.name, "KeySchema": schema, "Projection": projection, **capacity}
 
@@ -113,7 +111,7 @@ def compare(client: DynamoDBClient, rules: Rules, calls_table: str | None = None
         found = describe(client, table, retrying)
         problems = _elsewhere(table) if found is None else differences(rules, table, found)
         ttl = rules.times_to_live.get(table.name)
-        if found is not None and ttl is not None:
+        if found is not None and ttl is not None and not is_strong(found):
             problems += time_to_live_problems(
                 table, ttl, describe_time_to_live(client, table, retrying), options=place_of(client)
             )
@@ -220,7 +218,7 @@ def _wait_until_active(client: DynamoDBClient, table: Table, max_seconds: float)
             return False  # DescribeTable is eventually consistent
         states = [
             description["TableStatus"],
-            *(i["IndexStatus"] for i in description.get("GlobalSecondaryIndexes", [])),
+            *(i["IndexStatus"] for kind in INDEXES for i in description.get(kind, [])),
         ]
         return all(state == "ACTIVE" for state in states)
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from sync_rules.adapters.preflight import declared_indexes, refused_by
 from sync_rules.deploy import resources, write_function
 from sync_rules.deploy.alarms import alarm_resources
 from sync_rules.deploy.blocks import Written, blocks_in, inside, replaced
@@ -40,6 +41,7 @@ RESOURCES_MAX: Final = 500  # https://docs.aws.amazon.com/AWSCloudFormation/late
 PARAMETERS_MAX: Final = 200
 NEAR: Final = 0.8  # of a limit
 GLOBAL: Final = "GlobalSecondaryIndexes"
+GLOBAL_TABLE: Final = "AWS::DynamoDB::GlobalTable"
 LOCAL: Final = "LocalSecondaryIndexes"
 RESERVED: Final = ("AWS_", "LAMBDA_", "_")  # beginnings of names that Lambda reserves
 
@@ -199,6 +201,19 @@ def settings_warnings(deployment: Deployment, rules_file: Path) -> Iterator[str]
                 f"{rules_file}:{deployment.lines['tables', name]}: no rule follows table {name}, so the stack does not"
                 " create it, and its capacity and other settings count for `sync-rules tables create` alone"
             )
+
+
+def consistency_warnings(text: str, deployment: Deployment, template: Path) -> Iterator[str]:
+    """Warn of rules that cannot run on a global table of the template, because of its strong consistency."""
+    rules = deployment.rules
+    tables = {deployment.filled(table.physical_name): table for table in rules.tables.values()}
+    for name, one in read_yaml(text, str(template))["Resources"].items():
+        called = at(one, "Properties", "TableName")
+        table = tables.get(str(at(called, "Fn::Sub") or called))
+        if one["Type"] == GLOBAL_TABLE and table is not None:
+            uses = declared_indexes(table)
+            for problem in refused_by(rules, table, one["Properties"], uses, rules.times_to_live):
+                yield f"{template}: {name}: {problem.found}. {problem.cure}"
 
 
 def place_warnings(rules_file: Path, template: Path) -> Iterator[str]:

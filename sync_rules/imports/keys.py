@@ -9,7 +9,8 @@ from typing import Any, Final, Literal, cast
 
 from sync_rules.imports.document import Node, quoted
 from sync_rules.imports.found import IMAGES, FoundTable, Stream
-from sync_rules.language.schema import ATTRIBUTE_NAME_MAX, KEY_ATTRIBUTES_MAX
+from sync_rules.language.capacity import ATTRIBUTE_NAME_MAX
+from sync_rules.language.schema import KEY_ATTRIBUTES_MAX
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
 TYPES: Final[Mapping[str, KeyType]] = {

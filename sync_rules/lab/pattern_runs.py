@@ -25,7 +25,7 @@ from sync_rules.read.graph_plan import GraphPlan
 from sync_rules.read.patterns import Patterns, Plan
 from sync_rules.read.reader import Reader
 from sync_rules.read.tree_plan import TreePlan
-from sync_rules.rules.patterns import GetPattern, GraphPattern, TreePattern
+from sync_rules.rules.patterns import GetPattern, GraphPattern, SearchPattern, TreePattern
 from sync_rules.rules.ruleset import Rules
 
 Wrong = Literal["missing", "extra", "wrong"]
@@ -131,7 +131,7 @@ class Trial:
             measured = Measured(name, answers[name])
             pattern = measured.answer.pattern
             if not isinstance(pattern, GetPattern | GraphPattern | TreePattern):
-                measured.left = "a write"
+                measured.left = "a search" if isinstance(pattern, SearchPattern) else "a write"
             elif not measured.answer.served:
                 measured.left = "not served"
             else:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, StringConstraints, Tag
 
-from sync_rules.language.kinds.options import NO_FORM, Model
+from sync_rules.language.kinds.options import NO_FORM, Model, by_type
 from sync_rules.language.problems import Location, Problems
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.capacity import (
@@ -16,21 +16,29 @@ from sync_rules.model.capacity import (
     WARM_READ_MIN,
     WARM_WRITE_MIN,
     Billing,
+    Distance,
     IndexSettings,
     OnDemand,
     Provisioned,
     Scaling,
     TableSettings,
     Units,
+    VectorIndex,
     Warm,
 )
-from sync_rules.model.entities import Index, Table
+from sync_rules.model.entities import Index, KeyAttribute, KeyType, Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import parse_path
 
 if TYPE_CHECKING:
     from sync_rules.language.schema import TableForm
 
+ATTRIBUTE_NAME_MAX: Final = 255
+AttributeName = Annotated[str, StringConstraints(min_length=1, max_length=ATTRIBUTE_NAME_MAX)]
+Projection = Annotated[
+    Annotated[Literal["all", "keys"], Tag("form:word")] | Annotated[list[AttributeName], Tag("form:names")],
+    by_type({str: "form:word", list: "form:names"}, "all, keys, or a list of attribute names"),
+]
 UNITS_MAX: Final = 10**9  # more than AWS gives anybody
 UnitsASecond = Annotated[int, Field(ge=1, le=UNITS_MAX)]
 
@@ -116,6 +124,23 @@ class WarmForm(Model):
     write: int | None = Field(default=None, description=f"Write units a second, {WARM_WRITE_MIN:,} or more.")
 
 
+class VectorForm(Model):
+    """A vector index."""
+
+    vector: str = Field(description="The attribute that holds the vector, a list of numbers.", examples=["embedding"])
+    dimensions: Annotated[int, Field(ge=1)] = Field(description="The numbers in each vector.", examples=[1024])
+    distance: Distance = Field(default="cosine", description="How two vectors are compared. Default: cosine.")
+    partition: Annotated[dict[AttributeName, KeyType], Field(max_length=1)] = Field(
+        default={}, description="The attribute whose value each search must give, with its type."
+    )
+    filters: dict[AttributeName, KeyType] = Field(
+        default={}, description="The attributes of the item by which a search may filter, with their types."
+    )
+    projection: Projection = Field(
+        default="all", description="What a search shows: all, keys, or the names of the attributes beside these."
+    )
+
+
 # ---------------------------------------------------------------- compiled and checked
 def settings_of(document: Document, problems: Problems, table: Table, form: TableForm) -> TableSettings:
     """The settings of a table. What cannot be is reported."""
@@ -134,6 +159,7 @@ def settings_of(document: Document, problems: Problems, table: Table, form: Tabl
         form.backups,
         compiler.time_to_live(form.ttl),
         {name: one for name, one in of_indexes.items() if one != IndexSettings()},
+        tuple(compiler.vector(name, one, mode) for name, one in form.vectors.items()),
     )
 
 
@@ -214,6 +240,31 @@ class _Compiler:
             cure = f"remove billing here, so that it has the capacity of its table; or say {_mode(own)} of the table"
             self._problems.add("SR131", self._at(*within, "billing"), message, cure)
         return IndexSettings(own, self.warm(warm, *within))
+
+    def vector(self, name: str, form: VectorForm, mode: str | None) -> VectorIndex:
+        """A vector index of a table that is billed in a mode."""
+        within = ("vectors", name)
+        if mode == _mode(Provisioned(Units(1), Units(1))):
+            message = (
+                "DynamoDB has vector indexes on tables that are billed on demand alone, and this one is provisioned"
+            )
+            self._problems.add("SR134", self._at(*within), message, "billing: on-demand")
+        if name in {index.name for index in self._table.indexes}:
+            message = f"table {self._table.name!r} has another index {name!r}"
+            self._problems.add("SR134", self._at(*within), message, "give it another name")
+        types = {one.name: one.type for one in self._table.key_attributes}
+        for part, attributes in (("partition", form.partition), ("filters", form.filters)):
+            for attribute, kind in attributes.items():
+                if types.setdefault(attribute, kind) != kind:
+                    message = f"{attribute} is {kind} here, and {types[attribute]} in another key of the table"
+                    place = self._at(*within, part, attribute)
+                    self._problems.add("SR134", place, message, f"{attribute}: {types[attribute]}")
+        partition, filters = (
+            tuple(KeyAttribute(one, kind) for one, kind in attributes.items())
+            for attributes in (form.partition, form.filters)
+        )
+        shows = tuple(form.projection) if isinstance(form.projection, list) else form.projection
+        return VectorIndex(Index(name, partition, filters, shows), form.vector, form.dimensions, form.distance)
 
     # ------------------------------------------------------------ other settings
     def warm(self, form: WarmForm | None, *within: str) -> Warm | None:

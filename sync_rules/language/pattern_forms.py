@@ -113,6 +113,21 @@ class TreeForm(Model):
     busiest: Busiest = None
 
 
+class SearchForm(Model):
+    """Items whose vectors are near to one that each call gives."""
+
+    search: str = Field(description="The entity whose items are searched.", examples=["product"])
+    by: list[str] = Field(
+        default=[],
+        description="The attributes whose values each call gives. One of another entity: maker.status.",
+        examples=[["brand", "maker.status"]],
+    )
+    top: int | None = Field(default=None, ge=1, description="So many of the nearest items.", examples=[10])
+    returns: Returns = None
+    via: str | None = Field(default=None, description="The only vector index that is meant.")
+    rate: Rate = None
+
+
 class PutForm(Model):
     """Items that the application puts."""
 
@@ -142,6 +157,7 @@ FORMS: Final[dict[str, type[Model]]] = {
     "get": GetForm,
     "graph": GraphForm,
     "tree": TreeForm,
+    "search": SearchForm,
     "put": PutForm,
     "update": UpdateForm,
     "delete": DeleteForm,
@@ -171,12 +187,14 @@ PatternEntry = Annotated[
     Annotated[GetForm, Tag("form:GetForm")]
     | Annotated[GraphForm, Tag("form:GraphForm")]
     | Annotated[TreeForm, Tag("form:TreeForm")]
+    | Annotated[SearchForm, Tag("form:SearchForm")]
     | Annotated[PutForm, Tag("form:PutForm")]
     | Annotated[UpdateForm, Tag("form:UpdateForm")]
     | Annotated[DeleteForm, Tag("form:DeleteForm")],
     Discriminator(
         _tag,
         custom_error_type=NO_FORM,
-        custom_error_message="a map with get, graph, tree, put, update or delete, such as {get: order, by: [user_id]}",
+        custom_error_message="a map with get, graph, tree, search, put, update or delete, "
+        "such as {get: order, by: [user_id]}",
     ),
 ]

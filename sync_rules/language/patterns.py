@@ -19,6 +19,7 @@ from sync_rules.language.pattern_forms import (
     GetForm,
     GraphForm,
     PutForm,
+    SearchForm,
     TreeForm,
     UpdateForm,
 )
@@ -26,6 +27,7 @@ from sync_rules.language.problems import Location, Problems
 from sync_rules.language.schema import FileForm
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
+from sync_rules.model.capacity import NO_SETTINGS
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.sizes import ITEM_MAX_BYTES
@@ -40,6 +42,7 @@ from sync_rules.rules.patterns import (
     Pattern,
     Range,
     RangeForm,
+    SearchPattern,
     TreePattern,
     Volume,
     WritePattern,
@@ -103,6 +106,8 @@ class PatternCompiler:
                 return self._graph(form)
             case TreeForm():
                 return self._tree(form)
+            case SearchForm():
+                return self._search(form)
             case PutForm():
                 return self._write("put", form.put, form)
             case UpdateForm():
@@ -353,6 +358,24 @@ class PatternCompiler:
             page=form.page,
             items=form.items,
             busiest=self.share(form.busiest, "busiest"),
+        )
+
+    def _search(self, form: SearchForm) -> SearchPattern | None:
+        entity = self.entity(form.search, "search")
+        if entity is None:
+            return None
+        settings = self.rules.settings.get(entity.table.name, NO_SETTINGS)
+        names = [one.index.name for one in settings.vectors]
+        if form.via is not None and form.via not in names:
+            self.add("SR102", "via", unknown("vector index", form.via, names, f"table {entity.table.name!r}"))
+        return SearchPattern(
+            name=self.name,
+            entity=entity.name,
+            by=self.returned(entity, form.by or None, "by") or (),
+            top=form.top,
+            via=form.via,
+            returns=self.returned(entity, form.returns, "returns"),
+            rate=self.rate(form.rate),
         )
 
     def _write(self, operation: Operation, name: str, form: PutForm | UpdateForm | DeleteForm) -> WritePattern | None:

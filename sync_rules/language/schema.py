@@ -12,31 +12,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, create_model
 
-from sync_rules.language.capacity import BillingEntry, WarmForm
+from sync_rules.language.capacity import AttributeName, BillingEntry, Projection, VectorForm, WarmForm
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import NO_FORM, Model, by_type
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule, kinds_with_sentences
 from sync_rules.language.pattern_forms import ITEMS_MAX, PatternEntry
 from sync_rules.model.capacity import TableClass
+from sync_rules.model.entities import KeyType
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KEY_ATTRIBUTES_MAX = 4  # per partition key and per sort key of an index; Amazon DynamoDB Developer Guide, GSI
-ATTRIBUTE_NAME_MAX = 255
 NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
 INDEX_NAME = r"^[A-Za-z0-9_.-]{3,255}$"  # DynamoDB's own rule
 
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 IndexName = Annotated[str, StringConstraints(pattern=INDEX_NAME)]
-AttributeName = Annotated[str, StringConstraints(min_length=1, max_length=ATTRIBUTE_NAME_MAX)]
-KeyType = Literal["S", "N", "B"]
 IndexKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_length=KEY_ATTRIBUTES_MAX)]
 ShortKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_length=2)]
-
-
-Projection = Annotated[
-    Annotated[Literal["all", "keys"], Tag("form:word")] | Annotated[list[AttributeName], Tag("form:names")],
-    by_type({str: "form:word", list: "form:names"}, "all, keys, or a list of attribute names"),
-]
 
 
 Size = Annotated[
@@ -99,6 +91,11 @@ class TableForm(Model):
     indexes: dict[IndexName, IndexEntry] = Field(
         default={},
         description="Global secondary indexes. Short: {GSI1: {GSI1PK: S, GSI1SK: S}}, partition key first.",
+    )
+    vectors: dict[IndexName, VectorForm] = Field(
+        default={},
+        description="Vector indexes, for SearchVectors. No rule lists by one.",
+        examples=[{"by_meaning": {"vector": "embedding", "dimensions": 1024, "filters": {"brand": "S"}}}],
     )
     max_write_units_per_second: int | None = Field(
         default=None,

@@ -21,6 +21,7 @@ TARGET_MIN_PERCENT: Final = 20
 TARGET_MAX_PERCENT: Final = 90
 TARGET_PERCENT: Final = 70  # the console's
 
+Distance = Literal["cosine", "euclidean", "dot-product"]
 TableClass = Literal["standard", "infrequent-access"]
 
 
@@ -77,6 +78,18 @@ class IndexSettings:
 
 
 @dataclass(frozen=True)
+class VectorIndex:
+    """A vector index: `index` has its name and projection, the attribute that each search gives as the partition, and
+    the other attributes that may filter a search as the sort key. `vector`: the attribute that holds the vector.
+    """
+
+    index: Index
+    vector: str
+    dimensions: int
+    distance: Distance
+
+
+@dataclass(frozen=True)
 class TableSettings:
     """Settings of one table and of its indexes by name, as far as the rules file has them. `ttl`: the application's own
     attribute of Time to Live.
@@ -89,6 +102,7 @@ class TableSettings:
     backups: bool | None = None
     ttl: str | None = None
     indexes: Mapping[str, IndexSettings] = field(default_factory=dict)
+    vectors: tuple[VectorIndex, ...] = ()
 
     @property
     def scales(self) -> bool:

@@ -15,7 +15,7 @@ from sync_rules.model.units import read_units
 from sync_rules.patterns.makers import Field, Maker
 from sync_rules.rules.patterns import Pattern, RangeForm
 
-Request = Literal["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"]
+Request = Literal["GetItem", "BatchGetItem", "Query", "SearchVectors", "PutItem", "UpdateItem", "DeleteItem"]
 Form = Literal["equals"] | RangeForm
 RESPONSE_MAX_BYTES: Final = (
     1_048_576  # Query; https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.html
@@ -116,6 +116,8 @@ class Step:
         """The read units of one page; None where number or size of the items is not stated, and for a write."""
         if self.writes:
             return None
+        if self.request == "SearchVectors":
+            return 0  # it is billed by the bytes that it searches
         if self.request == "GetItem" or (self.request == "Query" and self.items == 0):
             return None if self.size_bytes is None else read_units(self.size_bytes, consistent=self.consistent)
         if self.items is None or self.size_bytes is None:

@@ -11,12 +11,12 @@ from typing import Any
 
 from sync_rules.model.entities import Entity, KeyType
 from sync_rules.model.values import show_path
-from sync_rules.patterns import changes, gets, trees
-from sync_rules.patterns.answers import Answer, Cure
+from sync_rules.patterns import changes, gets, searches, trees
+from sync_rules.patterns.answers import Answer, Cure, merged
 from sync_rules.patterns.graphs import ends_of, held_by, listings, names_of, set_rule, unled, unnamed_by
 from sync_rules.patterns.model import Model
 from sync_rules.patterns.ways import Reach, Way, reach, ways_of
-from sync_rules.rules.patterns import GetPattern, GraphPattern, TreePattern
+from sync_rules.rules.patterns import GetPattern, GraphPattern, SearchPattern, TreePattern
 
 
 # ---------------------------------------------------------------- get
@@ -146,6 +146,48 @@ def _of_get(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Cure 
     yield changes.by_index(model, pattern, entity)
     if pattern.one and pattern.within is None and pattern.order is None:
         yield changes.by_mirror(model, pattern, entity)
+
+
+# ---------------------------------------------------------------- search
+def of_search(model: Model, pattern: SearchPattern) -> Answer:
+    """The reason and the cure of a `search` that nothing serves: copies of what other items hold, and more filters."""
+    entity = model.rules.entities[pattern.entity]
+    vector = next(searches.vectors_of(model, pattern), None)
+    if vector is None:
+        reason = f"table {entity.table.name} has no vector index: declare it under `vectors`, with its dimensions"
+        return Answer(pattern, reason=reason)
+    reasons: list[str] = []
+    entries: dict[str, Any] = {}
+    filters: dict[str, Any] = {}
+    held = {text: searches.held_by(model, entity, text) for text in pattern.by}
+    for text in (text for text, name in held.items() if name is None):
+        other = model.rules.entities[text.partition(".")[0]]
+        if lacking := gets.unnamed(model, entity, other):
+            return Answer(pattern, reason=f"{entity.name} has no {_all(lacking)}, which would name its {other.name}")
+        held[text] = copy = changes.free_attribute(model, entity, text.replace(".", "_"))
+        rule = {changes.rule_name(model, f"{entity.name}-{copy}"): f"copy {text} into {entity.name}.{copy}"}
+        links = frozenset(gets.links_of(model.rules, other, entity))
+        listing = GetPattern(name=pattern.name, entity=entity.name, by=tuple(links))
+        if gets.served(model, listing) is None and (index := changes.by_index(model, listing, entity)):
+            entries = merged(entries, index.entries)
+        entries = merged(entries, {"rules": rule})
+        reasons.append(f"a search filters by attributes of the {entity.name} itself, and {text} is of its {other.name}")
+    for name in (name for name in held.values() if name is not None):
+        if name not in {one.name for one in vector.index.attributes}:
+            filters[name] = "N" if model.makers.is_number(entity, name) else "S"
+    if filters and not reasons:
+        reasons.append(f"vector index {vector.index.name} does not filter by {_all(filters)}")
+    if filters:
+        more = {"tables": {entity.table.name: {"vectors": {vector.index.name: {"filters": filters}}}}}
+        entries = merged(entries, more)
+    if ungiven := [one.name for one in vector.index.partition if one.name not in held.values()]:
+        reasons.append(f"each search of vector index {vector.index.name} gives {_all(ungiven)}")
+        entries = merged(entries, {"patterns": {pattern.name: {"by": [*pattern.by, *ungiven]}}})
+    copied = "rules" in entries
+    title = f"copies on each {entity.name}, to filter by" if copied else "more filters" if filters else "its partition"
+    price = "a new vector index, as DynamoDB changes none" if filters else "nothing"
+    price = f"a write for each item when its source changes, and {price}" if copied else price
+    return Answer(pattern, reason="; ".join(reasons), cures=(Cure(title, price, entries),))
 
 
 # ---------------------------------------------------------------- graph and tree

@@ -23,7 +23,7 @@ from sync_rules.patterns.ways import Reach, Way, reach, strangers, ways_of
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.patterns import GetPattern
+from sync_rules.rules.patterns import GetPattern, SearchPattern
 from sync_rules.rules.ruleset import Rules
 
 
@@ -82,7 +82,7 @@ def wanted(model: Model, pattern: GetPattern) -> Use:
     """The attributes that a pattern asks for."""
     entity = model.rules.entities[pattern.entity]
     own = {*pattern.by, *(name for name in (pattern.order, pattern.within and pattern.within.attribute) if name)}
-    return _needed(model, pattern, entity)[2] | Use(frozenset((entity.name, name) for name in own))
+    return needed_by(model, pattern, entity)[2] | Use(frozenset((entity.name, name) for name in own))
 
 
 # ---------------------------------------------------------------- one way
@@ -91,12 +91,12 @@ def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> 
     way = found.way
     if pattern.keys is not None and not found.item:
         return None
-    needed, others, use = _needed(model, pattern, entity)
+    needed, others, use = needed_by(model, pattern, entity)
     if any(unnamed(model, entity, other) for other in others):
         return None
     filters, paths = _filters(pattern, found)
     linked = tuple(name for other in others for name in links_of(model.rules, other, entity))
-    missing = _missing(way, entity, needed, (*paths, *linked))
+    missing = missing_from(way, entity, needed, (*paths, *linked))
     again = bool(missing) and way.eventual  # a local index fetches from the table what it does not have
     alien = strangers(model.rules, model.makers, entity, found)
     first = _first(model, pattern, entity, found, filters=filters, alien=bool(alien))
@@ -115,13 +115,13 @@ def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> 
         *remarks.on_everything(entity, first),
     ]
     if again:
-        steps.append(_again(model, pattern, entity, first, needed))
-        told, cure = ", ".join(missing), f"projection: {_projection(way, entity, needed, paths)}"
+        steps.append(read_again(model, pattern, entity, first, needed))
+        told, cure = ", ".join(missing), f"projection: {projection_for(way, entity, needed, paths)}"
         notes.append(f"{way.shown} does not project {told}: a second request reads the items. Cure: {cure}")
     elif missing:
         notes.append(f"{way.shown} does not project {', '.join(missing)}: each item is read from the table as well")
     for other, names in others.items():
-        steps.append(_of_other(model, pattern, other, first, names))
+        steps.append(read_others(model, pattern, other, first, names))
         cure = f"copy {other.name}.{names[0]} into {entity.name}.{other.name}_{names[0].replace('.', '_')}"
         told = ", ".join(f"{other.name}.{name}" for name in names)
         notes.append(f"{told}: one more request per page reads the {other.name} of each item. Cure: {cure}")
@@ -189,7 +189,7 @@ def _written_out(pattern: GetPattern, found: Reach) -> Iterator[tuple[str, str]]
                 yield part.shown, term.maker.inner(part, fixed[part.name]) or str(*fixed[part.name].values())
 
 
-def _missing(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> tuple[str, ...]:
+def missing_from(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> tuple[str, ...]:
     """The attributes that are needed and that a row does not show."""
     if needed is None:
         whole = way.index is None or way.index.projection in ("all", None)
@@ -197,7 +197,7 @@ def _missing(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths: tu
     return tuple(name for name in dict.fromkeys((*needed, *paths)) if not way.shows(entity, name))
 
 
-def _projection(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> str:
+def projection_for(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> str:
     """The projection that would show what is needed, and what a filter reads."""
     if needed is None:
         return "all"
@@ -207,7 +207,9 @@ def _projection(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths:
     return f"[{', '.join(name for name in dict.fromkeys((*before, *more)) if name not in keys)}]"
 
 
-def _again(model: Model, pattern: GetPattern, entity: Entity, first: Step, needed: tuple[str, ...] | None) -> Step:
+def read_again(
+    model: Model, pattern: GetPattern | SearchPattern, entity: Entity, first: Step, needed: tuple[str, ...] | None
+) -> Step:
     """A read of the items themselves, by the keys that an index shows."""
     one = pattern.one
     return Step(
@@ -222,7 +224,9 @@ def _again(model: Model, pattern: GetPattern, entity: Entity, first: Step, neede
     )
 
 
-def _of_other(model: Model, pattern: GetPattern, other: Entity, first: Step, names: tuple[str, ...]) -> Step:
+def read_others(
+    model: Model, pattern: GetPattern | SearchPattern, other: Entity, first: Step, names: tuple[str, ...]
+) -> Step:
     """A read of other items that the items found name."""
     return Step(
         "GetItem" if first.items == 1 else "BatchGetItem",
@@ -240,7 +244,9 @@ def _of_other(model: Model, pattern: GetPattern, other: Entity, first: Step, nam
 Others = dict[Entity, tuple[str, ...]]
 
 
-def _needed(model: Model, pattern: GetPattern, entity: Entity) -> tuple[tuple[str, ...] | None, Others, Use]:
+def needed_by(
+    model: Model, pattern: GetPattern | SearchPattern, entity: Entity
+) -> tuple[tuple[str, ...] | None, Others, Use]:
     """The attributes of the entity that a pattern needs, None for all; those of other items, which no rule copies; and
     what this uses. An attribute of another entity is taken from its copy where a rule keeps one.
     """
@@ -325,7 +331,7 @@ def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[A
             if shown is None and rule.attributes is not None:
                 steps = (*steps, *_sources_of(model, rule, pattern, steps[0], tested=tested))
             uses = Use(frozenset(), frozenset(), frozenset({rule.title}))
-            *_, taken = _needed(model, pattern, entity)
+            *_, taken = needed_by(model, pattern, entity)
             mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | taken)
             lacks = len(steps) > len(answer.steps)
             renamed = {name: names[name] for name in sorted(read) if tested and names.get(name, name) != name}
@@ -356,7 +362,7 @@ def _sources_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step
     """A read of the sources of mirrors, with the condition if mirrors do not hold what it reads, and of other items
     that these name.
     """
-    needed, others, _ = _needed(model, pattern, rule.source)
+    needed, others, _ = needed_by(model, pattern, rule.source)
     step = Step(
         "GetItem" if first.items == 1 else "BatchGetItem",
         rule.source,
@@ -369,4 +375,4 @@ def _sources_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step
         size_bytes=model.size_of(rule.source),
     )
     yield step
-    yield from (_of_other(model, pattern, other, step, names) for other, names in others.items())
+    yield from (read_others(model, pattern, other, step, names) for other, names in others.items())

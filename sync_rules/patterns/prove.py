@@ -10,12 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sync_rules.patterns import cures, gets, graphs, trees
+from sync_rules.model.capacity import NO_SETTINGS
+from sync_rules.patterns import cures, gets, graphs, searches, trees
 from sync_rules.patterns.answers import Answer, Request, Step, Term, Use
 from sync_rules.patterns.makers import Makers
 from sync_rules.patterns.model import Model
 from sync_rules.rules.families import EffectRule
-from sync_rules.rules.patterns import GetPattern, GraphPattern, Operation, Pattern, TreePattern, WritePattern
+from sync_rules.rules.patterns import (
+    GetPattern,
+    GraphPattern,
+    Operation,
+    Pattern,
+    SearchPattern,
+    TreePattern,
+    WritePattern,
+)
 from sync_rules.rules.rule import causes_of
 from sync_rules.rules.ruleset import Rules
 
@@ -55,7 +64,7 @@ def prove(rules: Rules) -> Proof:
     idle = tuple(
         (table.name, index.name)
         for table in rules.tables.values()
-        for index in table.indexes
+        for index in (*table.indexes, *(one.index for one in rules.settings.get(table.name, NO_SETTINGS).vectors))
         if table.name in declared and (table.name, index.name) not in used
     )
     return Proof(answers, unread, idle)
@@ -73,6 +82,9 @@ def answer_to(model: Model, pattern: Pattern) -> Answer:
         case TreePattern():
             found = trees.served(model, pattern)
             return found if found is not None else cures.of_tree(model, pattern)
+        case SearchPattern():
+            found = searches.served(model, pattern)
+            return found if found is not None else cures.of_search(model, pattern)
         case WritePattern():
             return _written(model, pattern)
 
@@ -86,6 +98,8 @@ def _wanted(model: Model, pattern: Pattern) -> Use:
             return Use(frozenset((pattern.node, name) for name in pattern.returns or (None,)))
         case TreePattern():
             return Use(frozenset((pattern.entity, name) for name in pattern.returns or (None,)))
+        case SearchPattern():
+            return searches.wanted(model, pattern)
         case WritePattern():
             return Use()
 

@@ -23,7 +23,7 @@ from sync_rules.read.graph_plan import GraphPlan
 from sync_rules.read.listing import Page
 from sync_rules.read.reader import KeyClient, Reader, reader_of
 from sync_rules.read.tree_plan import TreePlan
-from sync_rules.rules.patterns import GetPattern, GraphPattern, Pattern, TreePattern
+from sync_rules.rules.patterns import GetPattern, GraphPattern, Pattern, SearchPattern, TreePattern
 from sync_rules.rules.ruleset import Rules
 
 Plan = GetPlan | GraphPlan | TreePlan
@@ -179,6 +179,8 @@ class Patterns:
                 return GraphPlan(self._rules, answer, pattern, self._reader)
             case TreePattern():
                 return TreePlan(self._rules, answer, pattern, self._reader)
+            case SearchPattern():
+                raise UserError(f"pattern {pattern.name} is a search", "call SearchVectors with your client")
         raise UserError(f"pattern {pattern.name} is a write", "write with your client; the rules follow")
 
     def given(self, plan: Plan, arguments: Mapping[str, Any]) -> Given:

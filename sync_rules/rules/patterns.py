@@ -118,6 +118,25 @@ class TreePattern(ReadPattern):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SearchPattern(ReadPattern):
+    """The `top` items of an entity whose vectors are nearest to one that each call gives. Each call also gives a value
+    for each of `by`: attributes of the items, or of an entity that they name. `via`: the vector index.
+    """
+
+    entity: str
+    by: tuple[str, ...] = ()
+    top: int | None = None
+    via: str | None = None
+    one = False
+    consistent = False
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """The entities that it names."""
+        return (self.entity,)
+
+
+@dataclass(frozen=True, kw_only=True)
 class WritePattern:
     """Writes of the application to items of one entity, `rate` per second. `sets`: the attributes that an update sets,
     None: not stated. `busiest`: as with reads.
@@ -136,4 +155,4 @@ class WritePattern:
         return (self.entity,)
 
 
-Pattern = GetPattern | GraphPattern | TreePattern | WritePattern
+Pattern = GetPattern | GraphPattern | TreePattern | SearchPattern | WritePattern

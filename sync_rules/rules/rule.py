@@ -144,6 +144,7 @@ class Rule(ABC):
     fills_index_keys = False  # it is there to fill the keys of indexes, so that a copy in one is no surprise
     moves = False  # its source goes for good when its target comes
     hierarchical = False  # each round over a table makes one more level of a hierarchy right
+    transacts = False  # each write is a transaction, also one that checks no other item
 
     @property
     def title(self) -> str:
@@ -327,6 +328,14 @@ class Rule(ABC):
     def named_by(self) -> tuple[str, ...]:
         """The fields of a target that name its one source; none where a target has several, or is its own source."""
         return ()
+
+    def transacting(self) -> Iterator[Use]:
+        """The writes and checks that go into transactions. The tables of all of them must allow transactions."""
+        uses = [use for use in self.uses() if use.operation is not Operation.READ]
+        for moment in (Moment.WRITTEN, Moment.DELETED):
+            of_moment = [use for use in uses if use.moment is moment]
+            if self.transacts or any(use.operation is Operation.CHECK for use in of_moment):
+                yield from of_moment
 
     def follows(self, when: When) -> bool:  # noqa: ARG002
         """True if such a change of a source may be one that the rule acts on."""

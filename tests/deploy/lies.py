@@ -6,6 +6,7 @@ A lie makes one fact false, and as little else as it can. A correction makes a f
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import count
@@ -214,6 +215,25 @@ def policies_refused(asked: Asked, engine: Engine) -> Answer:
     return engine(asked)
 
 
+def bulk_loaded() -> Lie:
+    """70: the engine has no bulk loads: put the item of the object that was written for it."""
+    items: list[Any] = []
+
+    def lie(asked: Asked, engine: Engine) -> Answer:
+        if asked.operation == "PUT" and (line := re.search(rb'\{"Item": .*"70#.*\}', asked.body)):
+            items.append(json.loads(line[0])["Item"])
+        if "BulkPutItems" not in asked.operation and "BulkOperation" not in asked.operation:
+            return engine(asked)
+        if asked.operation == "StartBulkPutItems":
+            put = asked.saying({"TableName": asked.json["TableName"], "Item": items[-1]})
+            put.headers["x-amz-target"] = "DynamoDB_20120810.PutItem"
+            engine(put)
+        about = {"BulkOperationArn": "arn:aws:dynamodb:us-east-1:0:bulk/70", "BulkOperationStatus": "COMPLETED"}
+        return Answer(200, json.dumps({"BulkOperationDescription": about}).encode(), JSON_TYPE)
+
+    return lie
+
+
 def _same_number_twice(asked: Any) -> bool:
     (request,) = asked["RequestItems"].values()
     numbers = [float(key["pk"]["N"]) for key in request["Keys"] if "N" in key["pk"]]
@@ -239,6 +259,7 @@ CORRECTIONS: Mapping[int, Callable[[], Lie]] = {
     61: lambda: refused("StartExecution", "ValidationException", lambda asked: len(asked["input"]) > 262_144),
     64: lambda: policies_refused,
     65: lambda: points("told", "Count", 1.0, 1.0),
+    70: bulk_loaded,
 }
 
 
@@ -488,4 +509,5 @@ LIES: Mapping[int, tuple[Callable[[], Lie], str]] = {
     61: (lambda: refused("StartExecution", "ValidationException", lambda asked: len(asked["input"]) > 200_000), "was refused"),
     64: (lambda: _truth, "accepted"),
     65: (lambda: points("told", "Count", 1.0, 2.0), "2 samples"),
+    70: (lambda: of_records(70, lambda _: []), "made no record"),
 }  # fmt: skip

@@ -25,7 +25,7 @@ from sync_rules.adapters.effects import short_name
 from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.files import locked
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.state import FileState, MemoryState, State, TableState, applied, save_applied
+from sync_rules.adapters.state import FileState, MemoryState, State, TableState, applied, applied_at, save_applied
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import account_of, require_local, typed
 from sync_rules.cli.exit_codes import ExitCode
@@ -242,7 +242,8 @@ def _forget(title: str, documents: State, rules: Rules, rules_file: Path) -> int
         raise UserError(unknown("rule", title, before, "the saved state"))
     if any(rule.title == title for rule in rules.rules.values()):
         raise UserError(f"rule {title} is in {rules_file}: only a deleted rule can be dropped from the state")
-    save_applied(documents, {name: digest for name, digest in before.items() if name != title}, datetime.now(UTC))
+    at = applied_at(documents) or datetime.now(UTC)
+    save_applied(documents, {name: digest for name, digest in before.items() if name != title}, at)
     print(f"dropped rule {title} from the saved state; its copies remain, see `sync-rules prune`")
     return 0
 

@@ -1,13 +1,14 @@
 """`sync-rules doctor`: examine a deployed stack, and say what is wrong with it and what cures that. It only reads.
 
 Areas: the stack, tables, mappings, queues, versions, roles, alarms, lag; write, where the write function is asked for
-or deployed; links, a sample of the items of rules that no backfill has applied. The values that the stack was deployed
-with stand for the variables of the rules file.
+or deployed; links, a sample of the items of rules that no backfill has applied; loads, the bulk loads since the last
+backfill. The values that the stack was deployed with stand for the variables of the rules file.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -18,8 +19,9 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.state import TableState
+from sync_rules.adapters.state import TableState, applied_at
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import sample_new_rules
 from sync_rules.cli.show.text import without_secrets
@@ -71,6 +73,23 @@ def doctor(
 def _areas(site: Site, client: Callable[[str], Any]) -> Iterator[tuple[str, list[Finding]]]:
     yield from Examination(site, client, datetime.now(UTC)).findings()
     yield "links", _of_links(site, client)
+    yield "loads", _of_loads(site, client)
+
+
+def _of_loads(site: Site, client: Callable[[str], Any]) -> list[Finding]:
+    """The bulk loads that a backfill may not have seen. The reason why they are unknown goes to standard error."""
+    dynamodb, state_table = client("dynamodb"), site.physical("StateTable")
+    try:
+        at = applied_at(TableState(dynamodb, state_table)) if state_table else None
+    except StoreError:  # the area of links says so
+        return []
+    if at is None:
+        return []
+    loads, unknown = find_loads(dynamodb, site.rules.streamed_tables, at)
+    if unknown:
+        print(f"loads: bulk loads are unknown: {unknown}", file=sys.stderr)
+    cure = site.own("backfill", str(site.rules_file), "--remote", "--stack", site.name)
+    return [Finding(one.describe(at), f"{'' if one.end else 'when it has ended: '}{cure}") for one in loads]
 
 
 def _of_links(site: Site, client: Callable[[str], Any]) -> list[Finding]:

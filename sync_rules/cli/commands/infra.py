@@ -22,7 +22,15 @@ from sync_rules.adapters.files import replacing
 from sync_rules.deploy import explain_iam, originals
 from sync_rules.deploy.blocks import differences
 from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.template import index_warnings, place_warnings, rules_noted, settings_warnings, warnings, written
+from sync_rules.deploy.template import (
+    consistency_warnings,
+    index_warnings,
+    place_warnings,
+    rules_noted,
+    settings_warnings,
+    warnings,
+    written,
+)
 from sync_rules.model.errors import UserError
 
 TEMPLATE: Final = Path("template.yaml")
@@ -68,6 +76,7 @@ def infra(
         *place_warnings(rules_file, template),
         *index_warnings(text, new, template),
         *settings_warnings(deployment, rules_file),
+        *consistency_warnings(new, deployment, template),
     ):
         print(warning, file=sys.stderr)
     missing = _missing(template)

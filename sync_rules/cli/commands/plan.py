@@ -13,9 +13,10 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
-from sync_rules.adapters.state import FileState, TableState
+from sync_rules.adapters.state import FileState, TableState, applied_at
 from sync_rules.audit.findings import select_rules, share_of
 from sync_rules.audit.moves import left_by_moves
 from sync_rules.cli import options as opt
@@ -110,6 +111,10 @@ def plan(
                 if stopping():
                     raise KeyboardInterrupt from None
                 raise
+    at = applied_at(documents)
+    loads, unknown = ((), "") if at is None else find_loads(client, rules.streamed_tables, at)
+    if unknown:
+        print(f"bulk loads since the last backfill are unknown: {unknown}", file=sys.stderr)
     links = sample_new_rules(rules, names, before, accept or (), store)
     for notice in (one.text for one in links if not one.stops):
         print(notice, file=sys.stderr)
@@ -138,6 +143,7 @@ def plan(
         expiring,
         [one for one in links if one.stops],
         opt.used(rules_file, endpoint_url, region, state, state_table),
+        [] if at is None else [one.describe(at) for one in loads],
     )
     if as_json:
         print(json.dumps(shown.as_json()))

@@ -12,7 +12,7 @@ from sync_rules.model.values import visible
 from sync_rules.patterns.answers import Answer, Cure, Step
 from sync_rules.patterns.heat import Hot
 from sync_rules.patterns.prove import Proof
-from sync_rules.rules.patterns import GetPattern, GraphPattern, TreePattern, WritePattern
+from sync_rules.rules.patterns import GetPattern, GraphPattern, SearchPattern, TreePattern, WritePattern
 
 COLUMNS: Final = (
     "pattern", "entity", "request", "table or index", "key condition", "filter", "projection", "consistency", "cost",
@@ -34,6 +34,8 @@ def asks(answer: Answer) -> str:
             return f"{pattern.node} of {pattern.start} through {pattern.edge}"
         case TreePattern():
             return f"{pattern.entity} {pattern.direction} {pattern.field}"
+        case SearchPattern():
+            return f"{pattern.entity} near a vector" + (f" by {', '.join(pattern.by)}" if pattern.by else "")
         case WritePattern():
             return f"{pattern.operation} {pattern.entity}"
 
@@ -86,6 +88,7 @@ def cost_of(answer: Answer) -> str:
     """The requests and read units of a page."""
     units = answer.units
     text = counted(answer.requests, "request")
+    text += " and the bytes of a search" if answer.steps[0].request == "SearchVectors" else ""
     if units is None:
         return f"{text}, read units not known: {_unknown(answer)}"
     return f"{text}, {units:g} read unit{'s' * (units != 1)}"

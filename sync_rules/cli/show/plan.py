@@ -50,7 +50,7 @@ class Shown:
     has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill;
     `pull_only`: those for which no record of a source finds targets; `moves`: by the rules that move items, those that
     lose them; `expiring`: by the rules that would write a Time to Live, its attribute; `links`: what a sample found;
-    `options`: those of a backfill here.
+    `options`: those of a backfill here; `loads`: the bulk loads since the last backfill.
     """
 
     plan: Plan
@@ -66,6 +66,7 @@ class Shown:
     expiring: Mapping[str, str] = field(default_factory=dict)
     links: Sequence[LinkFinding] = ()
     options: str = ""
+    loads: Sequence[str] = ()
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
@@ -90,6 +91,7 @@ class Shown:
             **({"moves": {move: dict(losing) for move, losing in self.moves.items()}} if self.moves else {}),
             **({"expiring": dict(self.expiring)} if self.expiring else {}),
             **({"links": [self._link_row(one) for one in self.links]} if self.links else {}),
+            **({"bulk_loads": list(self.loads)} if self.loads else {}),
             "estimate": share.sampled,
             "sample": sample if share.sampled else None,
             "items": _rounded(plan.items),
@@ -150,6 +152,7 @@ class Shown:
 
     def _parts(self) -> Iterator[Grid | str]:
         yield from (one.text for one in self.links)
+        yield from (f"{load}: a backfill without --changed checks its items" for load in self.loads)
         if self.plan.rules:
             yield self._grid()
             yield from self._parked()

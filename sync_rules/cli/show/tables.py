@@ -48,6 +48,7 @@ def _form(one: Compared) -> str:
     key = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in one.table.key)
     parts = [f"key {key}"]
     parts += [counted(len(one.table.indexes), "index", "indexes")] if one.table.indexes else []
+    parts += [counted(len(one.settings.vectors), "vector index", "vector indexes")] if one.settings.vectors else []
     parts += ["stream with both images"] if "StreamSpecification" in one.parameters else []
     parts += [f"Time to Live on {one.ttl}"] if one.ttl else []
     if isinstance(billing := one.settings.billing, Provisioned):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules.adapters.state import Body, State
@@ -161,6 +162,12 @@ def unfinished(state: State) -> dict[str, Any] | None:
     if not readable:
         raise UserError(UNREADABLE)
     return head
+
+
+def began(state: State) -> datetime:
+    """The time at which the last backfill began; now, if the state does not have it. Raises StoreError."""
+    found = (state.load(HEAD) or {}).get("began")
+    return datetime.now(UTC) if found is None else datetime.fromisoformat(found)
 
 
 def abandon(state: State) -> None:

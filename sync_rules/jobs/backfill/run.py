@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, replace
+from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, Final, TypeVar
 from uuid import uuid4
@@ -86,6 +87,7 @@ class BackfillRun:
         self.left: list[LeftSupply] = []
         self._run = self.name or uuid4().hex  # checkpoints of another run are none of this one
         self._resumed = False
+        self._began = datetime.now(UTC).isoformat(timespec="seconds")
         self._begun: dict[str, int] = {}  # how often the books of each rule were begun, when this step was
         self._steps_done = Totals()
         self._rounds = Totals()  # of this step, done
@@ -119,6 +121,7 @@ class BackfillRun:
     def attach(self, head: Mapping[str, Any]) -> None:
         """Take the position of another process. Raises UserError for one that these rules do not have."""
         self._run, self._resumed = head["run"], bool(head.get("resumed"))
+        self._began = head.get("began", self._began)
         self._begun = dict(head.get("books", {}))
         self.position, self._supplies = Position(**head["place"]), None
         if self.position.step > len(self.steps):
@@ -186,7 +189,7 @@ class BackfillRun:
         body = {"steps": self._steps_done.body(), "rounds": self._rounds.body(), "place": vars(self.position)}
         what = {"run": self._run, "done": self.ended, "scope": self.scope, "resumed": self._resumed}
         books = {"books": self._begun} if self._begun else {}
-        self.state.save(HEAD, {**what, **body, **books})
+        self.state.save(HEAD, {**what, **body, **books, "began": self._began})
 
     def _move_on(self, ended: Totals) -> None:
         """Move to the position after a round."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
-from sync_rules.adapters.state import Body, State, applied, save_applied
+from sync_rules.adapters.state import Body, State, applied, applied_at, save_applied
 from sync_rules.audit.findings import select_rules
-from sync_rules.jobs.backfill.progress import abandon, unfinished
+from sync_rules.jobs.backfill.progress import abandon, began, unfinished
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.books import titles_waiting
 from sync_rules.pipeline.requests import DroppingQueue, Store, World, run_work
@@ -152,10 +151,12 @@ def waiting_titles(rules: Rules, store: Store) -> frozenset[str]:
 
 
 def note_applied(documents: State, rules: Rules, titles: Iterable[str]) -> None:
-    """Note that these rules were applied as they are now; what is known of others stays."""
+    """Note that these rules were applied as they are now; what is known of others stays, and so does their time."""
     prints = fingerprints.of_each(rules)
     done = {title: prints[title] for title in titles}
     if done:
         gone = {former for title, (former, _) in fingerprints.before_renaming(rules).items() if title in done}
         known = {title: digest for title, digest in applied(documents).items() if title not in gone}
-        save_applied(documents, known | done, datetime.now(UTC))
+        others = (known.keys() & titles_of(rules, rules.kept)) - done.keys()
+        before = applied_at(documents) if others else None
+        save_applied(documents, known | done, before or began(documents))

@@ -30,6 +30,7 @@ class BookedRule(PartRule):
     marks: Entity
     link: Link
     where: Where | None = None
+    transacts = True
 
     @property
     @abstractmethod

@@ -39,6 +39,7 @@ class MoveRule(MirrorRule):
 
     theirs: tuple[str, ...] = ()
     moves = True
+    transacts = True
     rounds_max = 1
 
     def body(self) -> Mapping[str, object]:

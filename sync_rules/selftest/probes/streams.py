@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,8 @@ READ_SECONDS: Final = 0.2  # a shard takes five reads a second, a stream ten des
 LIST_SECONDS: Final = 1.0
 DIGITS: Final = range(21, 41)
 EXPIRED_SECONDS: Final = 60  # so long ago the item had to expire
+BULK_CALLS: Final = (("start", "put_items"), ("describe", "operation"))
+AT_WORK: Final = ("IN_PROGRESS", "CANCELLING")  # of a bulk load
 BY_TIME_TO_LIVE: Final = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
 
 
@@ -214,6 +217,37 @@ def expired(site: Site) -> str:
     return "an item expired, and its record names the service"
 
 
+def bulk_load(site: Site) -> str:
+    """71: an item that a bulk load put has a record. Seen only if the load ends in time, without an error."""
+    start, describe = (getattr(site.db, f"{name}_bulk_{what}", None) for name, what in BULK_CALLS)
+    if start is None or describe is None:
+        raise UnseenError("this botocore cannot start a bulk load: upgrade boto3")
+    pk, reading = fresh("71#"), Reading(site)
+    item, bucket = keyed(pk), {"S3Bucket": site.name, "S3KeyPrefix": f"bulk/{pk}"}
+    line = json.dumps({"Item": item}).encode()
+    site.ask(site.clients.s3.put_object, Bucket=site.name, Key=f"bulk/{pk}/items.json", Body=line)
+    begun = site.ask(
+        start,
+        TableName=site.table("items"),
+        InputS3Configuration={**bucket, "InputFormat": "DYNAMODB_JSON"},
+        OutputS3Configuration={**bucket, "S3KeyPrefix": f"output/{pk}", "OutputType": ["ERROR"]},
+    )
+    arn = begun["BulkOperationDescription"]["BulkOperationArn"]
+
+    def status() -> str:
+        site.waiting.sleep(LIST_SECONDS)
+        about = site.ask(describe, BulkOperationArn=arn)["BulkOperationDescription"]
+        return str(about["BulkOperationStatus"])
+
+    found, _ = site.waiting.until(status, lambda found: found not in AT_WORK)
+    if found != "COMPLETED":
+        raise UnseenError(f"a bulk load of one item is {found}")
+    require(site.get(item) == item, "a bulk load that is complete put no item")
+    _, came = site.waiting.until(lambda: reading.of(pk), len)
+    require(came, "an item that a bulk load put made no record")
+    return "a bulk load put an item, and its record came"
+
+
 PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
     1: every_change,
     2: silent_no_op,
@@ -221,4 +255,5 @@ PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
     5: sequence_numbers,
     8: made_anew,
     9: expired,
+    71: bulk_load,
 }

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.preflight import latest_streams, require, require_answer, survey
+from sync_rules.adapters.preflight import differences, latest_streams, require, require_answer, survey
 from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
@@ -325,3 +325,77 @@ def test_preflight_needs_the_tables_and_streams_that_tables_create_makes():
         assert {one.table for one in preflight(client, rules)} == used
         there |= plain
         assert {one.table for one in preflight(client, rules)} == {name for name, stream in made.items() if stream}
+
+
+STRONG = """
+tables:
+  shop: {key: {PK: S, SK: S}, indexes: {latest: {partition: {PK: S}, sort: {at: S}, local: true}}, ttl: gone}
+  odd:  {key: {PK: S, SK: S}}
+entities:
+  user:  {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+rules:
+  names:   copy user.name into order.user_name
+  exact:   {copy: user.rank, into: order.user_rank, strict: true}
+  going:   {copy: user.mail, into: order.user_mail, on_delete: delete}
+  counted: {count: order, into: user.orders, ledger: odd}
+"""
+
+
+def described(rules, **more):
+    """A client whose tables are as the rules say, and more."""
+
+    class Client:
+        meta = SimpleNamespace(region_name="eu-west-1", endpoint_url="https://dynamodb.eu-west-1.amazonaws.com")
+
+        def describe_table(self, TableName):  # noqa: N803 -- as DynamoDB names it
+            (table,) = rules.by_physical_name[TableName]
+            return {
+                "Table": table_parameters(table, stream=True) | {"LatestStreamArn": "arn"} | more.get(TableName, {})
+            }
+
+        def describe_time_to_live(self, **_):
+            pytest.fail("a table without Time to Live has none to describe")
+
+    return Client()
+
+
+def test_preflight_names_the_rules_that_strong_consistency_between_regions_refuses():
+    """Each rule that needs transactions, and the Time to Live and the local index, with cures; the copy alone may run."""
+    rules = parse_rules(STRONG)
+    no_local = {"MultiRegionConsistency": "STRONG", "LocalSecondaryIndexes": []}
+    found = differences(rules, rules.tables["shop"], described(rules, shop=no_local).describe_table("shop")["Table"])
+    refuses = "it has strong multi-Region consistency, with which DynamoDB refuses"
+    move = "use a table without it (docs/limits.md): the mode of a table cannot change"
+    assert [(one.found, one.cure) for one in found] == [
+        (
+            f"{refuses} local indexes: latest, which the rules file declares",
+            "Leave out local: true",
+        ),
+        (
+            f"{refuses} transactions: rule exact needs them for strict: user still is as it was read",
+            f"Leave out `strict: true`, or {move}",
+        ),
+        (
+            f"{refuses} transactions: rule going needs them for on_delete: user still is gone",
+            f"Write another `on_delete`, or {move}",
+        ),
+        (f"{refuses} Time to Live: the rules file names it on gone", f"Leave it out of the rules file, or {move}"),
+    ]
+    strong = {"MultiRegionConsistency": "STRONG"}
+    (of_ledger,) = survey(described(rules, odd=strong), rules, times_to_live=True).problems
+    assert (of_ledger.table, of_ledger.cure) == ("odd", f"Leave out the rule, or {move}")
+    assert "rule counted" in of_ledger.found
+    eventual = {"MultiRegionConsistency": "EVENTUAL"}
+    assert survey(described(rules, odd=eventual, shop=eventual), rules).problems == ()
+
+
+def test_preflight_says_that_an_archive_waits_for_a_time_to_live_that_cannot_be():
+    """The rule is named, and nobody is told to enable what DynamoDB refuses."""
+    rules = parse_rules(
+        "tables: {games: {key: {id: S}}}\nentities: {game: {table: games}}\n"
+        "rules: {kept: {archive: game, ttl: gone, into: 's3://bucket/'}}\n"
+    )
+    client = described(rules, games={"MultiRegionConsistency": "STRONG"})
+    (problem,) = survey(client, rules, times_to_live=True).problems
+    assert problem.found.endswith("refuses Time to Live: rule kept needs it on gone")

@@ -164,3 +164,18 @@ def test_infra_warns_of_an_index_that_the_next_deployment_deletes(template, caps
     assert main.main(["infra", "--check"]) == 1
     assert main.main(["infra"]) == 0
     assert capsys.readouterr().err.count("BooksTable is left without index other") == 2
+
+
+def test_infra_names_the_rules_that_a_strongly_consistent_global_table_refuses(template, capsys):
+    """A global table of the template with MultiRegionConsistency STRONG: each rule of it that needs transactions."""
+    table = """
+  Everywhere:
+    Type: AWS::DynamoDB::GlobalTable
+    Properties:
+      TableName: !Sub ledger
+      MultiRegionConsistency: STRONG
+"""
+    template.write_text(template.read_text().replace("\nResources:\n", f"\nResources:{table}", 1))
+    assert main.main(["infra", "--check"]) == 0
+    warned = [line for line in capsys.readouterr().err.splitlines() if "strong multi-Region consistency" in line]
+    assert [line.partition("rule ")[2].partition(" ")[0] for line in warned] == ["open-tickets"]

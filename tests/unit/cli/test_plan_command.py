@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -446,3 +447,27 @@ def test_plan_says_which_links_cannot_be_judged(command):
     code, _, err = command("--rule", "names")
     assert code == 0
     assert "rule names: the sample has no author item, so it cannot judge link author_id" in err
+
+
+def test_plan_says_first_which_bulk_load_the_last_backfill_did_not_see(command):
+    """Also where nothing was changed; why bulk loads are unknown goes to standard error, and stops nothing."""
+    at = "2026-11-20T12:00:00+00:00"
+    command.applied(at=at)
+    start = datetime.fromisoformat(at) + timedelta(hours=1)
+    summary = {"BulkOperationArn": "arn", "BulkOperationStatus": "CANCELLED", "StartTime": start, "EndTime": start}
+    details = {"BulkOperationDescription": {"TableDetails": [{"TableName": "books"}]}}
+    command.client.list_bulk_operations = lambda **_: {"BulkOperationsSummaryList": [summary]}
+    command.client.describe_bulk_operation = lambda **_: details
+    command.client.meta.endpoint_url = "https://dynamodb.us-east-1.amazonaws.com"
+    text = (
+        "table books: a bulk load ended at 2026-11-20T13:00:00Z (CANCELLED), "
+        "and the last backfill of all rules began at 2026-11-20T12:00:00Z"
+    )
+    code, out, err = command("--changed")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == f"{text}: a backfill without --changed checks its items"
+    assert command.body()["bulk_loads"] == [text]
+    del command.client.list_bulk_operations
+    code, out, err = command("--changed")
+    assert (code, "bulk load" in out) == (0, False)
+    assert "bulk loads since the last backfill are unknown" in err

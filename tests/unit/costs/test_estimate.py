@@ -480,3 +480,21 @@ def test_rules_whose_writes_no_pattern_states_are_not_stated():
     assert {one.name for one in found.rules if one.known} == set()
     asked = " ".join(found.gaps)
     assert [one.name for one in found.rules if f"rule {one.name} " not in asked] == []
+
+
+def test_vector_indexes_are_named_as_not_estimated():
+    """Searches and writes of one have no units; the reads that follow a search are counted."""
+    text = """
+tables: {shop: {key: {id: S}, vectors: {near: {vector: e, dimensions: 3, projection: [title]}}}}
+entities: {product: {table: shop, size: 1KB, items: 1000}}
+rules: {}
+patterns:
+  found: {search: product, returns: [title], top: 10, rate: 10/s}
+  whole: {search: product, returns: [text], top: 10, rate: 10/s}
+"""
+    found = made(text)
+    note = "vector index near of shop: the bytes that it searches, writes and stores are not in the estimate"
+    assert found.notes == (note,)
+    reads = [sum(line(found.patterns, name).load.reads.values()) for name in ("found", "whole")]
+    assert reads == [0, 50]
+    assert not found.gaps

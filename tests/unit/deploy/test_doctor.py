@@ -50,7 +50,7 @@ deploy: {write: url}
 """
 EVERY = (*FUNCTIONS, WRITE)
 PLACE = "eu-west-1:111122223333"
-AREAS = ["stack", "tables", "mappings", "queues", "versions", "roles", "alarms", "lag", "write", "links"]
+AREAS = ["stack", "tables", "mappings", "queues", "versions", "roles", "alarms", "lag", "write", "links", "loads"]
 SHOP = f"arn:aws:dynamodb:{PLACE}:table/trial-shop"
 QUEUE = f"arn:aws:sqs:{PLACE}:"
 TIMEOUT_SECONDS = 180
@@ -114,6 +114,8 @@ class Deployed:
             for name, one in made.items()
         }
         self.items: dict[str, list[Any]] = {}
+        self.applied: dict[str, Any] = {}
+        self.loads: list[Any] = []
         self.points = [{"Maximum": 1_200.0}, {"Maximum": 59_000.0}]
         self.resources = {
             **dict.fromkeys(EVERY, "AWS::Lambda::Function"),
@@ -148,7 +150,7 @@ class Deployed:
         return SimpleNamespace(**{
             name.removeprefix("do_"): self._noted(name.removeprefix("do_"))
             for name in dir(self) if name.startswith("do_")
-        }, meta=SimpleNamespace(region_name="eu-west-1"))  # fmt: skip
+        }, meta=SimpleNamespace(region_name="eu-west-1", endpoint_url="https://dynamodb.eu-west-1.amazonaws.com"))  # fmt: skip
 
     refused: tuple[str, Exception] | None = None
 
@@ -186,7 +188,13 @@ class Deployed:
         return {"Table": self.tables[TableName]}
 
     def do_get_item(self, **_: Any) -> Any:
-        return {}
+        return self.applied
+
+    def do_list_bulk_operations(self, **_: Any) -> Any:
+        return {"BulkOperationsSummaryList": self.loads}
+
+    def do_describe_bulk_operation(self, **_: Any) -> Any:
+        return {"BulkOperationDescription": {"TableDetails": [{"TableName": "trial-books"}]}}
 
     def do_scan(self, TableName: str, **_: Any) -> Any:  # noqa: N803
         if TableName not in self.tables:
@@ -269,6 +277,10 @@ def index_in_making(it):
     it.tables["trial-books"]["GlobalSecondaryIndexes"][0]["IndexStatus"] = "CREATING"
 
 
+def vectors_filling(it):
+    it.tables["trial-shop"]["VectorIndexes"] = [{"IndexName": "near", "IndexStatus": "ACTIVE", "Backfilling": True}]
+
+
 def index_gone(it):
     it.tables["trial-books"]["GlobalSecondaryIndexes"] = []
 
@@ -292,6 +304,10 @@ def expiry_off(it):
 
 def expiry_by_another(it):
     it.time_to_live["AttributeName"] = "gone_at"
+
+
+def strong_in_all_regions(it):
+    it.tables["trial-shop"]["MultiRegionConsistency"] = "STRONG"
 
 
 def mapping_off(it):
@@ -407,6 +423,17 @@ RUNBOOK = "https://github.com/sync-rules/sync-rules/blob/main/docs/runbook.md#"
 QUEUE_URL = "https://sqs.eu-west-1.amazonaws.com/111122223333/FailuresQueue"
 
 
+def loaded(it, **more):
+    times = {"StartTime": datetime(2026, 11, 20, 11, tzinfo=UTC)} | more
+    at = json.dumps({"at": "2026-11-20T12:00:00+00:00"})
+    it.applied = {"Item": {"id": {"S": "sync-rules/applied"}, "document": {"S": at}}}
+    it.loads = [{"BulkOperationArn": "arn", "BulkOperationStatus": "COMPLETED", **times}]
+
+
+def loaded_later(it):
+    loaded(it, EndTime=datetime(2026, 11, 20, 13, tzinfo=UTC))
+
+
 def open_to_everybody(it):
     it.url = {"AuthType": "NONE"}
 
@@ -424,6 +451,7 @@ DAMAGES = (
     (stack_at_work, "stack", "UPDATE_IN_PROGRESS", "wait until it is done"),
     (one_image, "tables", "table trial-shop: its stream shows KEYS_ONLY", "enable it again with NEW_AND_OLD_IMAGES"),
     (index_in_making, "tables", "table trial-books: index by_author is CREATING", "wait until it is done"),
+    (vectors_filling, "tables", "table trial-shop: index near is BACKFILLING", "wait until it is done"),
     (index_gone, "tables", "it has no index by_author", "Create the index with partition key author_id (S)"),
     (unprotected, "tables", "table trial-books: its deletion protection is off", "`sam deploy`; if it is still so"),
     (
@@ -439,6 +467,12 @@ DAMAGES = (
         "tables",
         "is on gone_at and not on expires_at",
         "Use gone_at in the rules file, or disable it",
+    ),
+    (
+        strong_in_all_regions,
+        "tables",
+        "refuses Time to Live: rule expiry needs it on expires_at",
+        "Leave it out of the",
     ),
     (mapping_off, "mappings", "Disabled", "`aws lambda update-event-source-mapping --uuid shop --enabled --region"),
     (mapping_gone, "mappings", "no mapping of StreamFunction reads its stream", DEPLOYED_AGAIN),
@@ -471,6 +505,18 @@ DAMAGES = (
     (alarm_on, "alarms", "alarm NamesLagAlarm is on: A hundredth of the work of rule names", f"{RUNBOOK}lag"),
     (behind, "lag", "up to 61 s behind", f"{RUNBOOK}iterator-age"),
     (open_to_everybody, "write", "WriteFunctionUrl: anybody may call it (AuthType NONE)", BY_HAND),
+    (
+        loaded,
+        "loads",
+        "a bulk load runs since 2026-11-20T11:00:00Z",
+        "when it has ended: `sync-rules backfill rules.yaml",
+    ),
+    (
+        loaded_later,
+        "loads",
+        "table trial-books: a bulk load ended at 2026-11-20T13:00:00Z",
+        "`sync-rules backfill rules",
+    ),
     (without_url, "write", "WriteFunctionUrl is not deployed, and rules.yaml asks for it", DEPLOYED_AGAIN),
     (without_write_function, "write", "WriteFunction is not deployed", DEPLOYED_AGAIN),
 )
@@ -595,3 +641,12 @@ def test_doctor_finds_a_link_that_hits_nothing_in_a_rule_that_was_not_applied(de
     ((area, text, cure),) = found
     assert (area, cure) == ("links", "write link: {author_id: writer}")
     assert text.startswith("rule authors: 5 of 5 sampled book items point to no author: link author_id")
+
+
+@pytest.mark.parametrize("call", ["list_bulk_operations", "describe_bulk_operation"])
+def test_doctor_without_the_right_to_list_bulk_loads_says_so_and_finds_nothing(deployed, capsys, call):
+    """Credentials of before need not have it."""
+    loaded_later(deployed)
+    deployed.refused = (call, refusal("AccessDeniedException"))
+    assert main.main(["doctor"]) == 0
+    assert "loads: bulk loads are unknown: allow dynamodb:ListBulkOperations" in capsys.readouterr().err

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from sync_rules.jobs.backfill.scope import Scope, require_same
+from sync_rules.adapters.state import MemoryState, applied_at
+from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.progress import HEAD, Totals
+from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.jobs.backfill.scope import Scope, note_applied, require_same
 from sync_rules.model.errors import UserError
+from tests.support import every_kind
+from tests.support.worlds import Scene
 
 ONE = {"rules": {"a": "1", "b": "2"}, "tables": {"shop": "arn id"}, "segments": 4}
 DIFFERENCES = [
@@ -31,3 +39,30 @@ def test_scope_names_each_difference_and_no_other(other, lines):
         require_same(found, asked)
     said = str(error.value).splitlines()
     assert "\n".join(said[1:-1]).strip() == lines
+
+
+def test_scope_notes_since_when_all_applied_rules_are_applied():
+    """A backfill of one rule leaves the time of the others; one of all brings its own beginning, not its end."""
+    rules, state = every_kind.rules_of(), MemoryState()
+    titles = {rule.title for rule in rules.rules.values()}
+    moments = [datetime(2026, 11, day, tzinfo=UTC) for day in (1, 2, 3)]
+    found = []
+    for moment, some in zip(moments, (titles, {"names"}, titles - {"called", "kept"}), strict=True):
+        state.save(HEAD, {"began": moment.isoformat()})
+        note_applied(state, rules, some)
+        found.append(applied_at(state))
+    assert found == [moments[0], moments[0], moments[2]]
+    state.save("applied", {"at": "yesterday"})
+    assert applied_at(state) is None
+
+
+def test_scope_of_a_resumed_backfill_begins_when_it_was_first_begun():
+    """A backfill that another process began keeps its beginning, through each save."""
+    scene = Scene(every_kind.rules_of(effects=False))
+    head = {"run": "1", "place": {"step": 0}, "steps": Totals().body(), "rounds": Totals().body(), "scope": {}}
+    scene_state = MemoryState()
+    scene_state.save(HEAD, {**head, "began": "2026-11-01T00:00:00+00:00"})
+    selection = Selection(scene.rules, scene.rules.kept)
+    run = BackfillRun(selection, scene.tap, [], scene_state, {}, supplies=lambda _names: ())
+    run.begin()
+    assert scene_state.load(HEAD)["began"] == "2026-11-01T00:00:00+00:00"

@@ -1,0 +1,65 @@
+"""The transactions that a rule states are those that the pipeline makes: some tables refuse them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.model.writes import Transaction
+from sync_rules.pipeline.requests import Apply
+from tests.docs.test_costs import Shop
+from tests.support.every_kind import ENTITIES, RULES, order, part, post, text_of, user
+
+MORE = """\
+  version:  {table: shop, key: {PK: "USER#{user_id}", SK: "V#{version:pad(3)}"}}
+  draft:    {table: shop, key: {PK: "DRAFT#{user_id}", SK: PROFILE}}
+"""
+VARIANTS = {
+    "strict": "{copy: user.name, into: order.user_name, strict: true}",
+    "between": "{copy: user.name, into: post.user_name, strict: true}",
+    "deleted": "{copy: user.name, into: order.user_name, on_delete: delete}",
+    "elements": "{collect: order, into: user.orders, as: '{order_id}', strict: true}",
+    "states": "{history: user, into: version, attributes: [name]}",
+    "newest": "{history: user, into: version, attributes: [name], newest: true}",
+    "few": "{history: user, into: version, attributes: [name], keep: {count: 1}}",
+    "moved": "{mirror: user, into: draft, mode: move, where: \"rank == 'DRAFT'\"}",
+}
+CASES = {name: rule for name, rule in (RULES | VARIANTS).items() if name != "told"}  # which copies a count
+
+
+class Noting:
+    """A meter that notes the tables of each transaction."""
+
+    def __init__(self):
+        self.writes, self.tables = 0, set()
+
+    def count(self, request):
+        for write in request.writes if isinstance(request, Apply) else ():
+            self.writes += 1
+            actions = write.actions if isinstance(write, Transaction) else ()
+            self.tables |= {action.key.table for action in actions}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_transactions_of_a_rule_are_those_that_it_states(name, monkeypatch):
+    """Items come, change, move and go; the tables of every transaction are those that `transacting` names."""
+    meter = Noting()
+    monkeypatch.setattr("tests.docs.test_costs.Meter", lambda: meter)
+    shop = Shop("", text=text_of({name: CASES[name]}, entities=ENTITIES + MORE))
+    texts = {"name": {"S": "N"}, "rank": {"S": "1"}, "email": {"S": "e"}, "version": {"N": "1"}}
+    one = user("1", **texts)
+    rows = [
+        ("shop", one), ("shop", order("1", "1", 5)), ("shop", order("1", "2", 7)), ("posts", post("1", "1", "T")),
+        ("parts", part("1")), ("parts", part("2", "1")),
+        ("shop", user("1", **texts | {"name": {"S": "O"}, "email": {"S": "f"}, "version": {"N": "2"}})),
+        ("shop", order("1", "1", 9)), ("parts", part("2")), ("shop", one | {"rank": {"S": "DRAFT"}}),
+    ]  # fmt: skip
+    for table, item in rows:
+        shop.store.put(table, item)
+        shop.costs()
+    for key in (order("1", "1", 9), one):
+        shop.store.delete(shop.rules.tables["shop"].key_of(key))
+        shop.costs()
+    stated = {use.table.name for rule in shop.rules.rules.values() for use in rule.transacting()}
+    assert meter.writes, "the rule wrote nothing"
+    assert meter.tables == stated
+    assert stated <= {table.name for table in shop.rules.streamed_tables}, "preflight describes no other tables"
