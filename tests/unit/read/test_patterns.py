@@ -75,6 +75,9 @@ NUMBERS = st.sampled_from([9, 10, -1, Decimal("1.5"), 100, 0])
 DATES = st.sampled_from(["2026-01", "2026-01-05", "2026-01-31", "2026-02-01", "2025"])
 
 
+ROLES = st.sampled_from(["LEAD", "CONTRIBUTOR"])
+
+
 def drawn(entity, **fields):
     return st.lists(st.fixed_dictionaries(fields), max_size=5).map(lambda some: [(entity, one) for one in some])
 
@@ -91,7 +94,7 @@ DRAWN = {
     "ware": drawn("ware", ware_id=IDS, shelf=WORDS, row=WORDS, name=WORDS),
     "goal": drawn("goal", goal_id=IDS, title=WORDS),
     "member": drawn("member", user_id=IDS, name=WORDS),
-    "membership": drawn("membership", goal_id=IDS, user_id=IDS, memberRole=st.sampled_from(["LEAD", "CONTRIBUTOR"])),
+    "membership": drawn("membership", goal_id=IDS, user_id=IDS, memberRole=ROLES),
     "component": drawn("component", ComponentId=st.sampled_from(["1", "10", "a", "A", "ä"]), ParentId=IDS, name=WORDS),
     "game": drawn("game", game_id=IDS, map=WORDS, started=DATES, status=st.sampled_from(["OPEN", "DONE"])),
 }
@@ -287,26 +290,59 @@ def test_gets_find_what_a_filter_over_all_items_finds(pattern, data):
 
 
 # ---------------------------------------------------------------- graphs, trees, keys
-@settings(max_examples=deep(60))
+GRAPH = "graph: goal, from: member, through: membership, neighbours: [member]"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meets"),
+    [
+        (f"{{{GRAPH}, at_least: 400-CONTRIBUTOR}}", lambda _key: True),
+        (f"{{{GRAPH}, order: desc}}", lambda _key: True),
+        (f"{{{GRAPH}, at_least: 500-LEAD}}", lambda key: key >= "500-LEAD"),
+        (f"{{{GRAPH}, begins_with: 400-, attributes: [title]}}", lambda key: key.startswith("400")),
+    ],
+)
+@settings(max_examples=deep(25))
 @given(data=st.data())
-def test_graphs_find_goals_and_the_members_around_them(data):
-    """The edges in their order, each with its goal and the goal's members, in three requests."""
-    pattern = "{graph: goal, from: member, through: membership, at_least: 400-CONTRIBUTOR, neighbours: [member]}"
+def test_graphs_find_goals_and_the_members_around_them(pattern, meets, data):
+    """The edges in their order, each with its goal and the goal's members, in three requests; also page by page."""
     rules = rules_of(pattern)
-    items = kept(rules, stored(rules, data.draw(data_of("goal", "member", "membership"))))
+    declared = rules.patterns["p0"]
+    of_one = st.fixed_dictionaries({"goal_id": IDS, "user_id": st.just(data.draw(IDS)), "memberRole": ROLES})
+    edges_of_one = [("membership", one) for one in data.draw(st.lists(of_one, max_size=4))]
+    items = kept(rules, stored(rules, data.draw(data_of("goal", "member", "membership")) + edges_of_one))
     world, client = World(rules, items), MemoryClient(rules.tables.values(), items)
-    user = data.draw(IDS)
-    edges = [one for one in world.of("membership") if world.field("membership", one, "user_id") == user]
+    users_with_edges = {world.field("membership", one, "user_id") for one in world.of("membership")}
+    user = data.draw(st.sampled_from(sorted(users_with_edges)) if users_with_edges else IDS)
+    of_user = [one for one in world.of("membership") if world.field("membership", one, "user_id") == user]
+    edges = [one for one in of_user if meets(one["gsi0"]["S"])]
     goals = {world.field("goal", one, "goal_id"): one for one in world.of("goal")}
     users = {world.field("member", one, "user_id"): one for one in world.of("member")}
     patterns = Patterns(rules, Reader(client, raw=True))
+    read, batch_get_item = [], client.batch_get_item
+    client.batch_get_item = lambda **p: read.extend(p["RequestItems"].values()) or batch_get_item(**p)
     with requests_of(client) as requests:
         found = patterns.graph("p0", user_id={"S": user})
     assert requests.operations == ["Query", "BatchGetItem", "BatchGetItem"][: requests.count]
     named = [world.field("membership", edge, "goal_id") for edge in found.edges]
     assert sorted(named) == sorted(world.field("membership", edge, "goal_id") for edge in edges)
-    assert [edge["gsi0"]["S"] for edge in found.edges] == sorted(edge["gsi0"]["S"] for edge in edges)
-    assert found.nodes == [goals.get(name) for name in named]
+    order = sorted((edge["gsi0"]["S"] for edge in edges), reverse=declared.backward)
+    assert [edge["gsi0"]["S"] for edge in found.edges] == order
+    shown = [goals.get(name) for name in named]
+    if declared.returns is not None:
+        shown = [one and {name: one[name] for name in declared.returns if name in one} for one in shown]
+        assert all("ProjectionExpression" in request for request in read[:1]), "goals are read as far as asked for"
+    assert found.nodes == shown
+    paged, cursor, limit = [], None, data.draw(st.integers(1, 3))
+    while True:
+        page = patterns.graph("p0", user_id={"S": user}, limit=limit, cursor=cursor)
+        assert len(page.edges) <= limit
+        paged += zip(page.edges, page.nodes, page.neighbours, strict=True)
+        assert len(paged) <= len(found.edges), "a cursor leads on"
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert paged == [*zip(found.edges, found.nodes, found.neighbours, strict=True)]
     for name, around in zip(named, found.neighbours, strict=True):
         if name in goals:
             beside = [one for one in world.of("membership") if world.field("membership", one, "goal_id") == name]
@@ -502,6 +538,13 @@ def test_types_make_something_else_of_items():
         some(pattern, types={"ordr": Order})
 
 
+def test_both_ends_of_a_range_may_be_a_list():
+    """JSON has no tuples: a list of two is the same range."""
+    patterns, _ = some("{get: order, by: [user_id], between: order_id, returns: [order_id]}")
+    listed = [one["order_id"] for one in patterns.all("p0", user_id="1", order_id=["1", "1"])]
+    assert listed == ["1"] == [one["order_id"] for one in patterns.all("p0", user_id="1", order_id=("1", "1"))]
+
+
 WRONG = {
     "missing": (lambda p: p.all("p0", {}), "expected user_id and order_id; missing: user_id, order_id"),
     "surplus": (
@@ -513,7 +556,7 @@ WRONG = {
     "two types": (lambda p: p.all("p0", user_id="1", order_id=("secret", 1)), "two ends of one type"),
     "backwards": (lambda p: [*p.all("p0", user_id="1", order_id=("secret2", "secret1"))], "ends before it begins"),
     "no key": (lambda p: p.page("p0", user_id=["secret"], order_id=("1", "2")), "found a list"),
-    "unknown": (lambda p: p.page("p9"), "no pattern 'p9'. Known: p0, p1, p2, p3, p4"),
+    "unknown": (lambda p: p.page("p9"), "no pattern 'p9'. Known: p0, p1, p2, p3, p4, p5"),
     "a write": (lambda p: p.page("p2"), "pattern p2 is a write"),
     "not served": (lambda p: p.page("p1", order_id="1"), "pattern p1 is not served: no key finds order by order_id"),
     "a tree": (lambda p: p.page("p3", ComponentId="1"), "pattern p3 has no pages"),
@@ -522,6 +565,7 @@ WRONG = {
     "several": (lambda p: p.one("p0", user_id="1", order_id=("1", "2")), "may find several items"),
     "no keys": (lambda p: p.batch("p0", ["1"]), "reads one key at a time"),
     "limit": (lambda p: p.page("p0", user_id="1", order_id=("1", "2"), limit=0), "limit is 0"),
+    "no text": (lambda p: p.all("p5", user_id="1", order_id=1), "order_id: expected a text, the beginning of others"),
     "cursor": (lambda p: p.page("p0", user_id="1", order_id=("1", "2"), cursor="secret"), "not a cursor"),
 }
 
@@ -536,6 +580,7 @@ def test_wrong_calls_are_errors_that_say_what_was_expected(case):
         "{put: order}",
         "{tree: component, under: ComponentId}",
         "{graph: goal, from: member, through: membership, neighbours: [member]}",
+        "{get: order, by: [user_id], begins_with: order_id}",
     )
     with requests_of(client) as requests, pytest.raises(UserError, match=re.escape(message)) as raised:
         call(patterns)
