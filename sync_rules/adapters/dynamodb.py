@@ -69,6 +69,7 @@ class DynamoStore:
         on_throttle: Callable[[str], None] = retries.uncounted,
     ) -> None:
         self._client = client
+        self._answered = False  # any call so far
         self._tables = tables
         self._numbered = {name for name, table in tables.items() if any(one.type == "N" for one in table.key)}
         self._retrying = retries.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
@@ -185,11 +186,14 @@ class DynamoStore:
 
     def _ask(self, call: Callable[..., Any], where: str, parameters: Mapping[str, Any]) -> Any:
         try:
-            return self._retrying(call, **parameters)
+            answer = self._retrying(call, **parameters)
         except aws_errors.ERRORS as error:
             if aws_errors.code(error) == "ValidationException" and "specified index" in aws_errors.message(error):
                 raise StoreError("IndexNotFound", f"{where}: {INDEX_CURE}") from error
-            raise aws_errors.store_error(error, where, CURES) from error
+            client = None if self._answered else self._client
+            raise aws_errors.store_error(error, where, CURES, client=client) from error
+        self._answered = True
+        return answer
 
 
 def _count(pending: Mapping[str, Any]) -> int:

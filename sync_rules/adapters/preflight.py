@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenacity import Retrying
 
+from sync_rules import DOCS
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError, UserError
@@ -124,7 +125,7 @@ def refused_by(
     for name in (name for name in uses if table.index(name).local):
         found = f"{REFUSES} local indexes: {name}, which {uses[name]}"
         yield Problem(table.physical_name, found, "Leave out local: true")
-    move = "use a table without it (docs/limits.md): the mode of a table cannot change"
+    move = f"use a table without it ({DOCS}/limits.md): the mode of a table cannot change"
     refused: dict[str, Problem] = {}
     for rule in rules.rules.values():
         parts = [use for use in rule.transacting() if use.table == table]

@@ -216,11 +216,11 @@ def policies_refused(asked: Asked, engine: Engine) -> Answer:
 
 
 def bulk_loaded() -> Lie:
-    """70: the engine has no bulk loads: put the item of the object that was written for it."""
+    """71: the engine has no bulk loads: put the item of the object that was written for it."""
     items: list[Any] = []
 
     def lie(asked: Asked, engine: Engine) -> Answer:
-        if asked.operation == "PUT" and (line := re.search(rb'\{"Item": .*"70#.*\}', asked.body)):
+        if asked.operation == "PUT" and (line := re.search(rb'\{"Item": .*"71#.*\}', asked.body)):
             items.append(json.loads(line[0])["Item"])
         if "BulkPutItems" not in asked.operation and "BulkOperation" not in asked.operation:
             return engine(asked)
@@ -228,7 +228,7 @@ def bulk_loaded() -> Lie:
             put = asked.saying({"TableName": asked.json["TableName"], "Item": items[-1]})
             put.headers["x-amz-target"] = "DynamoDB_20120810.PutItem"
             engine(put)
-        about = {"BulkOperationArn": "arn:aws:dynamodb:us-east-1:0:bulk/70", "BulkOperationStatus": "COMPLETED"}
+        about = {"BulkOperationArn": "arn:aws:dynamodb:us-east-1:0:bulk/71", "BulkOperationStatus": "COMPLETED"}
         return Answer(200, json.dumps({"BulkOperationDescription": about}).encode(), JSON_TYPE)
 
     return lie
@@ -259,7 +259,7 @@ CORRECTIONS: Mapping[int, Callable[[], Lie]] = {
     61: lambda: refused("StartExecution", "ValidationException", lambda asked: len(asked["input"]) > 262_144),
     64: lambda: policies_refused,
     65: lambda: points("told", "Count", 1.0, 1.0),
-    70: bulk_loaded,
+    71: bulk_loaded,
 }
 
 
@@ -509,5 +509,5 @@ LIES: Mapping[int, tuple[Callable[[], Lie], str]] = {
     61: (lambda: refused("StartExecution", "ValidationException", lambda asked: len(asked["input"]) > 200_000), "was refused"),
     64: (lambda: _truth, "accepted"),
     65: (lambda: points("told", "Count", 1.0, 2.0), "2 samples"),
-    70: (lambda: of_records(70, lambda _: []), "made no record"),
+    71: (lambda: of_records(71, lambda _: []), "made no record"),
 }  # fmt: skip

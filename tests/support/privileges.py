@@ -264,8 +264,7 @@ class Account:
         for name, value in variables.items():
             environ(name, value)
         self.rules: Rules = compiled_file.read(built, str(file), variables)
-        state = TableState(stack.dynamodb, stack.state)
-        save_applied(state, fingerprints.of_each(self.rules), datetime.now(UTC))  # as a backfill does
+        self.accept()
         self.items: dict[ItemKey, Item] = {}
         self.left = 0  # by the last document of a verify or a redrive
         self.iterators: dict[str, dict[str, str]] = {}  # by table and shard
@@ -283,6 +282,11 @@ class Account:
         nobody: Any = None  # nothing fails, and nothing is left for later
         ports = World(DynamoStore(stack.dynamodb, self.rules.tables), nobody, nobody)
         run_work(finish_empty(self.rules), ports)  # as a stack does that makes the tables
+
+    def accept(self) -> None:
+        """Note all rules as applied, as a backfill in the account does."""
+        state = TableState(self.stack.dynamodb, self.stack.state)
+        save_applied(state, fingerprints.of_each(self.rules), datetime.now(UTC))
 
     def named(self, pair: Pair) -> Pair:
         """A pair without what only this account has: its prefixes, the labels of its streams."""
@@ -482,6 +486,7 @@ class Account:
             stack.s3.delete_object(Bucket=stack.bucket, Key=found["Key"])
         changes = self.disorder()
         stack.forget()  # as a new rule finds it, whose first function is the redrive
+        self.accept()
         bodies: list[dict[str, Any]] = [{"payload": json.dumps({"Records": self.poll()})}]
         for one in changes:
             for message in self.messages_of([one]):

@@ -66,7 +66,7 @@ def test_acceptance_reads_the_state_again_each_minute():
 
 @pytest.mark.parametrize("filled", [False, True], ids=["nothing to fill", "a value of others"])
 def test_run_accepts_a_rule_that_has_nothing_to_fill(filled):
-    """It stays accepted when it has made values itself; a changed rule is looked at anew."""
+    """An accepted rule stays accepted when it has made values itself; a changed rule does not."""
     scene = Scene(RULES)
     scene.there("orders", {"user": s("u"), "order": s("1"), **({"user_name": s("mine")} if filled else {})})
     first = RunAcceptance(RULES, MemoryState, (), scene.tap)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
 
+from sync_rules import DOCS
 from sync_rules.adapters import aws, retries
 from sync_rules.adapters.preflight import differences, latest_streams, require, require_answer, survey
 from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
@@ -366,7 +367,7 @@ def test_preflight_names_the_rules_that_strong_consistency_between_regions_refus
     no_local = {"MultiRegionConsistency": "STRONG", "LocalSecondaryIndexes": []}
     found = differences(rules, rules.tables["shop"], described(rules, shop=no_local).describe_table("shop")["Table"])
     refuses = "it has strong multi-Region consistency, with which DynamoDB refuses"
-    move = "use a table without it (docs/limits.md): the mode of a table cannot change"
+    move = f"use a table without it ({DOCS}/limits.md): the mode of a table cannot change"
     assert [(one.found, one.cure) for one in found] == [
         (
             f"{refuses} local indexes: latest, which the rules file declares",
