@@ -16,6 +16,7 @@ from moto import mock_aws
 from ruamel.yaml import YAML
 
 from sync_rules import HOME, __version__
+from sync_rules.adapters import aws
 from sync_rules.cli import main
 from sync_rules.deploy import bundle, files, originals, project
 from sync_rules.language.schema import schema_text
@@ -247,6 +248,7 @@ def test_project_from_a_file(here, monkeypatch, capsys, by):
 
 def test_project_from_live_tables(here, capsys):
     """A table is described and some of its items are read: what they hold is not written."""
+    aws._client.cache_clear()  # of clients that other tests made without credentials
     with mock_aws():
         client = boto3.client("dynamodb", region_name="eu-central-1")
         key = {
