@@ -124,7 +124,7 @@ class History:
         return found
 
     def wrong(self) -> list[str]:
-        """What verify finds that a repair could change."""
+        """The differences that a repair could change."""
         verifier = Verifier(RULES, self.scene.world, frozenset(RULES.rules), grace_seconds=0)
         return [str(finding.difference) for finding in verifier.sweep() if finding.difference.repairable]
 
