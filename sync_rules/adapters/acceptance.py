@@ -82,7 +82,7 @@ class Acceptance:
     def _look(self) -> None:
         titles = self._accepted()
         self._unaccepted = {
-            rule.name: self._way.format(rule.title) for rule in guarded(self._rules) if rule.title not in titles
+            rule.name: self._way.replace("{}", rule.title) for rule in guarded(self._rules) if rule.title not in titles
         }
         self._look_at = self._clock() + LOOK_EVERY_SECONDS
 

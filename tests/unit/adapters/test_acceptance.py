@@ -97,9 +97,9 @@ def test_run_accepts_what_is_named_applied_or_of_an_earlier_version():
     assert accepted_in(RULES, state) == {"names", "counted"}
     save_applied(state, {"counted": fingerprints.of_each(RULES)["counted"]}, datetime.now(UTC))
     assert accepted_in(RULES, state) == {"counted"}
-    acceptance = RunAcceptance(RULES, lambda: state, (), scene.tap, " --state s.json")
+    acceptance = RunAcceptance(RULES, lambda: state, (), scene.tap, " --state s{x}.json")
     assert acceptance.begin({}) == {}
-    assert acceptance.unaccepted() == {"names": "run `sync-rules backfill --state s.json --rule names`"}
+    assert acceptance.unaccepted() == {"names": "run `sync-rules backfill --state s{x}.json --rule names`"}
 
 
 DESTROYING = """
