@@ -55,7 +55,7 @@ class Patience:
         self.stopping: Callable[[], bool] = lambda: False
 
     def failed(self, call: str, reason: str, seconds: float) -> None:
-        """Note a failed attempt of a call that was first made so many seconds ago, and show the wait when it is due."""
+        """Note a failed attempt, `seconds` after the first attempt of its call, and show the wait when it is due."""
         with self._lock:
             now = self._clock()
             waited = now - self._began.setdefault(call, max(now - seconds, self._answered.get(call, -inf)))
@@ -74,12 +74,12 @@ class Patience:
         if began is not None and shown is not None:
             self._show(Wait(call, "", self._clock() - began, None))
 
-    def has_answered(self, call: str) -> bool:
-        """True if this call was answered before."""
-        return call in self._answered
+    def has_answered(self, call: str | None = None) -> bool:
+        """True if this call was answered before; without one, if any was."""
+        return bool(self._answered) if call is None else call in self._answered
 
     def gives_up(self, call: str, seconds: float, *, tried: bool) -> bool:
-        """True if a call that failed, and was first made so many seconds ago, should not be made again. `tried`: it was
+        """True if a call that failed `seconds` after its first attempt should not be made again. `tried`: it was
         made as often as any call.
         """
         if self._seconds is None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from botocore.exceptions import EndpointConnectionError
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -41,14 +42,24 @@ def no_deadline() -> float:
     return math.inf
 
 
-class _NobodyThere(stop_base):
-    """Stops soon when nothing ever answered: the address is more likely wrong than down. A throttle is an answer."""
+class _NoServiceThere(stop_base):
+    """Stops soon where no service answered before: the address is more likely wrong than down. A throttle is an answer.
+
+    A command stops so at a refused connection, if nothing has answered it yet. A `first` call stops so at any error
+    without an answer, if this call was not answered before.
+    """
+
+    def __init__(self, *, first: bool) -> None:
+        self._first = first
 
     def __call__(self, retry_state: RetryCallState) -> bool:
         soon = stop_any(stop_after_attempt(FIRST_ATTEMPTS_MAX), stop_after_delay(FIRST_MAX_SECONDS))
-        command = patience.current()
-        known = command is not None and command.has_answered(_call(retry_state))
-        return isinstance(_error(retry_state), aws_errors.UNANSWERED) and not known and soon(retry_state)
+        error, command = _error(retry_state), patience.current()
+        if self._first:
+            known = command is not None and command.has_answered(_call(retry_state))
+            return isinstance(error, aws_errors.UNANSWERED) and not known and soon(retry_state)
+        alone = command is not None and not command.has_answered()
+        return isinstance(error, EndpointConnectionError) and alone and soon(retry_state)
 
 
 class _BeforeDeadline(stop_base):
@@ -62,7 +73,7 @@ class _BeforeDeadline(stop_base):
 
 
 class _Tried(stop_base):
-    """Stops after so many attempts, or when the patience of the running command ends."""
+    """Stops after the maximum of attempts, or when the patience of the running command ends."""
 
     def __init__(self, attempts_max: int) -> None:
         self._attempts_max = attempts_max
@@ -90,7 +101,6 @@ def retrying(
     called with the kinds of each throttle, from the thread that met it. The last error is raised as it is. May be
     shared by threads.
     """
-    nobody = [_NobodyThere()] if first else []
 
     def fails(retry_state: RetryCallState) -> bool:
         """Tell if an attempt may be made again. Counts its throttles, and notes it for the patience of the command."""
@@ -111,7 +121,7 @@ def retrying(
     return Retrying(
         retry=fails,
         wait=wait_random_exponential(multiplier=FIRST_WAIT_SECONDS, max=WAIT_MAX_SECONDS),
-        stop=stop_any(_Tried(attempts_max), _BeforeDeadline(remaining_seconds), *nobody),
+        stop=stop_any(_Tried(attempts_max), _BeforeDeadline(remaining_seconds), _NoServiceThere(first=first)),
         sleep=sleep,
         reraise=True,
     )

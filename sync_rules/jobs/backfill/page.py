@@ -28,6 +28,7 @@ from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Park, Read, Scan, Work, World, run_work
 from sync_rules.pipeline.sources import read_all
 from sync_rules.pipeline.tasks import Pull, tasks_of
+from sync_rules.pipeline.telemetry import SETUP_REASONS
 from sync_rules.rules.ruleset import Rules
 
 TRIES_MAX: Final = 6  # after retries of each call
@@ -194,10 +195,14 @@ class Pages:
                 raise UnfinishedError(result)
             return result
 
+        def may_pass(error: BaseException) -> bool:
+            """Tell if another try may end well: not when the user stops, a wait is over, or a setup is wrong."""
+            if self._halted() or patience.is_over() or not isinstance(error, StoreError):
+                return False
+            return isinstance(error, UnfinishedError) or error.reason not in SETUP_REASONS
+
         retrying = Retrying(
-            retry=retry_if_exception(
-                lambda error: isinstance(error, StoreError) and not (self._halted() or patience.is_over())
-            ),
+            retry=retry_if_exception(may_pass),
             wait=wait_random_exponential(max=WAIT_MAX_SECONDS),
             stop=stop_after_attempt(TRIES_MAX),
             sleep=self._sleep,

@@ -23,6 +23,8 @@ LOCAL = (
     "run --once",
     "record --once --out r.jsonl",
     f"explain {KEY} --table shop",
+    "cost --sample 0.5",
+    "plan --state-table state",
 )
 
 
@@ -58,6 +60,7 @@ def test_unanswered_names_the_address_the_service_and_a_cure(service, command, r
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
     said = run(command, "--endpoint-url", url)
     assert f"no answer from {url} (Region eu-west-1): is {service} running there? Correct --endpoint-url" in said
+    assert "waiting since" not in said  # it ends at once, and not with the patience of a command
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+from sync_rules.jobs.backfill import page
 from sync_rules.jobs.backfill.page import OneItem, Selection, process_keys, process_page
+from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Update
@@ -180,3 +186,19 @@ rules: {names: copy user.name into order.user_name}
     scene.there("shop", order_item("9", "1", user_name=s("Bo")))
     result = scene.drive(process_page(Scan("shop", 10), of_all(scene), Bounds()))
     assert result.report.outcomes == {("names", Outcome.KEPT): 1}
+
+
+def test_page_that_no_retry_can_finish_is_tried_once():
+    """A missing right is reported at once; a throttle is tried again."""
+    for reason, tries in (("AccessDeniedException", 1), ("Throttled", page.TRIES_MAX)):
+        scene, waits = Scene(RULES), []
+
+        def refuse(_request, reason=reason):
+            raise StoreError(reason, "table shop")
+
+        scene.tap.before = refuse
+        pages = page.Pages(Bounds(), lambda: False, waits.append)
+        supply = next(iter(segments(RULES, 1)(frozenset(["names"]))))
+        with pytest.raises(StoreError, match=reason):
+            pages.process(supply, None, of_all(scene), scene.world, Totals(), recording=True)
+        assert len(waits) == tries - 1
