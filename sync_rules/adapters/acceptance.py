@@ -1,4 +1,4 @@
-"""Which rules are accepted in a place: a backfill applied them there, or an operator said that nothing must be filled.
+"""Finds the rules that a place accepts: rules that a backfill applied there, or that an operator named.
 
 A place is a state: that of a stack, or the checkpoint of a run. A rule that is not accepted does not replace or remove
 values that it did not write (pipeline/acceptance.py).
@@ -20,13 +20,13 @@ from sync_rules.model.sizes import item_bytes
 from sync_rules.model.units import read_units
 from sync_rules.model.values import Item, get
 from sync_rules.pipeline.requests import Scan, Store
+from sync_rules.pipeline.telemetry import SERVICE
 from sync_rules.rules import fingerprints
 from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
 LOOK_EVERY_SECONDS: Final = 60.0  # at the state, while a rule is not accepted
-SCAN_MAX_READ_UNITS: Final = 500.0  # of one table, to find whether a rule has nothing to fill
-STACK: Final = "sync-rules"  # the name of a stack, if nobody gives another
+SCAN_MAX_READ_UNITS: Final = 500.0  # of one table, to find whether a rule could alter something there
 
 
 def applied_so_far(documents: State, rules: Rules, waiting: Collection[str] = ()) -> dict[str, str]:
@@ -34,11 +34,11 @@ def applied_so_far(documents: State, rules: Rules, waiting: Collection[str] = ()
     applied. `waiting` rules, by name, do not: their books lack something, whatever was applied. Raises UserError,
     StoreError.
     """
-    found = _under_new_names(applied(documents), rules)
+    found = _rename_titles(applied(documents), rules)
     return {title: digest for title, digest in found.items() if title not in waiting}
 
 
-def _under_new_names(found: Mapping[str, str], rules: Rules) -> dict[str, str]:
+def _rename_titles(found: Mapping[str, str], rules: Rules) -> dict[str, str]:
     """Fingerprints by the titles of now. A rule that was renamed, and else is as it was, keeps its entry."""
     renamed, prints = dict(found), fingerprints.of_each(rules)
     for title, (former, digest) in fingerprints.before_renaming(rules).items():
@@ -47,10 +47,10 @@ def _under_new_names(found: Mapping[str, str], rules: Rules) -> dict[str, str]:
     return renamed
 
 
-def unchanged(found: Mapping[str, str], rules: Rules) -> frozenset[str]:
+def match_fingerprints(found: Mapping[str, str], rules: Rules) -> frozenset[str]:
     """The titles of the rules whose fingerprints are among those found."""
     prints = fingerprints.of_each(rules)
-    return frozenset(title for title, digest in _under_new_names(found, rules).items() if prints.get(title) == digest)
+    return frozenset(title for title, digest in _rename_titles(found, rules).items() if prints.get(title) == digest)
 
 
 class Acceptance:
@@ -82,36 +82,38 @@ class Acceptance:
     def _look(self) -> None:
         titles = self._accepted()
         self._unaccepted = {
-            rule.name: self._way.replace("{}", rule.title) for rule in guarded(self._rules) if rule.title not in titles
+            rule.name: self._way.replace("{}", rule.title)
+            for rule in list_guarded(self._rules)
+            if rule.title not in titles
         }
         self._look_at = self._clock() + LOOK_EVERY_SECONDS
 
 
-def guarded(rules: Rules) -> tuple[TargetRule | PartRule, ...]:
+def list_guarded(rules: Rules) -> tuple[TargetRule | PartRule, ...]:
     """The rules that could alter values of others before a backfill. One that reads or keeps books waits for it."""
     kept = (rule for rule in rules.rules.values() if isinstance(rule, TargetRule | PartRule))
     return tuple(rule for rule in kept if rule.books is None)
 
 
 # ---------------------------------------------------------------- a stack
-def of_stack(rules: Rules, state: State, stack_name: str = STACK) -> Acceptance:
+def make_for_stack(rules: Rules, state: State, stack_name: str = SERVICE) -> Acceptance:
     """The acceptance of a deployed stack. Raises UserError, StoreError: without it a function processes nothing."""
-    options = "" if stack_name == STACK else f" --stack {stack_name}"
+    options = "" if stack_name == SERVICE else f" --stack {stack_name}"
     return Acceptance(
-        rules, lambda: accepted_in(rules, state), f"run `sync-rules backfill --remote{options} --rule {{}}`"
+        rules, lambda: read_accepted(rules, state), f"run `sync-rules backfill --remote{options} --rule {{}}`"
     )
 
 
-def accepted_in(rules: Rules, state: State) -> frozenset[str]:
+def read_accepted(rules: Rules, state: State) -> frozenset[str]:
     """The titles of the rules that a state accepts: a backfill applied them. Raises UserError, StoreError."""
-    return unchanged(applied(state), rules)
+    return match_fingerprints(applied(state), rules)
 
 
 # ---------------------------------------------------------------- a run
 class RunAcceptance:
     """The acceptance of `sync-rules run`: its checkpoint, the backfills of the same state, and `named`, titles that the
-    operator accepts. A rule that finds no value where it writes at its first start is accepted too. `open_state` reads
-    the state again: another process may write it. `options` are those of a backfill with this state.
+    operator accepts. A rule is accepted too if there is nothing that it could alter when the run starts. `open_state`
+    reads the state again: another process may write it. `options` are those of a backfill with this state.
     """
 
     def __init__(
@@ -127,9 +129,9 @@ class RunAcceptance:
         Returns those to keep. Raises UserError, StoreError.
         """
         prints = fingerprints.of_each(self._rules)
-        accepted = frozenset(prints) if before is None else unchanged(before, self._rules) | self._named
-        missing = [rule for rule in guarded(self._rules) if rule.title not in accepted | self._applied()]
-        filled = _with_values(missing, self._store)
+        accepted = frozenset(prints) if before is None else match_fingerprints(before, self._rules) | self._named
+        missing = [rule for rule in list_guarded(self._rules) if rule.title not in accepted | self._applied()]
+        filled = _find_altering(missing, self._store)
         self._own = accepted | {rule.title for rule in missing if rule.title not in filled}
         way = f"run `sync-rules backfill{self._options} --rule {{}}`"
         self.unaccepted = Acceptance(self._rules, lambda: self._own | self._applied(), way)
@@ -138,17 +140,17 @@ class RunAcceptance:
     def _applied(self) -> frozenset[str]:
         """The titles that the state accepts; none if it does not answer, because a run needs no right to read it."""
         try:
-            return accepted_in(self._rules, self._open_state())
+            return read_accepted(self._rules, self._open_state())
         except StoreError:
             return frozenset()
 
 
-def _with_values(rules: Iterable[TargetRule | PartRule], store: Store) -> set[str]:
+def _find_altering(rules: Iterable[TargetRule | PartRule], store: Store) -> set[str]:
     """The titles of rules that could alter what is there: a bounded scan finds such an item, or does not reach the end
     of a table. Each table is scanned once.
     """
     found: set[str] = set()
-    for table, some in _by_table(rules).items():
+    for table, some in _group_by_table(rules).items():
         cursor, units = None, 0.0
         while True:
             try:
@@ -169,7 +171,7 @@ def _with_values(rules: Iterable[TargetRule | PartRule], store: Store) -> set[st
     return found
 
 
-def _by_table(rules: Iterable[TargetRule | PartRule]) -> dict[Table, list[TargetRule | PartRule]]:
+def _group_by_table(rules: Iterable[TargetRule | PartRule]) -> dict[Table, list[TargetRule | PartRule]]:
     found: dict[Table, list[TargetRule | PartRule]] = {}
     for rule in rules:
         for table in {

@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+)
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 
@@ -38,6 +44,7 @@ class UnprocessedError(Exception):
 
 
 ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # everything that a call raises
+REFUSED: Final = EndpointConnectionError  # nothing listens at the address, or it has no such name
 UNANSWERED: Final = (HTTPClientError, BotoConnectionError, ResponseParserError)
 CONNECTION_ERRORS: Final = (*UNANSWERED, UnprocessedError)
 TRANSIENT: Final = frozenset({

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from botocore.exceptions import EndpointConnectionError
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -59,7 +58,7 @@ class _NoServiceThere(stop_base):
             known = command is not None and command.has_answered(_call(retry_state))
             return isinstance(error, aws_errors.UNANSWERED) and not known and soon(retry_state)
         alone = command is not None and not command.has_answered()
-        return isinstance(error, EndpointConnectionError) and alone and soon(retry_state)
+        return isinstance(error, aws_errors.REFUSED) and alone and soon(retry_state)
 
 
 class _BeforeDeadline(stop_base):

@@ -76,7 +76,7 @@ class Sizes:
         self.notes[text] = None
 
     def note_vectors(self) -> None:
-        """Note each vector index: its units are bytes, of which the price files have no price."""
+        """Note each vector index: it is billed by bytes, and the price files have no price for them."""
         for table, settings in self.rules.settings.items():
             for one in settings.vectors:
                 what = "the bytes that it searches, writes and stores are not in the estimate"

@@ -21,7 +21,7 @@ from sync_rules.adapters import aws, retries
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.sqs import Receipts, SqsFailures, SqsQueue
-from sync_rules.functions.logs import CountedQueue, LoggedFailures, logger, notes
+from sync_rules.functions.logs import SERVICE_NAME, CountedQueue, LoggedFailures, logger, notes
 from sync_rules.functions.metrics import emit
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.limits import Limits
@@ -216,7 +216,7 @@ def _acceptance() -> Callable[[], Mapping[str, str]]:
     from sync_rules.adapters.state import TableState  # noqa: PLC0415 - the same
 
     state = TableState(aws.dynamodb(endpoint()), table)
-    return acceptance.of_stack(rules(), state, os.environ.get("POWERTOOLS_SERVICE_NAME") or acceptance.STACK)
+    return acceptance.make_for_stack(rules(), state, SERVICE_NAME)
 
 
 def budget(at_once: int = 1) -> Budget:

@@ -134,7 +134,7 @@ class VectorForm(Model):
         default={}, description="The attribute whose value each search must give, with its type."
     )
     filters: dict[AttributeName, KeyType] = Field(
-        default={}, description="The attributes of the item by which a search may filter, with their types."
+        default={}, description="The attributes that a search may filter by, with their types."
     )
     projection: Projection = Field(
         default="all", description="What a search shows: all, keys, or the names of the attributes beside these."

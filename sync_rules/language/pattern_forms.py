@@ -122,7 +122,7 @@ class SearchForm(Model):
         description="The attributes whose values each call gives. One of another entity: maker.status.",
         examples=[["brand", "maker.status"]],
     )
-    top: int | None = Field(default=None, ge=1, description="So many of the nearest items.", examples=[10])
+    top: int | None = Field(default=None, ge=1, description="The number of nearest items to return.", examples=[10])
     returns: Returns = None
     via: str | None = Field(default=None, description="The only vector index that is meant.")
     rate: Rate = None

@@ -42,8 +42,10 @@ def parse_path(text: str) -> Path:
         match = SEGMENT.match(text, position)
         if match is None and BRACES.match(text, position):
             found = f"{text!r} is not a path: only texts such as {{state}}#{{city}} have fields in braces"
-            bare = BRACES.sub(r"\1", text)
-            raise UserError(found, f"write {bare}; a name that has braces itself goes in double quotes")
+            quote = "a name that has braces itself goes in double quotes"
+            bare = BRACES.sub(lambda field: field[1].partition(":")[0].strip(), text)
+            named = all(map(UNQUOTED.fullmatch, bare.split(".")))
+            raise UserError(found, f"write {bare}; {quote}" if named else quote)
         if match is None:
             raise UserError(f"{text!r} is not a path: expected names joined by dots, such as address.city")
         segments.append(match[1] or match[2])
@@ -51,7 +53,11 @@ def parse_path(text: str) -> Path:
         if position == len(text):
             return tuple(segments)
         if text[position] != ".":
-            cure = ": copy the whole list, or quote a name that has brackets" if text[position] == "[" else ""
+            cures = {
+                "[": ": copy the whole list, or quote a name that has brackets",
+                "{": ": quote a name that has braces",
+            }
+            cure = cures.get(text[position], "")
             raise UserError(f"{text!r} is not a path: expected a dot at {text[position:]!r}{cure}")
         position += 1
 

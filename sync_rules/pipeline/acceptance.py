@@ -26,7 +26,7 @@ OLD_IMAGES_MAX: Final = 10  # of one item in one batch, the newest
 Images = Mapping[ItemKey, tuple[Item, ...]]
 
 
-def old_images(changes: Iterable[Change]) -> Images:
+def collect_old_images(changes: Iterable[Change]) -> Images:
     """The old images of each item that changed in a batch, in the order of their records."""
     found: dict[ItemKey, tuple[Item, ...]] = {}
     for change in changes:
@@ -42,10 +42,10 @@ def protect_target(
     if rule.name not in bounds.unaccepted:
         return None
     altered = [path for path in changes if get(target.image, path) is not None]
-    earlier = _earlier(rule, target, sources, bounds) if altered else ()
+    earlier = _list_earlier(rule, target, sources, bounds) if altered else ()
     if not altered or any(_makes(rule, target, altered, *each) for each in earlier):
         return None
-    return not_accepted(rule, bounds)
+    return block_unaccepted(rule, bounds)
 
 
 def protect_part(part: Part, target: Item | None, alteration: Alteration, bounds: Bounds) -> Blocked | None:
@@ -56,10 +56,10 @@ def protect_part(part: Part, target: Item | None, alteration: Alteration, bounds
     images = () if part.source is None or rule.moves else bounds.old_images.get(part.source, ())
     if any(rule.write_for(part, target, image) is None for image in images):
         return None
-    return not_accepted(rule, bounds)
+    return block_unaccepted(rule, bounds)
 
 
-def not_accepted(rule: Rule, bounds: Bounds) -> Blocked:
+def block_unaccepted(rule: Rule, bounds: Bounds) -> Blocked:
     """The reason to park what an unaccepted rule would do, with the way to accept it."""
     return Blocked(f"{NOT_ACCEPTED}: {bounds.unaccepted[rule.name]}")
 
@@ -77,7 +77,7 @@ def _makes(rule: TargetRule, target: Target, paths: Iterable[Path], sources: Sou
     )
 
 
-def _earlier(rule: TargetRule, target: Target, sources: Sources, bounds: Bounds) -> Iterator[tuple[Sources, Item]]:
+def _list_earlier(rule: TargetRule, target: Target, sources: Sources, bounds: Bounds) -> Iterator[tuple[Sources, Item]]:
     """The sources and the image of a target with old images in place of present items, one batch record at a time."""
     place = target.key, rule.name
     members = sources.members.get(place, ())

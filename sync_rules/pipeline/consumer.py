@@ -28,7 +28,7 @@ from typing import Any
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import UNKNOWN_RULE, Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.acceptance import old_images
+from sync_rules.pipeline.acceptance import collect_old_images
 from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, FanOutsToCome, LooksToCome
 from sync_rules.pipeline.effects import run_effect, run_message
 from sync_rules.pipeline.fanout import process_chunks, pull, push, relay
@@ -57,7 +57,7 @@ def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Rep
     """Process the changes of a batch. Pulls come first, because their images came with the records."""
     tasks = tasks_of(changes, rules)
     if bounds.unaccepted:
-        bounds = replace(bounds, old_images=old_images(changes))
+        bounds = replace(bounds, old_images=collect_old_images(changes))
     report = yield from pull(tasks.pulls, bounds)
     report.add((yield from push(tasks.pushes, rules, bounds)))
     report.add((yield from reconcile_parts(tasks.parts, bounds)))

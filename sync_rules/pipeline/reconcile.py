@@ -18,7 +18,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, item_bytes, too_large
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Result, Status, differences, misfit, written
-from sync_rules.pipeline.acceptance import not_accepted, protect_target
+from sync_rules.pipeline.acceptance import block_unaccepted, protect_target
 from sync_rules.pipeline.ancestors import read_expected
 from sync_rules.pipeline.decide import (
     Changes,
@@ -116,7 +116,7 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
     if accepted:
         decisions.intents.append(deletion_of(accepted[0], target, sources))
         return
-    decisions.stuck += ((target, [rule], not_accepted(rule, bounds)) for rule in deleting)
+    decisions.stuck += ((target, [rule], block_unaccepted(rule, bounds)) for rule in deleting)
     target = target.only(rule for rule in target.rules if rule not in deleting) if deleting else target
     wanted: dict[TargetRule, Changes] = {}
     for rule in target.rules:

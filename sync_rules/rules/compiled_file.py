@@ -120,10 +120,12 @@ def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, sou
             f"{name}: compiled from another rules file than the one beside it, which was changed since. {AGAIN} Or"
             f" remove {name}: then the rules file is read"
         )
-    reader = _Reader(BytesIO(body), stamp["classes"], stamp["marks"], environ)
     try:
-        rules: Rules = reader.load()
-    except (pickle.UnpicklingError, ImportError, AttributeError, EOFError, KeyError, TypeError) as error:
+        reader = _Reader(BytesIO(body), stamp["classes"], stamp["marks"], environ)
+        rules = reader.load()
+        if not isinstance(rules, Rules):
+            raise TypeError("it holds no rules")  # noqa: TRY301 - one message for all that is not as the build left it
+    except (pickle.UnpicklingError, ImportError, AttributeError, EOFError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{name}: compiled by other code than this ({error}). {AGAIN}") from error
     if reader.missing:
         raise UserError(f"{name}: environment variables that are not set: {', '.join(reader.missing)}")

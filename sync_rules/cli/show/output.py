@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final, TextIO
 
 from sync_rules.model.values import visible
@@ -38,6 +39,11 @@ class SafeOutput:
         """Write the text, and give its length."""
         self.out.write(without_controls(text))
         return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write each text."""
+        for line in lines:
+            self.write(line)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.out, name)

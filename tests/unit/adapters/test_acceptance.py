@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.adapters.acceptance import Acceptance, RunAcceptance, accepted_in, of_stack
+from sync_rules.adapters.acceptance import Acceptance, RunAcceptance, make_for_stack, read_accepted
 from sync_rules.adapters.state import MemoryState, save_applied
 from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
@@ -31,16 +31,16 @@ RENAMED = parse_rules(TEXT + "  titles: {copy: user.name, into: order.user_name,
 def test_acceptance_of_a_stack_is_a_backfill_that_ended():
     """Only the rule that could alter values of others is guarded: a counter waits for its books."""
     state = MemoryState()
-    assert of_stack(RULES, state)() == {"names": "run `sync-rules backfill --remote --rule names`"}
+    assert make_for_stack(RULES, state)() == {"names": "run `sync-rules backfill --remote --rule names`"}
     state.save(HEAD, {"done": False})
     state.save("applied", {})
-    assert of_stack(RULES, state, "other")() == {
+    assert make_for_stack(RULES, state, "other")() == {
         "names": "run `sync-rules backfill --remote --stack other --rule names`"
     }
     save_applied(state, {"names": fingerprints.of_each(RULES)["names"]}, datetime.now(UTC))
-    assert of_stack(RULES, state)() == {}
-    assert of_stack(RENAMED, state)() == {}
-    assert of_stack(CHANGED, state)().keys() == {"names"}
+    assert make_for_stack(RULES, state)() == {}
+    assert make_for_stack(RENAMED, state)() == {}
+    assert make_for_stack(CHANGED, state)().keys() == {"names"}
 
 
 def test_acceptance_reads_the_state_again_each_minute():
@@ -94,9 +94,9 @@ def test_run_accepts_what_is_named_applied_or_of_an_earlier_version():
     assert acceptance.unaccepted()
     save_applied(state, fingerprints.of_each(RULES), datetime.now(UTC))
     assert RunAcceptance(RULES, lambda: state, (), scene.tap).begin({}) == {}
-    assert accepted_in(RULES, state) == {"names", "counted"}
+    assert read_accepted(RULES, state) == {"names", "counted"}
     save_applied(state, {"counted": fingerprints.of_each(RULES)["counted"]}, datetime.now(UTC))
-    assert accepted_in(RULES, state) == {"counted"}
+    assert read_accepted(RULES, state) == {"counted"}
     acceptance = RunAcceptance(RULES, lambda: state, (), scene.tap, " --state s{x}.json")
     assert acceptance.begin({}) == {}
     assert acceptance.unaccepted() == {"names": "run `sync-rules backfill --state s{x}.json --rule names`"}

@@ -29,7 +29,7 @@ def stub(monkeypatch):
 
 
 def load(number, hours, status="COMPLETED", ended=True):
-    """A bulk load that ended, or began, so many hours after the backfill."""
+    """A bulk load that ended, or began, some hours after the backfill."""
     moment = SINCE + timedelta(hours=hours)
     arn = f"{PLACE}bulk-operation/{number:032}"
     return {"BulkOperationArn": arn, "BulkOperationStatus": status, "StartTime": moment - timedelta(hours=1)} | (

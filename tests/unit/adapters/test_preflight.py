@@ -392,7 +392,7 @@ def test_preflight_names_the_rules_that_strong_consistency_between_regions_refus
 
 
 def test_preflight_says_that_an_archive_waits_for_a_time_to_live_that_cannot_be():
-    """The rule is named, and nobody is told to enable what DynamoDB refuses."""
+    """The problem names the rule, and its cure does not enable what DynamoDB refuses."""
     rules = parse_rules(
         "tables: {games: {key: {id: S}}}\nentities: {game: {table: games}}\n"
         "rules: {kept: {archive: game, ttl: gone, into: 's3://bucket/'}}\n"

@@ -41,6 +41,17 @@ def test_path_refuses_what_is_no_path(text):
         parse_path(text)
 
 
+@pytest.mark.parametrize("text", ["user.{a}", "user.{ a }", "user.{a:lower}", "{a}.{b}", "user.{}", "{.}", "user.a{b}"])
+def test_path_with_braces_is_refused_with_a_path_as_its_cure(text):
+    """The cure names a path only if it is one."""
+    with pytest.raises(UserError) as refused:
+        parse_path(text)
+    said = f"{refused.value} {getattr(refused.value, 'cure', '')}"
+    assert "braces" in said
+    if " write " in said or said.startswith("write "):
+        assert parse_path(said.partition("write ")[2].partition(";")[0])
+
+
 @given(VALUES)
 def test_same_holds_of_a_value_and_itself(value):
     """Every value of every type equals itself."""

@@ -38,7 +38,7 @@ def test_unaccepted_rule_does_not_hold_up_the_delete_of_an_accepted_one(unaccept
 
 
 def test_unaccepted_rules_that_delete_are_parked_and_the_others_go_on():
-    """The copy that an accepted rule clears goes at once; the item stays with what nobody accepted to delete."""
+    """The copy that an accepted rule clears goes at once; the item stays, as no accepted rule deletes it."""
     scene = scene_of("first", "second")
     scene.memory.delete(scene.at("users", "u"))
     scene.deliver()

@@ -146,6 +146,15 @@ def test_compiled_forgery_imports_no_other_module(tmp_path, monkeypatch):
         compiled_file.read(signed_pickle(b"cforged_module\nThing\n."), "rules.compiled")
 
 
+@pytest.mark.parametrize(
+    "body", [pickle.dumps(1), b"", b"\x80\x09.", b"I12x\n.", b"\x8c\x02\xff\xff."], ids=lambda body: body.hex()
+)
+def test_compiled_body_of_anything_else_is_a_mistake(body):
+    """A body that is no pickle of rules is refused with the cure, whatever its digest."""
+    with pytest.raises(UserError, match="Build again"):
+        compiled_file.read(signed_pickle(body), "rules.compiled")
+
+
 @pytest.mark.parametrize("folder", [file.parent for file in EXAMPLES], ids=lambda folder: folder.name)
 def test_compiled_rules_do_what_the_file_says(folder, tmp_path):
     """The scenario of each example is played by its compiled rules."""
