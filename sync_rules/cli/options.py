@@ -43,7 +43,7 @@ Accept = Annotated[
     typer.Option(
         "--accept",
         metavar="RULE",
-        help="Apply this rule although a sample says that its link or an attribute hits nothing. Repeatable.",
+        help="Accept this rule as it is: no sample stops it, and `run` lets it change values of others. Repeatable.",
     ),
 ]
 Where = Annotated[
