@@ -1,9 +1,9 @@
 """Log lines of the handlers, as JSON: what failed, what continues in another invocation, the outcome of a message.
 
 Invariant: no line holds a value of an item, and keys only where SYNC_RULES_LOG_KEYS is 1; elsewhere their digests, so
-that a change can be followed by the digest of its source. Digests are keyed by SYNC_RULES_LOG_SECRET: whoever reads the
-logs cannot find a key by guessing. The number of lines per invocation is limited: frequent events are counted in
-`notes`, and summed up when the invocation ends.
+that the lines of one process about one item can be found. Each process draws the secret of its digests and never shows
+it: a reader of the logs cannot test a guessed key. The number of lines per invocation is limited: frequent events are
+counted in `notes`, and summed up when the invocation ends.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ from sync_rules.pipeline.telemetry import SECOND_LOOK, SERVICE, Telemetry
 from sync_rules.rules.ledger import without_amount
 
 LOG_KEYS: Final = "SYNC_RULES_LOG_KEYS"
-LOG_SECRET: Final = "SYNC_RULES_LOG_SECRET"  # noqa: S105 - the name of a variable
-DRAWN_SECRET: Final = os.urandom(32)  # where none is given: then the lines of one process correlate
+SECRET: Final = os.urandom(32)  # of this process: in no environment, and of no use after it
 LINES_MAX: Final = 100  # per invocation, without the summary; a failure that no queue keeps is always logged
 
 SERVICE_NAME: Final = os.environ.get("POWERTOOLS_SERVICE_NAME") or SERVICE  # distinguishes stacks
@@ -47,8 +46,7 @@ def key_text(key: ItemKey) -> str:
     """The key if the log may hold it, else twelve hexadecimal digits that stand for it."""
     if os.environ.get(LOG_KEYS) == "1":
         return str(without_amount(key))
-    secret = os.environ.get(LOG_SECRET, "").encode() or DRAWN_SECRET
-    return hmac.digest(secret, str(key).encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:12]
+    return hmac.digest(SECRET, str(key).encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:12]
 
 
 # ---------------------------------------------------------------- counted during an invocation
