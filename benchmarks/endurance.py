@@ -29,7 +29,7 @@ from benchmarks.fresh import deployed
 from benchmarks.ours import renamed
 from benchmarks.running import ENVIRONMENT, answering
 from sync_rules.adapters.sqs import SqsQueue
-from sync_rules.costs.copies import CHUNK_COPIES, PAGE_COPIES
+from sync_rules.extras.design.costs.pipeline_costs import CHUNK_COPIES, PAGE_COPIES
 
 TIMEOUT_SECONDS: Final = 180  # of the queue function
 EMPTY_SECONDS: Final = 0.02

@@ -17,9 +17,9 @@ from benchmarks.figures import ENGINE, WALL, Figure, ratios
 from benchmarks.ours import consumer_of, handled, renamed, shared
 from benchmarks.scale import IN_PARTITION, REGION, estimate
 from sync_rules.adapters.dynamodb import WORKERS
-from sync_rules.costs.copies import WORKER_GIGABYTES
-from sync_rules.costs.money import on_demand
-from sync_rules.costs.prices import own_prices
+from sync_rules.extras.design.costs.pipeline_costs import WORKER_GIGABYTES
+from sync_rules.jobs.dryrun.money import on_demand
+from sync_rules.jobs.dryrun.prices import own_prices
 
 USER: Final = "1"
 MEETS_LIMIT: Final = 1.5  # a client this many times as fast as the limit shows every pause

@@ -23,10 +23,10 @@ from benchmarks.bench import Bench
 from benchmarks.figures import WALL, Figure
 from benchmarks.fresh import own_peak_bytes
 from benchmarks.running import child
-from sync_rules.imports.found import FoundTable
+from sync_rules.extras.discover.imports.imported_model import FoundTable
+from sync_rules.extras.discover.propose.search import propose
+from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
 from sync_rules.model.entities import KeyAttribute
-from sync_rules.propose.find import propose
-from sync_rules.propose.gathered import Gathered, GatheredTable
 
 ITEMS: Final = 1_000_000
 LINES: Final = 50_000  # in a file

@@ -15,7 +15,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Final
 
-from sync_rules.costs.copies import (
+from sync_rules.extras.design.costs.pipeline_costs import (
     CHUNK_COPIES,
     INLINE_COPIES,
     PAGE_COPIES,
@@ -28,8 +28,8 @@ from sync_rules.costs.copies import (
     reads_of,
     writes_of,
 )
-from sync_rules.costs.money import on_demand
-from sync_rules.costs.prices import own_prices
+from sync_rules.jobs.dryrun.money import on_demand
+from sync_rules.jobs.dryrun.prices import own_prices
 from sync_rules.model.units import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "scale.md"

@@ -47,8 +47,8 @@ from benchmarks.simulated import (
     Table,
 )
 from benchmarks.turns import Clock
-from sync_rules.costs.copies import INLINE_COPIES
 from sync_rules.deploy.yamltext import read_yaml
+from sync_rules.extras.design.costs.pipeline_costs import INLINE_COPIES
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Limits
 from sync_rules.model.units import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS

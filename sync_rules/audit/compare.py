@@ -25,16 +25,7 @@ from sync_rules.model.items import NOT_IN_INDEX, Change, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.sizes import impossible
 from sync_rules.model.values import Item, Path, get
-from sync_rules.model.writes import (
-    Delete,
-    Transaction,
-    Update,
-    Write,
-    differences,
-    misfit,
-    update_of,
-    written,
-)
+from sync_rules.model.writes import Delete, Transaction, Update, Write, differences, misfit, update_of, written
 from sync_rules.pipeline.ancestors import read_expected
 from sync_rules.pipeline.decide import lost_source
 from sync_rules.pipeline.parts import read_parts

@@ -54,6 +54,13 @@ VERBS: dict[str, str] = {
     "selftest": "Prove in your account what sync-rules relies on from AWS.",
 }
 
+# Verbs of the extras, by the module of each; all others are in `cli/commands`.
+EXTRAS: dict[str, str] = {
+    "cost": "sync_rules.extras.design.commands.cost",
+    "patterns": "sync_rules.extras.design.commands.patterns",
+    "propose": "sync_rules.extras.discover.commands.propose",
+    "selftest": "sync_rules.extras.proof.commands.selftest",
+}
 ISSUES = f"{HOME}/issues"
 DEBUG = "SYNC_RULES_DEBUG"
 COMPLETING = "_SYNC_RULES_COMPLETE"  # set by the shell's completion, which typer installs
@@ -166,9 +173,14 @@ def _application(given: list[str]) -> Callable[..., Any]:
     return command
 
 
+def module_of(verb: str) -> str:
+    """The module that has the function of a verb."""
+    return EXTRAS.get(verb, f"sync_rules.cli.commands.{verb}")
+
+
 def _load(verb: str) -> Callable[..., None]:
     """The verb's function, wrapped so that the process exits with the code it returns."""
-    function = with_habits(getattr(import_module(f"sync_rules.cli.commands.{verb}"), verb))
+    function = with_habits(getattr(import_module(module_of(verb)), verb))
     ends = VERB_CODES[verb].stopped is ExitCode.INTERRUPTED  # the others run until they are stopped
     seconds = PATIENCE_SECONDS if ends else None
 

@@ -12,16 +12,7 @@ from typing import Any, Final, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from sync_rules.lab.scenario import (
-    Action,
-    ExpectedCalls,
-    ExpectedItem,
-    ExpectedObjects,
-    Expire,
-    Marker,
-    Step,
-    Wanted,
-)
+from sync_rules.lab.scenario import Action, ExpectedCalls, ExpectedItem, ExpectedObjects, Expire, Marker, Step, Wanted
 from sync_rules.lab.scenario_form import TAGS, ByTable, ExpectForm, StepForm, keys_at
 from sync_rules.language.load import read_text
 from sync_rules.language.problems import Location, Problems

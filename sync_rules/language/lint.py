@@ -13,6 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
+from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.language.compiler import Known
 from sync_rules.language.moves import moves
 from sync_rules.language.own_names import doubted
@@ -28,7 +29,6 @@ from sync_rules.model.suggest import few
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps
 from sync_rules.model.where_check import CONSTANT, quoted_names
-from sync_rules.patterns.prove import prove
 from sync_rules.rules.families import ListingRule
 from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.kinds.copy import HopRule

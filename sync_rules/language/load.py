@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from sync_rules.extras.design.patterns.pattern_compiler import patterns_of, volumes_of
 from sync_rules.language import defaults, lint
 from sync_rules.language.capacity import settings_of
 from sync_rules.language.compiler import Known, RuleCompiler
@@ -18,7 +19,6 @@ from sync_rules.language.indexes import check_indexes
 from sync_rules.language.kinds.options import Model
 from sync_rules.language.kinds.registry import kind_of_form
 from sync_rules.language.links import default_template
-from sync_rules.language.patterns import patterns_of, volumes_of
 from sync_rules.language.problems import Problem, Problems, errors
 from sync_rules.language.schema import NAME, EntityForm, IndexForm
 from sync_rules.language.sentences import read_sentence

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, create_model
 
+from sync_rules.extras.design.patterns.pattern_forms import ITEMS_MAX, PatternEntry
 from sync_rules.language.capacity import AttributeName, BillingEntry, Projection, VectorForm, WarmForm
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import NO_FORM, Model, by_type
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule, kinds_with_sentences
-from sync_rules.language.pattern_forms import ITEMS_MAX, PatternEntry
 from sync_rules.model.capacity import TableClass
 from sync_rules.model.entities import KeyType
 

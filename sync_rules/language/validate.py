@@ -16,10 +16,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from sync_rules.extras.design.patterns.pattern_forms import form_of_pattern, meant_in_pattern
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import NO_FORM
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule
-from sync_rules.language.pattern_forms import form_of_pattern, meant_in_pattern
 from sync_rules.language.problems import Problems
 from sync_rules.language.schema import DeployForm, EntityForm, FileForm, TableForm, file_form
 from sync_rules.language.yaml_source import Document, KeyPath, type_name

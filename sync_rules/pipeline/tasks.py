@@ -13,14 +13,7 @@ from functools import cached_property
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, Effect, ItemKey
 from sync_rules.model.values import Item
-from sync_rules.pipeline.messages import (
-    CallMessage,
-    ChunkMessage,
-    Message,
-    PartMessage,
-    PushMessage,
-    names_in,
-)
+from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PushMessage, names_in
 from sync_rules.pipeline.parts import PartLook
 from sync_rules.rules.families import EffectRule, ListingRule, Part, PartRule, TargetRule
 from sync_rules.rules.rule import Rule

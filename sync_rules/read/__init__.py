@@ -5,13 +5,17 @@ Invariant: no Scan, and no result that is silently cut short. Derived data and i
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from sync_rules.read.counting import Requests, requests_of
 from sync_rules.read.graph import Graph, ThreeSteps
 from sync_rules.read.hierarchy import Hierarchy
 from sync_rules.read.listing import Listing, Page
 from sync_rules.read.neighbours import Neighbour, Neighbours
-from sync_rules.read.patterns import Patterns
 from sync_rules.read.reader import Client, KeyClient, Reader, UnprocessedKeysError
+
+if TYPE_CHECKING:
+    from sync_rules.extras.design.run.pattern_reader import Patterns
 
 __all__ = [
     "Client",
@@ -29,3 +33,12 @@ __all__ = [
     "UnprocessedKeysError",
     "requests_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load `Patterns` when it is used: it needs the prover of access patterns, which imports this room."""
+    if name != "Patterns":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sync_rules.extras.design.run.pattern_reader import Patterns  # noqa: PLC0415 - see above
+
+    return Patterns

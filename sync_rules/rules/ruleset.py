@@ -21,8 +21,8 @@ from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.rule import ArchivePlace, Rule
 
 if TYPE_CHECKING:
+    from sync_rules.extras.design.patterns.declarations import Pattern, Volume
     from sync_rules.model.capacity import TableSettings
-    from sync_rules.rules.patterns import Pattern, Volume
 
 T = TypeVar("T")
 STREAMS_KEPT_MAX: Final = 1_024

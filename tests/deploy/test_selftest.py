@@ -19,15 +19,15 @@ import boto3
 import pytest
 
 from sync_rules.cli import main
-from sync_rules.cli.commands import selftest
-from sync_rules.selftest import cost, measure
-from sync_rules.selftest import run as running
-from sync_rules.selftest import site as sites
-from sync_rules.selftest.probe import Finding, Verdict, Waiting, finding
-from sync_rules.selftest.probes import streams
-from sync_rules.selftest.registry import PROBES
-from sync_rules.selftest.site import PREFIX, Clients, Site, create, left, new_journal, remove
-from sync_rules.selftest.template import template
+from sync_rules.extras.proof import cost_estimate, latency
+from sync_rules.extras.proof import proof_stack as sites
+from sync_rules.extras.proof import self_test as running
+from sync_rules.extras.proof.commands import selftest
+from sync_rules.extras.proof.probe import Finding, Verdict, Waiting, finding
+from sync_rules.extras.proof.probe_table import PROBES
+from sync_rules.extras.proof.probes import stream_facts
+from sync_rules.extras.proof.proof_stack import PREFIX, Clients, Site, create, left, new_journal, remove
+from sync_rules.extras.proof.stack_template import template
 from tests.deploy import forked
 from tests.deploy.lies import CORRECTIONS, LIES, together
 from tests.deploy.stacks import NOBODY
@@ -142,8 +142,8 @@ def test_selftest_catches_a_resource_that_was_made_too_early(site, outputs):
 def test_selftest_runs_whole_and_within_its_estimate(engine, proxied, tmp_path, monkeypatch, capsys):
     """All probes and the measurement in one command: exit code 0, two reports, nothing left, no more than estimated."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(measure, "WRITES", MEASURED_WRITES)
-    monkeypatch.setattr(streams, "READ_SECONDS", LOOK_SECONDS)
+    monkeypatch.setattr(latency, "WRITES", MEASURED_WRITES)
+    monkeypatch.setattr(stream_facts, "READ_SECONDS", LOOK_SECONDS)
     monkeypatch.setattr(running, "STACK_LOOK_SECONDS", LOOK_SECONDS)
     url, proxy = proxied
     proxy.counts.clear()
@@ -163,7 +163,7 @@ def test_selftest_runs_whole_and_within_its_estimate(engine, proxied, tmp_path, 
     assert "Estimated at" in told
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     assert leftovers(engine) == []
-    quantities = {part.what: part.quantity for part in cost.parts()}
+    quantities = {part.what: part.quantity for part in cost_estimate.parts()}
     sqs = ("SendMessage", "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility")
     assert sum(proxy.counts[name] for name in sqs) < quantities["SQS requests"]
     assert proxy.counts["GetMetricStatistics"] < quantities["CloudWatch requests"]

@@ -22,15 +22,15 @@ from unittest.mock import patch
 
 from sync_rules.cli import main
 from sync_rules.cli.exit_codes import MEANINGS, VERB_CODES
-from sync_rules.cli.show.patterns import lines_of as pattern_lines
-from sync_rules.cli.show.patterns import markdown
 from sync_rules.cli.show.transaction import transaction_rows
+from sync_rules.extras.design.commands.show_patterns import lines_of as pattern_lines
+from sync_rules.extras.design.commands.show_patterns import markdown
+from sync_rules.extras.design.patterns.prover import prove
+from sync_rules.extras.proof.assumptions import ASSUMPTIONS, Assumption
 from sync_rules.language.codes import CODES
 from sync_rules.language.load import parse_rules
 from sync_rules.language.yaml_source import places_of
 from sync_rules.model import limits
-from sync_rules.patterns.prove import prove
-from sync_rules.selftest.assumptions import ASSUMPTIONS, Assumption
 from sync_rules.write.document import read_document
 from sync_rules.write.explained import explained
 from tests.docs import proposed
@@ -81,7 +81,7 @@ def checks() -> str:
 
 
 def assumptions() -> str:
-    """docs/aws-assumptions.md: every fact with its source, its consequence and the code that relies on it."""
+    """docs/proof/aws-assumptions.md: every fact with its source, its consequence and the code that relies on it."""
     parts, section = [ASSUMPTIONS_HEAD], ""
     for one in ASSUMPTIONS.values():
         if one.section != section:
@@ -112,7 +112,7 @@ def command_line() -> str:
     parts = [CLI_HEAD, codes, fenced(help_text())]
     for verb in main.VERBS:
         parts.append(f"## sync-rules {verb}\n")
-        docstring = inspect.getdoc(import_module(f"sync_rules.cli.commands.{verb}")) or ""
+        docstring = inspect.getdoc(import_module(main.module_of(verb))) or ""
         parts += [f"{paragraph}\n" for paragraph in docstring.split("\n\n")[1:]]
         parts.append(f"{VERB_CODES[verb].sentence()}\n")
         parts.append(fenced(help_text(verb)))
@@ -170,13 +170,13 @@ def fenced(text: str, language: str = "text") -> str:
     return f"```{language}\n{text}\n```\n"
 
 
-PROPOSED_PAGE = "docs/propose.md"
-PATTERNS_PAGE = "docs/patterns.md"
+PROPOSED_PAGE = "docs/discover/propose.md"
+PATTERNS_PAGE = "docs/design/patterns.md"
 ASKED = "  orders-by-total: {get: order, by: [user_id], order: total desc}\n"
 
 
 def pattern_rules() -> str:
-    """The rules file of docs/patterns.md."""
+    """The rules file of docs/design/patterns.md."""
     return re.findall(r"```yaml\n(.*?)```", (ROOT / PATTERNS_PAGE).read_text(), re.DOTALL)[0]
 
 
@@ -208,7 +208,7 @@ def explained_write() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "docs/aws-assumptions.md": assumptions,
+    "docs/proof/aws-assumptions.md": assumptions,
     "docs/checks.md": checks,
     "docs/cli.md": command_line,
 }

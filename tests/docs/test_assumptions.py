@@ -1,4 +1,4 @@
-"""docs/aws-assumptions.md: each assumption has a number, a source, a consequence, and code that exists."""
+"""docs/proof/aws-assumptions.md: each assumption has a number, a source, a consequence, and code that exists."""
 
 from __future__ import annotations
 

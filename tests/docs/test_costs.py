@@ -16,8 +16,8 @@ import pytest
 
 from benchmarks.scale import LAYOUTS, REGION, estimate, read_units
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.costs.money import on_demand
-from sync_rules.costs.prices import own_prices
+from sync_rules.jobs.dryrun.money import on_demand
+from sync_rules.jobs.dryrun.prices import own_prices
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Bounds

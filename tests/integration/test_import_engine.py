@@ -8,10 +8,10 @@ import pytest
 
 from sync_rules.adapters import aws
 from sync_rules.deploy.tables import table_parameters
-from sync_rules.imports.account import rules_from_account
+from sync_rules.extras.discover.imports.live_tables import rules_from_account
 from sync_rules.language.load import parse_rules
-from tests.unit.imports import writers
-from tests.unit.imports.test_round_trips import OVERLOADED, literals, owner, shape
+from tests.extras.discover.imports import writers
+from tests.extras.discover.imports.test_round_trips import OVERLOADED, literals, owner, shape
 
 
 @pytest.mark.parametrize("endpoint", ["ministack", "dynoxide"])

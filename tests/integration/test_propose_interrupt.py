@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from sync_rules.propose.loading import PARALLEL_MIN
+from sync_rules.extras.discover.propose.frame_loader import PARALLEL_MIN
 from tests.support.engines import ROOT
 
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from sync_rules.cli.show.drift_page import page
-from sync_rules.cli.show.propose_page import page as proposed
+from sync_rules.extras.discover.commands.proposal_page import page as proposed
 from tests.support.browsers import browser
 from tests.support.reports import needs_graphviz, verified
 from tests.unit.cli.test_propose_page import searched

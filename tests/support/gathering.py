@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sync_rules.imports.found import FoundTable
+from sync_rules.extras.discover.imports.imported_model import FoundTable
+from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
 from sync_rules.model.entities import Index, KeyAttribute
-from sync_rules.propose.gathered import Gathered, GatheredTable
 from tests.support.builders import attribute_value
 
 

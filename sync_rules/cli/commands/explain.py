@@ -19,9 +19,11 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.explain import Consequence, Standing, changed_names, consequences, standings
 from sync_rules.audit.where_used import Use, archives_of, where_used
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.patterns import json_of, lines_of
 from sync_rules.cli.show.text import counted
 from sync_rules.cli.show.transaction import Row, transaction_rows
+from sync_rules.extras.design.commands.show_patterns import json_of, lines_of
+from sync_rules.extras.design.patterns.keepers import keepers
+from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.lab.recording import read
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
@@ -29,8 +31,6 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import show_path, visible
-from sync_rules.patterns.keepers import keepers
-from sync_rules.patterns.prove import prove
 from sync_rules.pipeline.failure_records import printable, shown_key
 from sync_rules.pipeline.requests import NOBODY, DroppingQueue, Read, World, run_work
 from sync_rules.rules.families import PartRule

@@ -21,9 +21,9 @@ from sync_rules.adapters import aws
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.deploy.project import Project, project_in, write
-from sync_rules.imports.account import rules_from_account
-from sync_rules.imports.found import Imported
-from sync_rules.imports.read import rules_from, rules_from_text
+from sync_rules.extras.discover.imports.imported_model import Imported
+from sync_rules.extras.discover.imports.importer import rules_from, rules_from_text
+from sync_rules.extras.discover.imports.live_tables import rules_from_account
 from sync_rules.model.errors import UserError
 
 STDIN: Final = Path("-")

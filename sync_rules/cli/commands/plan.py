@@ -24,12 +24,12 @@ from sync_rules.cli.link_sample import require_rules, sample_new_rules
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.plan import Shown, as_row
 from sync_rules.cli.signals import stop_signals
-from sync_rules.costs.prices import own_prices, read_prices
 from sync_rules.jobs.backfill.job import BackfillRequest, job_of
 from sync_rules.jobs.backfill.page import everything
 from sync_rules.jobs.backfill.scope import waiting_titles
 from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, since
 from sync_rules.jobs.dryrun.planner import Planner
+from sync_rules.jobs.dryrun.prices import own_prices, read_prices
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.rules import fingerprints

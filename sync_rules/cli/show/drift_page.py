@@ -20,13 +20,13 @@ from sync_rules.audit.drift_report import totals
 from sync_rules.audit.findings import Finding, Share, Tally
 from sync_rules.cli.show import html
 from sync_rules.cli.show.drift import sampled, summary, unseen
-from sync_rules.cli.show.patterns import COLUMNS, cells
-from sync_rules.cli.show.patterns import summary as summary_of_patterns
 from sync_rules.cli.show.rule_graph import Arrow, graph_of
 from sync_rules.cli.show.text import without_secrets
+from sync_rules.extras.design.commands.show_patterns import COLUMNS, cells
+from sync_rules.extras.design.commands.show_patterns import summary as summary_of_patterns
+from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
-from sync_rules.patterns.prove import prove
 from sync_rules.pipeline.failure_records import shown_key
 from sync_rules.rules.ruleset import Rules
 

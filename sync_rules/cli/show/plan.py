@@ -19,9 +19,9 @@ from sync_rules.audit.links import LinkFinding
 from sync_rules.cli.show.console import as_markdown, grid
 from sync_rules.cli.show.output import escape_markdown
 from sync_rules.cli.show.text import VERBS, describe_alterations
-from sync_rules.costs.money import on_demand, provisioned
-from sync_rules.costs.prices import Prices
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, Since
+from sync_rules.jobs.dryrun.money import on_demand, provisioned
+from sync_rules.jobs.dryrun.prices import Prices
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.values import show_path

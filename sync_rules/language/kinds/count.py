@@ -15,13 +15,7 @@ from pydantic import Field
 from sync_rules.language import links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.hops import route
-from sync_rules.language.kinds.books import (
-    UNLISTED,
-    BookedForm,
-    children_of_deleted,
-    ledger_named,
-    ledger_table,
-)
+from sync_rules.language.kinds.books import UNLISTED, BookedForm, children_of_deleted, ledger_named, ledger_table
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Shards, parent_rule
 from sync_rules.language.kinds.weights import WeightsOption, compiled_weights

@@ -12,13 +12,7 @@ from pydantic import Field
 
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.hops import route
-from sync_rules.language.kinds.books import (
-    UNLISTED,
-    BookedForm,
-    children_of_deleted,
-    ledger_named,
-    ledger_table,
-)
+from sync_rules.language.kinds.books import UNLISTED, BookedForm, children_of_deleted, ledger_named, ledger_table
 from sync_rules.language.kinds.options import parent_rule
 from sync_rules.model.values import show_path
 from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS

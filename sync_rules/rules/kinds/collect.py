@@ -21,14 +21,7 @@ from sync_rules.model.sizes import FULL_BYTES
 from sync_rules.model.templates import Fields, Template, as_text, parse_template
 from sync_rules.model.values import AttributeValue, Item, Path, changed, same
 from sync_rules.model.where import Where
-from sync_rules.model.writes import (
-    Check,
-    Transaction,
-    Update,
-    Write,
-    target_exists,
-    unchanged,
-)
+from sync_rules.model.writes import Check, Transaction, Update, Write, target_exists, unchanged
 from sync_rules.rules.connections import Connection
 from sync_rules.rules.effort import Effort, Occasion, Paths
 from sync_rules.rules.families import ListingRule, Part, PartRule

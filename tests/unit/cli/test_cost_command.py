@@ -11,11 +11,11 @@ import pytest
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.cli import main
-from sync_rules.cli.commands import cost
+from sync_rules.extras.design.commands import cost
 from sync_rules.language.load import parse_rules
 from tests.support.builders import s
 
-PAGE = (Path(__file__).parents[3] / "docs/cost.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs/design/cost.md").read_text()
 (RULES,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 PRICES = {
     "date": "2026-01-31",
@@ -53,7 +53,7 @@ def command(monkeypatch, tmp_path, capsys):
 
 
 def test_cost_prints_what_the_page_shows(command):
-    """The example of docs/cost.md is the output for its rules file, to the last character."""
+    """The example of docs/design/cost.md is the output for its rules file, to the last character."""
     code, out, err = command()
     assert (code, err) == (0, "")
     (shown,) = re.findall(r"^\$ sync-rules cost --region eu-central-1\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)

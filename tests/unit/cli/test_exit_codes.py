@@ -37,7 +37,7 @@ def test_exit_codes_that_a_page_names_are_those_of_the_table(page):
 @pytest.mark.parametrize("verb", main.VERBS)
 def test_exit_code_of_a_command_that_is_interrupted(monkeypatch, capsys, verb):
     """An interrupt that a command does not answer itself ends it with 130, whatever the verb."""
-    module = import_module(f"sync_rules.cli.commands.{verb}")
+    module = import_module(main.module_of(verb))
 
     def interrupted() -> int:
         raise KeyboardInterrupt
@@ -52,7 +52,7 @@ def test_exit_code_1_is_returned_by_those_verbs_that_say_when(verb):
     """A command whose row has no meaning of 1 returns nothing but 0; one that never returns 1 has no such meaning."""
     function = next(
         node
-        for node in ast.parse(getsource(import_module(f"sync_rules.cli.commands.{verb}"))).body
+        for node in ast.parse(getsource(import_module(main.module_of(verb)))).body
         if isinstance(node, ast.FunctionDef) and node.name == verb
     )
     returned = {ast.unparse(one.value) for one in ast.walk(function) if isinstance(one, ast.Return) and one.value}

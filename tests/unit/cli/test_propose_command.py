@@ -17,8 +17,8 @@ from moto import mock_aws
 from sync_rules.adapters import aws
 from sync_rules.cli import main
 from sync_rules.cli.commands.check import report
+from sync_rules.extras.discover.propose import database
 from sync_rules.language.load import check_rules
-from sync_rules.propose import database
 from tests.support.builders import n, s
 
 USERS, ORDERS = 40, 400
@@ -153,7 +153,7 @@ def test_propose_asks_before_it_pays(client, capsys, monkeypatch):
     assert "USD" not in refused
     assert main.main(LIVE) == 2
     assert "nobody can be asked here: give --yes" in capsys.readouterr().err
-    monkeypatch.setattr("sync_rules.cli.gathering.agreed", lambda question, yes: False)
+    monkeypatch.setattr("sync_rules.extras.discover.commands.item_collection.agreed", lambda question, yes: False)
     assert main.main(LIVE) == 0
     assert "nothing was read" in capsys.readouterr().err
     assert not asked

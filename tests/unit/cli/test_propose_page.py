@@ -9,15 +9,11 @@ from datetime import UTC, datetime
 import pytest
 
 from sync_rules.audit.findings import WHOLE
-from sync_rules.cli.show.propose import Shown, missing_indexes, percent
-from sync_rules.cli.show.propose_page import NOT_PLANNED, Searched, page
-from sync_rules.costs.prices import own_prices
-from sync_rules.imports.found import FoundTable
-from sync_rules.imports.keys import as_key
-from sync_rules.jobs.dryrun.figures import Plan, RuleFigures
-from sync_rules.language.load import parse_rules
-from sync_rules.model.items import ItemKey
-from sync_rules.propose.proposal import (
+from sync_rules.extras.discover.commands.proposal_page import NOT_PLANNED, Searched, page
+from sync_rules.extras.discover.commands.show_proposal import Shown, missing_indexes, percent
+from sync_rules.extras.discover.imports.imported_model import FoundTable
+from sync_rules.extras.discover.imports.key_schemas import as_key
+from sync_rules.extras.discover.propose.proposal import (
     Example,
     Link,
     MissingIndex,
@@ -26,7 +22,11 @@ from sync_rules.propose.proposal import (
     ProposedEntity,
     ProposedTable,
 )
-from sync_rules.propose.repair import Repair
+from sync_rules.extras.discover.propose.repair_figures import Repair
+from sync_rules.jobs.dryrun.figures import Plan, RuleFigures
+from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.language.load import parse_rules
+from sync_rules.model.items import ItemKey
 from tests.unit.cli.test_drift_page import Outline
 
 SECRET = "s3cret-v4lue"

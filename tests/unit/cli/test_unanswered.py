@@ -9,8 +9,8 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
 from sync_rules.cli import main
+from tests.extras.discover.imports import writers
 from tests.support import every_kind
-from tests.unit.imports import writers
 
 KEY = """--key {"PK":"USER#1","SK":"PROFILE"}"""
 LOCAL = (

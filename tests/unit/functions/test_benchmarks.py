@@ -21,8 +21,8 @@ from benchmarks.ours import consumer_of, copied, handled, idle_consumer, renamed
 from benchmarks.records import _records, _rules
 from benchmarks.running import ENVIRONMENT, answering, child
 from sync_rules.adapters import aws
-from sync_rules.costs import copies
 from sync_rules.deploy.yamltext import read_yaml
+from sync_rules.extras.design.costs import pipeline_costs
 from sync_rules.language.load import parse_rules
 from sync_rules.model.limits import Limits
 
@@ -425,7 +425,10 @@ def test_limit_has_a_goal_where_a_machine_meets_it(monkeypatch, alone, meets):
 
 # ---------------------------------------------------------------- scale
 PAGE = scale.PAGE.read_text()
-ESTIMATES = {layout.title: [scale.estimate(copies, layout) for copies in scale.COPIES] for layout in scale.LAYOUTS}
+ESTIMATES = {
+    layout.title: [scale.estimate(pipeline_costs, layout) for pipeline_costs in scale.COPIES]
+    for layout in scale.LAYOUTS
+}
 
 
 def test_scale_page_has_the_tables_of_the_code():
@@ -470,9 +473,9 @@ def test_scale_page_says_what_the_numbers_say():
 def test_costs_know_the_limits_of_the_pipeline():
     """The numbers of copies that costs are computed with are those of the pipeline."""
     limits = Limits()
-    assert limits.fan_out_inline_max_items == copies.INLINE_COPIES
-    assert limits.fan_out_relay_max_items == copies.PAGE_COPIES
-    assert limits.fan_out_chunk_max_items == copies.CHUNK_COPIES
+    assert limits.fan_out_inline_max_items == pipeline_costs.INLINE_COPIES
+    assert limits.fan_out_relay_max_items == pipeline_costs.PAGE_COPIES
+    assert limits.fan_out_chunk_max_items == pipeline_costs.CHUNK_COPIES
 
 
 def test_scale_page_says_what_the_template_writes(monkeypatch):

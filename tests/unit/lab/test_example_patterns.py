@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.lab.pattern_runs import Trial, loaded
+from sync_rules.extras.design.run.pattern_runs import Trial, loaded
 from sync_rules.lab.recompute import recomputed
 from sync_rules.language.load import load_rules
 from sync_rules.model.python_values import raw_of

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.cli.show.pattern_runs import as_json, lines
-from sync_rules.lab.memory_reader import MemoryReader
-from sync_rules.lab.pattern_calls import calls, parsed
-from sync_rules.lab.pattern_runs import Trial, loaded
+from sync_rules.extras.design.commands.show_runs import as_json, lines
+from sync_rules.extras.design.run.memory_reader import MemoryReader
+from sync_rules.extras.design.run.pattern_runs import Trial, loaded
+from sync_rules.extras.design.run.sample_calls import calls, parsed
 from sync_rules.lab.recompute import recomputed
 from sync_rules.model.errors import UserError
 from sync_rules.read import Patterns

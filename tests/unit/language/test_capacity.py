@@ -7,15 +7,7 @@ import re
 import pytest
 
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.model.capacity import (
-    IndexSettings,
-    OnDemand,
-    Provisioned,
-    Scaling,
-    TableSettings,
-    Units,
-    Warm,
-)
+from sync_rules.model.capacity import IndexSettings, OnDemand, Provisioned, Scaling, TableSettings, Units, Warm
 from sync_rules.rules import compiled_file, fingerprints
 from tests.support import capacities
 

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
+from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.python_values import plain_of, raw_of
-from sync_rules.patterns.prove import prove
 from sync_rules.read import Patterns, Reader, requests_of
+from tests.extras.design.patterns.test_prove import BASE, SERVED
 from tests.support.depth import deep
 from tests.support.memory_client import MemoryClient
-from tests.unit.patterns.test_prove import BASE, SERVED
 
 
 class Nowhere:

@@ -1,0 +1,1 @@
+"""The verbs of `design`, and their displays."""

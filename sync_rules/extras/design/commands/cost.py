@@ -1,0 +1,107 @@
+"""`sync-rules cost`: the price of a month of the access patterns and rules of a file, on demand, provisioned, reserved.
+
+It computes from the rates of `patterns`, and from the sizes and numbers of items that the file states or `--sample`
+measures. It says what is not stated, and what a copy saves beside what it costs. Without `--sample` it reads no table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sync_rules import DOCS
+from sync_rules.adapters import aws
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.files import require_own
+from sync_rules.audit.findings import share_of
+from sync_rules.cli import options as opt
+from sync_rules.cli.show.console import make_console
+from sync_rules.deploy.deployment import Deployment
+from sync_rules.deploy.measures import MEASURES, subjects
+from sync_rules.extras.design.commands.show_cost import Shown
+from sync_rules.extras.design.costs.estimate import Asked, estimate
+from sync_rules.extras.design.costs.table_sizes import Measuring
+from sync_rules.extras.design.costs.volumes import Measured
+from sync_rules.jobs.dryrun.prices import Prices, own_prices, read_prices
+from sync_rules.language.load import load_rules
+from sync_rules.model.capacity import TARGET_MAX_PERCENT, TARGET_MIN_PERCENT, TARGET_PERCENT
+from sync_rules.model.errors import UserError
+from sync_rules.model.suggest import unknown
+from sync_rules.pipeline.requests import Scan
+from sync_rules.rules.ruleset import Rules
+
+PAGE_MAX_ITEMS = 1_000
+
+
+def cost(
+    rules_file: opt.RulesFile = opt.RULES_FILE,
+    *,
+    region: opt.Region = None,
+    prices: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Price file of your own, instead of the package's prices.")
+    ] = None,
+    target: Annotated[
+        int,
+        typer.Option(
+            min=TARGET_MIN_PERCENT,
+            max=TARGET_MAX_PERCENT,
+            metavar="PERCENT",
+            help="Use of provisioned capacity at which autoscaling aims, where the rules file says nothing.",
+        ),
+    ] = TARGET_PERCENT,
+    sample: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            max=100,
+            metavar="PERCENT",
+            help="Measure sizes and numbers of items: read this share of each table, at random.",
+        ),
+    ] = None,
+    seed: opt.Seed = None,
+    endpoint_url: opt.Endpoint = None,
+    as_json: opt.Json = False,
+) -> int:
+    """Price the access patterns and rules for a month, by Region."""
+    require_own(rules_file, prices)
+    rules = load_rules(rules_file)
+    client = aws.dynamodb(endpoint_url, region)
+    place = client.meta.region_name
+    known = _known(place) if prices is None else read_prices(prices, place)
+    measured = {} if sample is None else _measured(rules, DynamoStore(client, rules.tables), sample, seed)
+    alarms = sum(len(subjects(Deployment(rules), measure)) for measure in MEASURES)
+    made = estimate(rules, Asked(known.regions[place], target, alarms), measured)
+    shown = Shown(made, known, place, target, sample)
+    if as_json:
+        print(json.dumps(shown.as_json()))
+    else:
+        shown.print(make_console())
+    return int(bool(made.gaps))
+
+
+def _known(region: str) -> Prices:
+    """The prices of the package. Raises UserError when they are of other Regions."""
+    known = own_prices()
+    if region not in known.regions:
+        problem = unknown("price for Region", region, known.regions)
+        raise UserError(f"{problem} Give your own prices with --prices FILE ({DOCS}/plan.md#money)")
+    return known
+
+
+def _measured(rules: Rules, store: DynamoStore, percent: float, seed: int | None) -> Mapping[str, Measured]:
+    """Read a share of each table."""
+    share, _ = share_of(percent, seed, opt.SEGMENTS)
+    measuring = Measuring(rules)
+    with make_console(stderr=True).status("measuring", spinner="dots"):
+        for table in {entity.table.name: entity.table for entity in rules.entities.values()}.values():
+            for number in share.numbers:
+                page = store.scan(Scan(table.name, PAGE_MAX_ITEMS, None, number, share.segments))
+                measuring.look(table, page.items)
+                while page.cursor is not None:
+                    page = store.scan(Scan(table.name, PAGE_MAX_ITEMS, page.cursor, number, share.segments))
+                    measuring.look(table, page.items)
+    return measuring.measured(share.segments / len(share.numbers))

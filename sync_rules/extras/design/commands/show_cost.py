@@ -1,0 +1,292 @@
+"""An estimate of costs for people and machines: patterns, rules, the whole month, break-even, and what is not stated.
+
+Invariant: money is shown with the Region and the date of its prices, and with the way it was come by where that was no
+price list. What is not known is left out of sums and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from sync_rules.cli.show.console import grid, say
+from sync_rules.extras.design.costs.estimate import Estimate, Line
+from sync_rules.extras.design.costs.savings import Saving
+from sync_rules.jobs.dryrun.money import MONTH_HOURS
+from sync_rules.jobs.dryrun.prices import Prices
+from sync_rules.model.values import visible
+
+CENT: Final = Decimal("0.01")
+SHOWN_MONEY: Final = Decimal("0.0001")
+GIGABYTES: Final = Decimal("0.001")
+WIDE: Final = Context(prec=100)
+LEAST_SHOWN: Final = 0.001  # of units, and of times
+WHOLE_UNITS: Final = 100  # units from here on are shown without decimals
+WAYS: Final = {
+    "on demand": "on_demand",
+    "provisioned": "provisioned",
+    "1 year": "one_year",
+    "3 years": "three_years",
+}  # fmt: skip
+SHOWN_GROUPS: Final = (
+    "on_demand",
+    "provisioned",
+    "reserved",
+    "storage",
+    "infrequent_access",
+    "lambda",
+    "sqs",
+    "cloudwatch",
+)
+FLAT: Final = "Lambda, SQS and CloudWatch had one price in"  # the Regions for which it is quoted
+DERIVED: Final = ("derived", "price of storage")
+NOT_STATED: Final = "not stated"
+UNITS: Final = ("reads/s", "writes/s", "indexes", "transactions")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An estimate with what its display needs. `percent`: the share of the tables that was measured, None for none."""
+
+    made: Estimate
+    prices: Prices
+    region: str
+    target: int
+    percent: float | None = None
+
+    # ------------------------------------------------------------ for machines
+    def as_json(self) -> dict[str, Any]:
+        """The whole estimate. Money is text, in the currency of the prices."""
+        made = self.made
+        return {
+            "region": self.region,
+            "date": self.prices.date.isoformat(),
+            "source": self.prices.source,
+            "how": self._how(),
+            "currency": self.prices.currency,
+            "month_hours": MONTH_HOURS,
+            "target": self.target,
+            "sample": self.percent,
+            "patterns": {one.name: {"requests": one.does, "rate": one.rate, **_line(one)} for one in made.patterns},
+            "rules": {
+                one.name: {"kind": one.does, **_line(one), "backfill": _backfill(made, one.name)} for one in made.rules
+            },
+            "all": _line(made.whole),
+            "capacity": {
+                one.place.shown: {"read_units": one.read_units, "write_units": one.write_units}
+                for one in made.provisions
+            },
+            "storage": {
+                one.table: {
+                    "table_gb": str(_rounded(one.table_gb, GIGABYTES)),
+                    "indexes_gb": str(_rounded(one.indexes_gb, GIGABYTES)),
+                    "storage": _text(one.storage),
+                    "recovery": _text(one.recovery),
+                }
+                for one in made.stored
+            },
+            "alarms": _text(made.alarms),
+            "backfill": {"scan_read_units": round(made.backfill.scanned, 1), "on_demand": _text(made.backfill.money)},
+            "break_even": {one.rule: _saving(one) for one in made.savings},
+            "not_stated": list(made.gaps),
+            "taken": list(made.notes),
+        }
+
+    def _how(self) -> dict[str, str]:
+        """The sources of the groups of prices that were derived."""
+        how = self.prices.regions[self.region].how
+        return {group: self.prices.how(self.region, group) for group in how}
+
+    def _is_derived(self, group: str) -> bool:
+        """True for a group whose prices are not quoted for this Region, if one of them is used."""
+        how = self._how().get(group, "")
+        flat = how.startswith(FLAT) and self.region not in how
+        return (flat or how.startswith(DERIVED)) and (group != "infrequent_access" or self.made.infrequent)
+
+    # ------------------------------------------------------------ for people
+    def print(self, console: Console) -> None:
+        for part in self._parts():
+            if isinstance(part, Grid):
+                console.print(part)
+            else:
+                say(console, visible(part))
+
+    def _parts(self) -> Iterator[Grid | str]:
+        yield (
+            f"prices of {self.region}, {self.prices.date.isoformat()}: {self.prices.currency} for a month of "
+            f"{MONTH_HOURS} hours, without free tier and taxes; {self.prices.source}"
+        )
+        derived = [one.replace("_", " ") for one in SHOWN_GROUPS if self._is_derived(one)]
+        if derived:
+            yield f"derived, not quoted: {', '.join(derived)}"
+        if self.made.patterns:
+            yield ""
+            yield self._patterns()
+        if self.made.rules:
+            yield ""
+            yield self._rules()
+        yield ""
+        yield from self._whole()
+        if self.made.savings:
+            yield ""
+            yield from map(self._balance, self.made.savings)
+        for title, texts in (("not stated, and left out:", self.made.gaps), ("taken so:", self.made.notes)):
+            if texts:
+                yield ""
+                yield title
+                yield from (f"  {text}" for text in texts)
+
+    def _patterns(self) -> Grid:
+        table = grid(["pattern", "requests"], ["calls/s", *UNITS, *WAYS, "Lambda, SQS"])
+        for one in self.made.patterns:
+            rate = "" if one.rate is None else _number(one.rate)
+            table.add_row(one.name, one.does, rate, *_units(one), *_ways(one))
+        return table
+
+    def _rules(self) -> Grid:
+        table = grid(["rule", "kind"], [*UNITS, *WAYS, "Lambda, SQS", "backfill once"])
+        for one in self.made.rules:
+            first = self.made.backfill.rules.get(one.name)
+            table.add_row(one.name, one.does, *_units(one), *_ways(one), "" if first is None else _coins(first.money))
+        return table
+
+    def _whole(self) -> Iterator[str]:
+        made, money, currency = self.made, self.made.whole.money, self.prices.currency
+        of = "" if made.whole.known else " that are known"
+        yield (
+            f"all units{of}: {_coins(money.on_demand)} {currency} on demand, {_coins(money.provisioned)} provisioned "
+            f"{self._kept()}, {_coins(money.one_year)} reserved for a year, "
+            f"{_coins(money.three_years)} for three"
+        )
+        storage = _sum(one.storage for one in made.stored)
+        recovery = _sum(one.recovery for one in made.stored)
+        known_gb = "" if all(one.known for one in made.stored) else "at least "
+        amount = sum((one.table_gb + one.indexes_gb for one in made.stored), Decimal(0))
+        yield (
+            f"beside these: storage {_coins(storage)} ({known_gb}{amount:,.2f} GB), point-in-time recovery "
+            f"{_coins(recovery)}, Lambda and SQS {_coins(money.functions)}, alarms {_coins(made.alarms)}; "
+            "Lambda reads streams free of charge"
+        )
+        rest = [storage, recovery, money.functions, made.alarms]
+        known = sum((one for one in rest if one is not None), Decimal(0))
+        least = "" if made.whole.known and None not in rest else "at least "
+        yield f"in all, on demand: {least}{_coins(money.on_demand + known)} {currency} a month"
+        units = made.backfill.rules.values()
+        reads = made.backfill.scanned + sum(one.reads for one in units)
+        least = "" if made.backfill.known else "at least "
+        yield (
+            f"a first backfill: {least}{_coins(made.backfill.money)} {currency} once, on demand, for {reads:,.0f} read "
+            f"and {sum(one.writes for one in units):,.0f} write units; `plan` measures it"
+        )
+
+    def _kept(self) -> str:
+        """The way in which capacity is kept."""
+        targets = {target for one in self.made.provisions for target in one.targets} or {self.target}
+        if targets == {None}:
+            return "with the fixed capacity of the rules file"
+        if len(targets) == 1:
+            return f"with autoscaling at {targets.pop()} %"
+        return (
+            "with fixed capacity and autoscaling as the rules file has them"
+            if None in targets
+            else (f"with autoscaling at {min(filter(None, targets))} to {max(filter(None, targets))} %")
+        )
+
+    def _balance(self, one: Saving) -> str:
+        """The break-even of a rule in a sentence."""
+        without = "" if one.functions else ", without Lambda and SQS"
+        costs = f"{_coins(one.cost)} a month{without}" if one.known else NOT_STATED
+        if one.needed_by:
+            return f"{one.rule}: {', '.join(one.needed_by)} finds items by the copy; its costs: {costs}"
+        if not one.read_by:
+            return f"{one.rule}: no pattern with a rate returns the copy; its costs: {costs}"
+        if not one.known:
+            return f"{one.rule} saves {_number(one.reads)} read units/s ({', '.join(one.read_by)}); its costs: {costs}"
+        less = one.less
+        words = f"{_coins(abs(less))} {self.prices.currency} a month {'less' if less >= 0 else 'more'}"
+        even = one.even
+        until = "" if even is None else f"; break-even at {_number(float(even))} times the writes it follows"
+        return (
+            f"{one.rule} saves {_number(one.reads)} read units/s ({', '.join(one.read_by)}) and costs "
+            f"{_number(one.writes)} write units/s: {words}{without}{until}"
+        )
+
+
+# ---------------------------------------------------------------- figures
+def _line(one: Line) -> dict[str, Any]:
+    load = one.load
+    return {
+        "read_units_second": round(load.read_units, 3),
+        "write_units_second": round(load.write_units, 3),
+        "index_write_units_second": round(load.index_write_units, 3),
+        "transaction_write_units_second": round(load.transactions, 3),
+        "known": one.known,
+        **{name: _text(getattr(one.money, name)) for name in (*WAYS.values(), "functions")},
+    }
+
+
+def _backfill(made: Estimate, title: str) -> dict[str, Any] | None:
+    """The units of a first backfill of a rule, without the scans; None where it has none, or it is not known."""
+    one = made.backfill.rules.get(title)
+    if one is None:
+        return None
+    return {"read_units": round(one.reads, 1), "write_units": round(one.writes, 1), "on_demand": _text(one.money)}
+
+
+def _saving(one: Saving) -> dict[str, Any]:
+    return {
+        "saves_read_units_second": round(one.reads, 3),
+        "costs_write_units_second": round(one.writes, 3),
+        "saves": _text(one.saved),
+        "costs": _text(one.cost),
+        "less": _text(one.less),
+        "break_even_times": None if one.even is None else float(round(one.even, 3)),
+        "read_by": list(one.read_by),
+        "needed_by": list(one.needed_by),
+    }
+
+
+def _units(one: Line) -> list[str]:
+    load = one.load
+    return [
+        _number(units) if units else ""
+        for units in (load.read_units, load.write_units, load.index_write_units, load.transactions)
+    ]
+
+
+def _ways(one: Line) -> list[str]:
+    """The money of a line in each way of paying, and that of functions."""
+    names = (*WAYS.values(), "functions")
+    return [_coins(getattr(one.money, name)) if one.known else NOT_STATED for name in names]
+
+
+def _sum(amounts: Iterator[Decimal | None]) -> Decimal | None:
+    """The sum; None where one has no price."""
+    known = list(amounts)
+    return None if None in known else sum((one for one in known if one is not None), Decimal(0))
+
+
+def _text(money: Decimal | None) -> str | None:
+    return None if money is None else str(_rounded(money, SHOWN_MONEY))
+
+
+def _rounded(amount: Decimal, step: Decimal) -> Decimal:
+    """An amount of any size, rounded to a step."""
+    return amount.quantize(step, ROUND_HALF_UP, WIDE)
+
+
+def _coins(money: Decimal | None) -> str:
+    """An amount to the cent."""
+    return "no price" if money is None else f"{_rounded(money, CENT):,}"
+
+
+def _number(units: float) -> str:
+    """A figure to three digits, or whole."""
+    if 0 < units < LEAST_SHOWN:
+        return f"less than {LEAST_SHOWN}"
+    return f"{units:,.0f}" if units >= WHOLE_UNITS else f"{units:.3g}"

@@ -1,0 +1,225 @@
+"""Proved access patterns: lines for people, the matrix of the DynamoDB guide in Markdown, rows for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from sync_rules.cli.show.output import escape_markdown
+from sync_rules.cli.show.text import counted
+from sync_rules.deploy.yamltext import as_yaml
+from sync_rules.extras.design.patterns.answers import Answer, Cure, Step
+from sync_rules.extras.design.patterns.declarations import (
+    GetPattern,
+    GraphPattern,
+    SearchPattern,
+    TreePattern,
+    WritePattern,
+)
+from sync_rules.extras.design.patterns.hot_keys import Hot
+from sync_rules.extras.design.patterns.prover import Proof
+from sync_rules.model.values import visible
+
+COLUMNS: Final = (
+    "pattern", "entity", "request", "table or index", "key condition", "filter", "projection", "consistency", "cost",
+)  # fmt: skip
+CURES_MAX: Final = 3
+
+
+def asks(answer: Answer) -> str:
+    """The pattern in words."""
+    pattern = answer.pattern
+    match pattern:
+        case GetPattern():
+            by = f" by {', '.join(pattern.by)}" if pattern.by else ""
+            within = f", {pattern.within.form} {pattern.within.attribute}" if pattern.within else ""
+            order = f", in the order of {pattern.order}{' desc' * pattern.backward}" if pattern.order else ""
+            where = f" where {pattern.where.text}" if pattern.where is not None else ""
+            return f"{pattern.entity}{by}{where}{within}{order}"
+        case GraphPattern():
+            return f"{pattern.node} of {pattern.start} through {pattern.edge}"
+        case TreePattern():
+            return f"{pattern.entity} {pattern.direction} {pattern.field}"
+        case SearchPattern():
+            return f"{pattern.entity} near a vector" + (f" by {', '.join(pattern.by)}" if pattern.by else "")
+        case WritePattern():
+            return f"{pattern.operation} {pattern.entity}"
+
+
+def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str]) -> Iterator[str]:
+    """Everything in words. `places` has the file and line of each pattern."""
+    for name, answer in proof.answers.items():
+        yield from lines_of(name, answer, places.get(name, ""))
+        yield ""
+    if len(proof.unserved) > 1:
+        yield "Apply one cure at a time: the next run takes it into account."
+    for title in proof.unread:
+        yield f"no pattern reads what rule {title} keeps"
+    for table, index in proof.idle:
+        yield f"no pattern and no rule uses index {index} of table {table}"
+    for one in hots:
+        yield visible(_heat(one))
+    yield summary(proof, hots)
+
+
+def lines_of(name: str, answer: Answer, place: str) -> Iterator[str]:
+    """One pattern: its requests and remarks, or its reason and cures."""
+    yield from map(visible, _lines_of(name, answer, place))
+
+
+def _lines_of(name: str, answer: Answer, place: str) -> Iterator[str]:
+    if answer.served:
+        cost = "" if answer.steps[0].writes else f": {cost_of(answer)}"
+        yield f"{name} ({asks(answer)}){cost}"
+        yield from (f"  {_request(step)}" for step in answer.steps)
+        yield from (f"  note: {remark}" for remark in answer.remarks)
+        return
+    yield f"{name} ({asks(answer)}): NOT SERVED"
+    yield f"  {place}: {answer.reason}        [SR490]"
+    for number, cure in enumerate(answer.cures[:CURES_MAX], 1):
+        yield f"  cure {number}: {cure.title}; it costs {cure.price}"
+        yield from (f"    {line}" for line in as_yaml(cure.entries).splitlines())
+
+
+def _request(step: Step) -> str:
+    parts = [f"{step.request} {step.place}", step.condition]
+    parts += ["backward"] if step.backward else []
+    parts += [f"filter {step.filters}"] if step.filters else []
+    parts += [f"only {', '.join(step.projects)}"] if step.projects else []
+    parts += ["consistent"] if step.consistent else []
+    return ", ".join(parts)
+
+
+def cost_of(answer: Answer) -> str:
+    """The requests and read units of a page."""
+    units = answer.units
+    text = counted(answer.requests, "request")
+    text += " and the bytes of a search" if answer.steps[0].request == "SearchVectors" else ""
+    if units is None:
+        return f"{text}, read units not known: {_unknown(answer)}"
+    return f"{text}, {units:g} read unit{'s' * (units != 1)}"
+
+
+def _unknown(answer: Answer) -> str:
+    """The statement that is missing for an estimate."""
+    for step in answer.steps:
+        if step.size_bytes is None:
+            return f"state entities.{step.entity.name}.size"
+    return "state the items of one call"
+
+
+def _heat(one: Hot) -> str:
+    names = ", ".join(one.patterns)
+    units = f"{one.units:,.0f} {one.kind} units a second"
+    if not one.certain:
+        return (
+            f"{names}: {units} on {one.place}: a key that has more than {one.share:.0%} of them is hot "
+            f"(a partition takes {one.limit:,}); state `busiest`"
+        )
+    key = f"{one.key} key" if one.key == "the busiest" else f"key {one.key}"
+    hot = f"HOT: {key} of {one.place} takes {units} ({names}), and a partition {one.limit:,}"
+    if not one.spread_by:
+        return f"{hot}: a single item cannot be spread; cache it, or keep {one.shards} copies of it"
+    shard = f"{{{one.spread_by}:shard({one.shards})}}"
+    return (
+        f"{hot}: spread it over {one.shards} shards, such as {shard} at the end of what makes it, and ask each of them"
+    )
+
+
+def summary(proof: Proof, hots: tuple[Hot, ...]) -> str:
+    """The counts in one line."""
+    unserved = len(proof.unserved)
+    parts = [counted(len(proof.answers), "pattern"), f"{len(proof.answers) - unserved} served"]
+    parts += [f"{unserved} not served"] if unserved else []
+    parts += [counted(len(proof.unread), "rule") + " unread"] if proof.unread else []
+    parts += [counted(len(proof.idle), "index", "indexes") + " idle"] if proof.idle else []
+    certain = sum(one.certain for one in hots)
+    parts += [counted(certain, "hot key")] if certain else []
+    return ", ".join(parts)
+
+
+# ---------------------------------------------------------------- the matrix
+def cells(answer: Answer, name: str) -> Iterator[tuple[str, ...]]:
+    """The rows of a pattern: one for each request, or one that says why there is none."""
+    if not answer.served:
+        yield name, asks(answer), "none", "", answer.reason, "", "", "", ""
+        return
+    for number, step in enumerate(answer.steps):
+        first = number == 0
+        consistency = "" if step.writes else "strong" if step.consistent else "eventual"
+        cost = ("" if step.writes else cost_of(answer)) if first else ""
+        projection = "" if step.writes else "all" if step.projects is None else ", ".join(step.projects)
+        yield (
+            name if first else "",
+            step.entity.name,
+            step.request,
+            step.place,
+            step.condition + (", backward" if step.backward else ""),
+            step.filters,
+            projection,
+            consistency,
+            cost,
+        )
+
+
+def markdown(proof: Proof) -> str:
+    """The access-pattern matrix as a table in Markdown."""
+    rows = [row for name, answer in proof.answers.items() for row in cells(answer, name)]
+    head = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
+    return "\n".join([*head, *(f"| {' | '.join(map(escape_markdown, row))} |" for row in rows)]) + "\n"
+
+
+# ---------------------------------------------------------------- for programs
+def as_json(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str]) -> dict[str, Any]:
+    """The proof as one document."""
+    return {
+        "patterns": [json_of(name, answer, places.get(name, "")) for name, answer in proof.answers.items()],
+        "unread": [*proof.unread],
+        "idle": [{"table": table, "index": index} for table, index in proof.idle],
+        "hot": [
+            {
+                "place": one.place,
+                "key": one.key,
+                "kind": one.kind,
+                "units_per_second": one.units,
+                "limit": one.limit,
+                "patterns": [*one.patterns],
+                "certain": one.certain,
+                "share": one.share,
+                "shards": one.shards,
+            }
+            for one in hots
+        ],
+    }
+
+
+def json_of(name: str, answer: Answer, place: str) -> dict[str, Any]:
+    """One pattern for programs."""
+    return {
+        "pattern": name,
+        "at": place,
+        "served": answer.served,
+        "requests": [
+            {
+                "request": step.request,
+                "entity": step.entity.name,
+                "table": step.entity.table.name,
+                "index": None if step.index is None else step.index.name,
+                "condition": step.condition,
+                "backward": step.backward,
+                "filter": step.filters,
+                "projection": None if step.projects is None else [*step.projects],
+                "consistent": step.consistent,
+                "requests": step.requests,
+                "read_units": step.units,
+            }
+            for step in answer.steps
+        ],
+        "reason": answer.reason,
+        "notes": [*answer.remarks],
+        "cures": [_json_cure(cure) for cure in answer.cures],
+    }
+
+
+def _json_cure(cure: Cure) -> dict[str, Any]:
+    return {"title": cure.title, "price": cure.price, "entries": cure.entries}

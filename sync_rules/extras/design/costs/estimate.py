@@ -1,0 +1,259 @@
+"""An estimate of a rules file: each pattern and each rule for a month, storage, a first backfill, and what copies save.
+
+Invariant: what is not known is a gap and is left out of every sum. Rates are taken as steady.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from sync_rules.extras.design.costs.bill import TABLE_MAX_UNITS, Money, Provision, Tariff
+from sync_rules.extras.design.costs.first_backfill import Backfill, backfill
+from sync_rules.extras.design.costs.loads import Load, Place, batches, total
+from sync_rules.extras.design.costs.savings import Saving, savings
+from sync_rules.extras.design.costs.volumes import Measured, Sizes, with_measured
+from sync_rules.extras.design.costs.workload import works, written
+from sync_rules.extras.design.patterns.answers import Answer
+from sync_rules.extras.design.patterns.declarations import GraphPattern, WritePattern
+from sync_rules.extras.design.patterns.graphs import AROUND
+from sync_rules.extras.design.patterns.prover import prove
+from sync_rules.jobs.dryrun.money import gigabytes
+from sync_rules.jobs.dryrun.prices import Region
+from sync_rules.model.capacity import NO_SETTINGS, TARGET_PERCENT
+from sync_rules.model.units import stored_bytes
+from sync_rules.rules.effort import Occasion
+from sync_rules.rules.ruleset import Rules
+
+
+@dataclass(frozen=True)
+class Line:
+    """A pattern or a rule: its load, and the price of that for a month. `rate`: calls per second, None for a rule;
+    `known`: False where something is not stated that it takes.
+    """
+
+    name: str
+    does: str
+    load: Load
+    money: Money
+    rate: float | None = None
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The storage of a table and its indexes, in GB, and the price of a month of it and of point-in-time recovery."""
+
+    table: str
+    table_gb: Decimal
+    indexes_gb: Decimal
+    storage: Decimal | None
+    recovery: Decimal | None
+    known: bool
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Everything. `alarms`: the price of those of the template; `infrequent`: a table is of the class for that."""
+
+    patterns: tuple[Line, ...]
+    rules: tuple[Line, ...]
+    whole: Line
+    provisions: tuple[Provision, ...]
+    stored: tuple[Stored, ...]
+    backfill: Backfill
+    savings: tuple[Saving, ...]
+    alarms: Decimal | None
+    gaps: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+    infrequent: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Choices for an estimate: the prices, the percentage of capacity in use, and how many alarms the template has."""
+
+    region: Region
+    target: int = TARGET_PERCENT
+    alarms: int = 0
+
+
+def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None = None) -> Estimate:
+    """Estimate a rules file. Raises UserError for a number that no table could have."""
+    measured = measured or {}
+    sizes = Sizes(with_measured(rules, measured), measured)
+    answers = prove(sizes.rules).answers
+    caused: dict[str, Mapping[str, Load]] = {}
+    of_patterns = {name: _of_pattern(sizes, answer, caused) for name, answer in answers.items()}
+    titles = dict.fromkeys(rule.title for rule in rules.rules.values())
+    by_rule = {title: total(loads[title] for loads in caused.values() if title in loads) for title in titles}
+    for title in titles:
+        if not any(title in loads for loads in caused.values()):
+            _ask_writes(sizes, title)
+    whole = total([*of_patterns.values(), *by_rule.values()])
+    region = asked.region
+    tariff = Tariff(region, rules.settings, asked.target, batches(whole.records), rules.tables, whole)
+    if not rules.patterns:
+        sizes.lack(
+            "access patterns: the section `patterns:` of the rules file states reads and writes with their rates"
+        )
+    _note_limits(sizes, tariff, whole)
+    sizes.note_vectors()
+    balances = savings(sizes, answers, caused, tariff)
+    stored, first = tuple(_stored(sizes, tariff)), backfill(sizes, tariff)
+    units_known = not sizes.gaps
+    _ask_prices(sizes, region, whole)
+
+    def line(name: str, does: str, load: Load, rate: float | None = None) -> Line:
+        return Line(name, does, load, tariff.share(load), rate, name not in sizes.unsure)
+
+    return Estimate(
+        tuple(line(name, _does(answers[name]), load, answers[name].pattern.rate) for name, load in of_patterns.items()),
+        tuple(line(title, _kind(rules, title), load) for title, load in by_rule.items()),
+        Line("all", "", whole, tariff.whole(whole), None, units_known),
+        tariff.provisions(whole),
+        stored,
+        first,
+        balances,
+        None if region.watch is None else asked.alarms * region.watch.alarm_month,
+        tuple(sizes.gaps),
+        tuple(sizes.notes),
+        any(tariff.infrequent(name) for name in rules.tables),
+    )
+
+
+def _of_pattern(sizes: Sizes, answer: Answer, caused: dict[str, Mapping[str, Load]]) -> Load:
+    """The load of a pattern; what its writes cause is noted beside, by rule."""
+    pattern = answer.pattern
+    with sizes.subject(pattern.name):
+        if not isinstance(pattern, WritePattern):
+            return _read(sizes, answer)
+        rate = _stated_rate(sizes, answer)
+        load, event = written(sizes, pattern, rate or 1.0)
+    loads = works(sizes, event)
+    if pattern.rate is None:  # whatever follows it is not known either
+        sizes.unsure.update(loads)
+        return Load()
+    caused[pattern.name] = loads if rate else {title: Load() for title in loads}
+    return load if rate else Load()
+
+
+def _ask_writes(sizes: Sizes, title: str) -> None:
+    """Note that no pattern says how often a rule has something to do, where none does."""
+    rules = [rule for rule in sizes.rules.rules.values() if rule.title == title]
+    own = [rule for rule in rules if not sizes.is_made(rule.source)]
+    efforts = [(rule.source, rule.effort(Occasion.SOURCE)) for rule in own]
+    efforts += [(rule.target, rule.effort(Occasion.TARGET)) for rule in own if rule.effort(Occasion.SOURCE) is None]
+    sources = [entity for entity, effort in efforts if effort is not None and not effort.of_all]
+    if not sources or title in sizes.unsure:
+        return
+    write = "put" if any(rule.follows("created") for rule in rules) else "delete"
+    if write == "delete" and any(rule.follows("changed") for rule in rules):
+        write = "update"
+    with sizes.subject(title):
+        sizes.lack(
+            f"writes that rule {title} follows: a pattern such as new: {{{write}: {sources[0].name}, rate: 1/s}}"
+        )
+
+
+def _ask_prices(sizes: Sizes, region: Region, whole: Load) -> None:
+    """Note the groups of prices that are needed and not there."""
+    needed: dict[str, object] = {"storage": region.storage, "cloudwatch": region.watch}
+    if whole.records or whole.busy or whole.requests:
+        needed |= {"lambda": region.functions, "sqs": region.queues}
+    missing = [f"`{name}`" for name, prices in needed.items() if prices is None]
+    if missing:
+        sizes.lack(f"prices of this Region: {', '.join(missing)} in a price file, for --prices")
+
+
+def _note_limits(sizes: Sizes, tariff: Tariff, whole: Load) -> None:
+    """Note capacity that the load does not fit in, or that AWS gives on request only, and a class without prices."""
+    for one in tariff.provisions(whole):
+        kinds = (("read", one.read_load, one.read_units), ("write", one.write_load, one.write_units))
+        for word, load, kept in kinds:
+            if load > kept:
+                sizes.note(
+                    f"{one.place.shown} needs {load:,.0f} {word} units a second; the file gives it {kept:,} at most"
+                )
+            elif kept > TABLE_MAX_UNITS:
+                sizes.note(
+                    f"{one.place.shown} needs a capacity of {kept:,} {word} units a second; AWS's default quota is "
+                    f"{TABLE_MAX_UNITS:,}"
+                )
+    for name, settings in sizes.rules.settings.items():
+        if settings.table_class == "infrequent-access" and not tariff.infrequent(name):
+            sizes.lack(f"prices of the class of table {name}: `infrequent_access` in a price file")
+
+
+def _kind(rules: Rules, title: str) -> str:
+    return next(rule.kind for rule in rules.rules.values() if rule.title == title)
+
+
+def _does(answer: Answer) -> str:
+    """The requests in a few words."""
+    if not answer.served:
+        return "not served"
+    return " + ".join(f"{step.request} {step.place}" for step in answer.steps)
+
+
+# ---------------------------------------------------------------- patterns
+def _read(sizes: Sizes, answer: Answer) -> Load:
+    """The load of a pattern that reads."""
+    pattern, load = answer.pattern, Load()
+    if not answer.served:
+        sizes.lack(f"pattern {pattern.name} is not served: `sync-rules patterns` says why, and the cure")
+        return load
+    rate = _stated_rate(sizes, answer)
+    if isinstance(pattern, GraphPattern) and pattern.neighbours:
+        sizes.note(f"pattern {pattern.name}: a node is taken to have {AROUND} neighbours")
+    for step in (step for step in answer.steps if step.request != "SearchVectors"):  # `note_vectors` says so
+        rows = sizes.measured[step.entity.name].rows if step.entity.name in sizes.measured else {}
+        if step.index is not None and step.index.name in rows:
+            step = replace(step, size_bytes=rows[step.index.name].size_bytes)  # noqa: PLW2901 - the same, measured
+        elif step.index is not None:
+            sizes.row_bytes(step.entity, step.index)
+        units = step.units
+        if units is None:
+            if sizes.size_of(step.entity) is not None:
+                sizes.lack(
+                    f"pattern {pattern.name} does not say how many items one call finds: `items: 40`, or `page: 25`"
+                )
+            continue
+        load.read(Place(step.entity.table.name, step.index.name if step.index else ""), rate * units)
+    return load
+
+
+def _stated_rate(sizes: Sizes, answer: Answer) -> float:
+    rate = answer.pattern.rate
+    if rate is None:
+        sizes.lack(f"pattern {answer.pattern.name} does not say how often: `rate: 20/s`")
+    return rate or 0.0
+
+
+# ---------------------------------------------------------------- storage
+def _stored(sizes: Sizes, tariff: Tariff) -> list[Stored]:
+    """The storage of each table that has entities."""
+    found = []
+    for table in sizes.rules.tables.values():
+        entities = [one for one in sizes.rules.entities.values() if one.table is table and not sizes.is_made(one)]
+        if not entities:
+            continue
+        own = rows = local = 0
+        known = True
+        for entity in entities:
+            size, items = sizes.size_of(entity), sizes.items_of(entity)
+            if size is None or items is None:
+                known = False
+                continue
+            own += stored_bytes(size, items)
+            for index in table.indexes:
+                if sizes.is_in(entity, index):
+                    more = stored_bytes(sizes.row_bytes(entity, index) or size, sizes.rows_of(entity, index) or 0)
+                    rows, local = rows + more, local + more * index.local
+        prices, price = tariff.region.storage, tariff.gigabyte(table.name)
+        storage = None if price is None else price * gigabytes(own + rows)
+        backups = sizes.rules.settings.get(table.name, NO_SETTINGS).backups is not False  # the template's default
+        recovery = None if prices is None else prices.recovery_gb_month * gigabytes(own + local) * backups
+        found.append(Stored(table.name, gigabytes(own), gigabytes(rows), storage, recovery, known))
+    return found

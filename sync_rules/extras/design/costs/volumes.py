@@ -1,0 +1,162 @@
+"""How much there is: sizes and numbers of items, and the rows of indexes, as stated in the rules file or measured.
+
+Invariant: nothing is assumed in silence. Whatever is asked for and not known is noted as a gap, with the cure; whatever
+is taken for something else is noted as taken so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from sync_rules.extras.design.patterns.declarations import Volume
+from sync_rules.model.entities import Entity, Index
+from sync_rules.rules.ruleset import Rules
+
+MADE_BYTES = 100  # an item of the pipeline's own: an entry or a total
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that items of an entity have in an index: how many, and how large one is."""
+
+    items: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An entity, as the tables showed it. `rows`: by index."""
+
+    items: int
+    size_bytes: int
+    rows: Mapping[str, Rows] = field(default_factory=dict)
+
+
+def with_measured(rules: Rules, measured: Mapping[str, Measured]) -> Rules:
+    """The rules, with what was measured in place of what was stated."""
+    found = {
+        name: replace(rules.volumes.get(name, Volume()), size_bytes=one.size_bytes, items=one.items)
+        for name, one in measured.items()
+    }
+    return replace(rules, volumes={**rules.volumes, **found})
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes and numbers for one estimate. `gaps` and `notes` fill as questions are asked; each is there once. `unsure`
+    has the subjects of which something is not known, `followed` the rules that an update of a source sets to work.
+    """
+
+    rules: Rules
+    measured: Mapping[str, Measured] = field(default_factory=dict)
+    gaps: dict[str, None] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+    unsure: set[str] = field(default_factory=set)
+    followed: set[str] = field(default_factory=set)
+    _subjects: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def subject(self, name: str) -> Iterator[None]:
+        """Whatever is asked within is asked for this subject."""
+        self._subjects.append(name)
+        try:
+            yield
+        finally:
+            self._subjects.pop()
+
+    def lack(self, text: str) -> None:
+        """Note something that is not known, with its cure."""
+        self.gaps[text] = None
+        self.unsure.update(self._subjects[-1:])
+
+    def note(self, text: str) -> None:
+        """Note something that is taken to be so."""
+        self.notes[text] = None
+
+    def note_vectors(self) -> None:
+        """Note each vector index: it is billed by bytes, and the price files have no price for them."""
+        for table, settings in self.rules.settings.items():
+            for one in settings.vectors:
+                what = "the bytes that it searches, writes and stores are not in the estimate"
+                self.note(f"vector index {one.index.name} of {table}: {what}")
+
+    def is_made(self, entity: Entity) -> bool:
+        """True for an entity of the pipeline's own, which the file does not have."""
+        return "." in entity.name
+
+    def size_of(self, entity: Entity) -> int | None:
+        """The bytes of an item."""
+        if self.is_made(entity):
+            return MADE_BYTES
+        volume = self.rules.volumes.get(entity.name)
+        if volume is not None and volume.size_bytes is not None:
+            return volume.size_bytes
+        self.lack(f"the size of {entity.name}: state `size: 1KB` on the entity, or give --sample")
+        return None
+
+    def items_of(self, entity: Entity) -> int | None:
+        """The number of items."""
+        volume = self.rules.volumes.get(entity.name)
+        if volume is not None and volume.items is not None:
+            return volume.items
+        self.lack(f"the number of {entity.name}: state `items: 1000000` on the entity, or give --sample")
+        return None
+
+    def each_has(self, one: Entity, many: Entity) -> float | None:
+        """The number of items of one entity for each of another."""
+        ones, all_of_many = self.items_of(one), self.items_of(many)
+        if ones == 0 and all_of_many:
+            self.lack(
+                f"the number of {one.name}: {all_of_many:,} of {many.name} are said to have one, of 0; state `items`"
+            )
+            return None
+        return None if ones is None or all_of_many is None else all_of_many / max(ones, 1)
+
+    # ---------------------------------------------------------------- indexes
+    def row_bytes(self, entity: Entity, index: Index) -> int | None:
+        """The bytes of a row in an index. Of a row that does not show all, and was not measured: those of the item."""
+        rows = self.measured[entity.name].rows.get(index.name) if entity.name in self.measured else None
+        if rows is not None:
+            return rows.size_bytes
+        if index.projection not in (None, "all") and not self.is_made(entity):
+            self.note(
+                f"rows of {entity.name} in index {index.name} are taken to be as large as the items: "
+                "--sample measures them"
+            )
+        return self.size_of(entity)
+
+    def rows_of(self, entity: Entity, index: Index) -> int | None:
+        """The number of rows that items of an entity have in an index."""
+        if entity.name in self.measured:
+            rows = self.measured[entity.name].rows.get(index.name)
+            return 0 if rows is None else rows.items
+        return self.items_of(entity) if self.is_in(entity, index) else 0
+
+    def is_in(self, entity: Entity, index: Index) -> bool:
+        """True if items of an entity are in an index. Without a sample: if the file makes each key attribute of it for
+        this entity, or for no entity of the table.
+        """
+        if entity.name in self.measured:
+            return index.name in self.measured[entity.name].rows
+        return not self.is_made(entity) and all(self._has(entity, attribute.name) for attribute in index.attributes)
+
+    def _has(self, entity: Entity, name: str) -> bool:
+        if name in entity.templates or name in entity.identity or name in self._required(entity):
+            return True
+        if any(path[:1] == (name,) for rule in self.rules.into_target(entity) for path in rule.puts):
+            return True
+        others = [one for one in self.rules.entities.values() if one.table is entity.table and one is not entity]
+        if any(name in other.templates or name in self._required(other) for other in others):
+            return False
+        if others:
+            self.note(
+                f"items of {entity.name} are taken to have {name}, a key of an index: `required` on the entities that "
+                "have it tells them from others, and so does --sample"
+            )
+        return True
+
+    def _required(self, entity: Entity) -> tuple[str, ...]:
+        volume = self.rules.volumes.get(entity.name)
+        return () if volume is None else volume.required

@@ -1,0 +1,371 @@
+"""Serve `get`: the cheapest of a GetItem, a Query of a table or an index, and the same through a mirror."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sync_rules.extras.design.patterns import remarks
+from sync_rules.extras.design.patterns.answers import RESPONSE_MAX_BYTES, Answer, Step, Use, batches_of, places_of
+from sync_rules.extras.design.patterns.declarations import GetPattern, SearchPattern
+from sync_rules.extras.design.patterns.key_access import Reach, Way, reach, strangers, ways_of
+from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.model import where_check
+from sync_rules.model.entities import Entity
+from sync_rules.model.values import show_path
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.mirror import MirrorRule
+from sync_rules.rules.ruleset import Rules
+
+
+def served(model: Model, pattern: GetPattern) -> Answer | None:
+    """The cheapest answer to a pattern; None where there is none."""
+    answers = [*_answers(model, pattern)]
+    return min(answers, key=_price, default=None)
+
+
+def _price(answer: Answer) -> tuple[int, bool, float, int]:
+    """The order of answers: requests first, then filters, units, and rules or indexes that they need."""
+    filters = any(step.filters for step in answer.steps)
+    units = answer.units
+    return answer.requests, filters, math.inf if units is None else units, len(answer.use.indexes | answer.use.rules)
+
+
+def _answers(model: Model, pattern: GetPattern) -> Iterator[Answer]:
+    entity = model.rules.entities[pattern.entity]
+    if pattern.via != "mirror":
+        yield from direct(model, pattern, entity)
+    if pattern.via in (None, "mirror") and not pattern.consistent:  # a mirror follows its source
+        yield from _by_mirrors(model, pattern, entity)
+
+
+def direct(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Answer]:
+    """The answers by keys of the entity's own table and its indexes."""
+    given = given_by(pattern)
+    for way in ways_of(entity.table):
+        if pattern.via == "table" and way.index is not None:
+            continue
+        if pattern.via not in (None, "table") and (way.index is None or way.index.name != pattern.via):
+            continue
+        if pattern.consistent and way.eventual:
+            continue
+        found = reach(model.makers, entity, way, given, pattern.within)
+        if found is None or not set(pattern.by) <= found.used:
+            continue
+        if not _sorted(pattern, found):
+            continue
+        answer = _answer(model, pattern, entity, found)
+        if answer is not None:
+            yield answer
+
+
+def _sorted(pattern: GetPattern, found: Reach) -> bool:
+    """True if items come in the order that is asked for."""
+    return pattern.order is None or found.item or pattern.order in found.sorts
+
+
+def given_by(pattern: GetPattern) -> frozenset[str]:
+    """The fields that a call or the pattern itself gives a value that a key can have: true and false are none."""
+    return frozenset((*pattern.by, *(name for name, value in pattern.fixed if "BOOL" not in value)))
+
+
+def wanted(model: Model, pattern: GetPattern) -> Use:
+    """The attributes that a pattern asks for."""
+    entity = model.rules.entities[pattern.entity]
+    own = {*pattern.by, *(name for name in (pattern.order, pattern.within and pattern.within.attribute) if name)}
+    return needed_by(model, pattern, entity)[2] | Use(frozenset((entity.name, name) for name in own))
+
+
+# ---------------------------------------------------------------- one way
+def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> Answer | None:
+    """The answer by one way; None where `keys` asks for items that it does not name."""
+    way = found.way
+    if pattern.keys is not None and not found.item:
+        return None
+    needed, others, use = needed_by(model, pattern, entity)
+    if any(unnamed(model, entity, other) for other in others):
+        return None
+    filters, paths = _filters(pattern, found)
+    linked = tuple(name for other in others for name in links_of(model.rules, other, entity))
+    missing = missing_from(way, entity, needed, (*paths, *linked))
+    again = bool(missing) and way.eventual  # a local index fetches from the table what it does not have
+    alien = strangers(model.rules, model.makers, entity, found)
+    first = _first(model, pattern, entity, found, filters=filters, alien=bool(alien))
+    first = replace(
+        first,
+        projects=None if needed is None or again else tuple(dict.fromkeys((*needed, *paths))),
+        fetches=bool(missing) and not again,
+    )
+    steps = [first]
+    notes = [
+        *remarks.on_filter(model, pattern, entity, first, alien, free=not set(paths) <= found.used),
+        *remarks.on_keys_filtered(entity, found, first, paths),
+        *remarks.on_copied(model, pattern, entity),
+        *remarks.on_absent(model, entity, found),
+        *remarks.on_loose(entity, found),
+        *remarks.on_everything(entity, first),
+    ]
+    if again:
+        steps.append(read_again(model, pattern, entity, first, needed))
+        told, cure = ", ".join(missing), f"projection: {projection_for(way, entity, needed, paths)}"
+        notes.append(f"{way.shown} does not project {told}: a second request reads the items. Cure: {cure}")
+    elif missing:
+        notes.append(f"{way.shown} does not project {', '.join(missing)}: each item is read from the table as well")
+    for other, names in others.items():
+        steps.append(read_others(model, pattern, other, first, names))
+        cure = f"copy {other.name}.{names[0]} into {entity.name}.{other.name}_{names[0].replace('.', '_')}"
+        told = ", ".join(f"{other.name}.{name}" for name in names)
+        notes.append(f"{told}: one more request per page reads the {other.name} of each item. Cure: {cure}")
+    if pattern.consistent:
+        notes += remarks.on_copies(model, entity, needed)
+    notes += remarks.on_size(pattern, first)
+    read = (*found.used, *paths, *found.sorts)
+    index = () if way.index is None else way.index.attributes
+    made = model.makers.rules_of(entity, index)
+    use |= Use(frozenset((entity.name, name) for name in read), frozenset(places_of(tuple(steps))), made)
+    return Answer(pattern, tuple(steps), remarks=tuple(notes), use=use)
+
+
+def _filters(pattern: GetPattern, found: Reach) -> tuple[str, tuple[str, ...]]:
+    """The conditions that no key serves, as text, and the attributes that they read."""
+    if pattern.where is None:
+        return "", ()
+    served = {name for name, _ in pattern.fixed if name in found.as_written}
+    left: list[str] = []
+    for text in where_check.conjuncts(pattern.where.text):
+        names = [name for name, _ in where_check.equalities(text)] if len(where_check.named(text)) == 1 else []
+        if names and names[0] in served:
+            served.discard(names[0])  # a second value of the same field excludes the first
+            continue
+        left.append(text)
+    paths = tuple(dict.fromkeys(name for text in left for name in where_check.named(text)))
+    return " && ".join(left), paths
+
+
+def _first(model: Model, pattern: GetPattern, entity: Entity, found: Reach, *, filters: str, alien: bool) -> Step:
+    """The request that finds items, or rows of an index."""
+    size = model.size_of(entity)
+    step = Step(
+        "Query",
+        entity,
+        found.way.index,
+        found.terms,
+        backward=pattern.backward,
+        filters=filters,
+        consistent=pattern.consistent,
+        fixed=tuple((name, str(*value.values())) for name, value in pattern.fixed if name in found.used),
+        renames=tuple(_written_out(pattern, found)),
+        size_bytes=size,
+    )
+    if found.item and pattern.keys is not None:
+        return replace(step, request="BatchGetItem", requests=batches_of(pattern.keys), items=pattern.keys)
+    if found.item:
+        return replace(step, request="GetItem", items=1)
+    if pattern.one:
+        return step if filters or alien else replace(step, limit=1, items=1)
+    given = [number for number in (pattern.page, pattern.items) if number is not None]
+    everything = model.count_of(entity) if step.partition and not step.fixed else None
+    asked = min(given, default=everything)
+    read = math.ceil(asked / pattern.keeps) if filters and asked is not None and pattern.keeps else asked
+    requests = 1 if read is None or size is None else max(1, math.ceil(read * size / RESPONSE_MAX_BYTES))
+    return replace(step, limit=pattern.page, items=read, requests=requests)
+
+
+def _written_out(pattern: GetPattern, found: Reach) -> Iterator[tuple[str, str]]:
+    """The fields that the pattern itself gives, as a key condition shows them, and as the key has them."""
+    fixed = dict(pattern.fixed)
+    for term in found.terms:
+        for part in term.maker.parts:
+            if not isinstance(part, str) and part.name in fixed:
+                yield part.shown, term.maker.inner(part, fixed[part.name]) or str(*fixed[part.name].values())
+
+
+def missing_from(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The attributes that are needed and that a row does not show."""
+    if needed is None:
+        whole = way.index is None or way.index.projection in ("all", None)
+        return () if whole else ("all attributes",)
+    return tuple(name for name in dict.fromkeys((*needed, *paths)) if not way.shows(entity, name))
+
+
+def projection_for(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> str:
+    """The projection that would show what is needed, and what a filter reads."""
+    if needed is None:
+        return "all"
+    keys = {one.name for one in (*way.table.key, *(way.index.attributes if way.index else ()))}
+    before = way.index.projection if way.index is not None and isinstance(way.index.projection, tuple) else ()
+    more = [name.partition(".")[0] for name in (*needed, *paths) if not way.shows(entity, name)]
+    return f"[{', '.join(name for name in dict.fromkeys((*before, *more)) if name not in keys)}]"
+
+
+def read_again(
+    model: Model, pattern: GetPattern | SearchPattern, entity: Entity, first: Step, needed: tuple[str, ...] | None
+) -> Step:
+    """A read of the items themselves, by the keys that an index shows."""
+    one = pattern.one
+    return Step(
+        "GetItem" if one else "BatchGetItem",
+        entity,
+        projects=needed,
+        follows="the keys of the rows",
+        consistent=pattern.consistent,
+        requests=batches_of(first.items),
+        items=first.items,
+        size_bytes=model.size_of(entity),
+    )
+
+
+def read_others(
+    model: Model, pattern: GetPattern | SearchPattern, other: Entity, first: Step, names: tuple[str, ...]
+) -> Step:
+    """A read of other items that the items found name."""
+    return Step(
+        "GetItem" if first.items == 1 else "BatchGetItem",
+        other,
+        projects=names,
+        follows=f"the {other.name} that each item names by {', '.join(links_of(model.rules, other, first.entity))}",
+        consistent=pattern.consistent,
+        requests=batches_of(first.items),
+        items=first.items,
+        size_bytes=model.size_of(other),
+    )
+
+
+# ---------------------------------------------------------------- what is needed
+Others = dict[Entity, tuple[str, ...]]
+
+
+def needed_by(
+    model: Model, pattern: GetPattern | SearchPattern, entity: Entity
+) -> tuple[tuple[str, ...] | None, Others, Use]:
+    """The attributes of the entity that a pattern needs, None for all; those of other items, which no rule copies; and
+    what this uses. An attribute of another entity is taken from its copy where a rule keeps one.
+    """
+    if pattern.returns is None:
+        return None, {}, Use(frozenset({(entity.name, None)}))
+    own: list[str] = []
+    others: Others = {}
+    for text in pattern.returns:
+        name, _, rest = text.partition(".")
+        other = model.rules.entities.get(name)
+        if other is None or not rest or other is entity:
+            own.append(text)
+            continue
+        copied = copy_of(model.rules, other, rest, entity)
+        if copied is not None:
+            own.append(copied)
+        else:
+            others[other] = (*others.get(other, ()), rest)
+    more = [(other.name, name) for other, names in others.items() for name in names]
+    read = ((entity.name, name.partition(".")[0]) for name in own)
+    return tuple(dict.fromkeys(own)), others, Use(frozenset((*read, *more)))
+
+
+def copy_of(rules: Rules, source: Entity, attribute: str, target: Entity) -> str | None:
+    """The attribute of a target that holds a copy of an attribute of a source, as the source is now."""
+    for rule in rules.into_target(target):
+        if isinstance(rule, CopyRule) and rule.source is source and not rule.snapshot:
+            for read, written in rule.mapping:
+                if show_path(read) == attribute:
+                    return show_path(written)
+    return None
+
+
+def unnamed(model: Model, entity: Entity, other: Entity) -> tuple[str, ...]:
+    """The fields that an item lacks, as far as the file says, to name one of another entity."""
+    known = model.known(entity)
+    return tuple(name for name in links_of(model.rules, other, entity) if name not in known)
+
+
+def links_of(rules: Rules, source: Entity, target: Entity) -> tuple[str, ...]:
+    """The fields of a target by which it names a source: those of a rule that links them, else the source's own."""
+    for rule in rules.into_target(target):
+        if isinstance(rule, LinkedRule) and rule.source is source:
+            return tuple(ref.field for _, ref in rule.link)
+    return source.identity
+
+
+# ---------------------------------------------------------------- through a mirror
+def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Answer]:
+    """The answers by keys of mirrors."""
+    for rule in model.rules.rules.values():
+        if not isinstance(rule, MirrorRule) or rule.source is not entity or rule.kind != "mirror" or rule.moves:
+            continue
+        alike = rule.where is not None and pattern.where is not None and rule.where.text == pattern.where.text
+        if rule.where is not None and not alike:
+            continue
+        names = named_there(rule)
+        held = {name for name in names if rule.each is None or name != show_path(rule.each[1])}
+        asked = {*pattern.by, *([pattern.within.attribute] if pattern.within else ())}
+        asked |= {pattern.order} if pattern.order else set()
+        read = set() if pattern.where is None or alike else {path[0] for path in pattern.where.paths}
+        if not asked <= names.keys():
+            continue
+        tested = not read & (names.keys() - held) and (rule.attributes is None or read <= held)
+        shown = _shown_there(rule, pattern) if tested else None
+        there = replace(
+            pattern,
+            entity=rule.target.name,
+            by=tuple(names[name] for name in pattern.by),
+            within=pattern.within and replace(pattern.within, attribute=names[pattern.within.attribute]),
+            order=pattern.order and names[pattern.order],
+            returns=shown if shown is not None or rule.attributes is None else rule.target.identity,
+            where=None if alike or not tested else pattern.where,
+            fixed=() if alike or not tested else pattern.fixed,
+            via=None,
+        )
+        alone = set(entity.identity) <= {ref.field for _, ref in rule.fields} or pattern.one or pattern.keys is not None
+        if not alone and set(rule.target.identity) <= {*there.by, *(name for name, _ in there.fixed)}:
+            continue  # of several items with one key, only one has a mirror
+        for answer in direct(model, there, rule.target):
+            steps = answer.steps
+            if shown is None and rule.attributes is not None:
+                steps = (*steps, *_sources_of(model, rule, pattern, steps[0], tested=tested))
+            uses = Use(frozenset(), frozenset(), frozenset({rule.title}))
+            *_, taken = needed_by(model, pattern, entity)
+            mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | taken)
+            lacks = len(steps) > len(answer.steps)
+            renamed = {name: names[name] for name in sorted(read) if tested and names.get(name, name) != name}
+            yield mirrored.remarked(*remarks.on_mirror(rule, pattern, renamed, lacks=lacks))
+
+
+def named_there(rule: MirrorRule) -> dict[str, str]:
+    """The fields of a source by the names that a mirror has for them."""
+    names = {show_path(read): show_path(written) for read, written in rule.attributes or ()}
+    names |= {ref.field: there for there, ref in rule.fields}
+    if rule.each is not None:
+        names |= {show_path(rule.each[1]): rule.each[0]}
+    return names
+
+
+def _shown_there(rule: MirrorRule, pattern: GetPattern) -> tuple[str, ...] | None:
+    """The attributes that are needed, as a mirror has them; None where it lacks one."""
+    if rule.attributes is None and (rule.each is None or show_path(rule.each[1]) not in (pattern.returns or ())):
+        return pattern.returns
+    names = named_there(rule)
+    held = names.keys() - ({show_path(rule.each[1])} if rule.each is not None else set())
+    if pattern.returns is None or not set(pattern.returns) <= held | set(rule.source.identity):
+        return None
+    return tuple(names.get(name, name) for name in pattern.returns)
+
+
+def _sources_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step, *, tested: bool) -> Iterator[Step]:
+    """A read of the sources of mirrors, with the condition if mirrors do not hold what it reads, and of other items
+    that these name.
+    """
+    needed, others, _ = needed_by(model, pattern, rule.source)
+    step = Step(
+        "GetItem" if first.items == 1 else "BatchGetItem",
+        rule.source,
+        projects=needed,
+        follows=f"the {rule.source.name} that each mirror names",
+        filters="" if tested or pattern.where is None else pattern.where.text,
+        consistent=pattern.consistent,
+        requests=batches_of(first.items),
+        items=first.items,
+        size_bytes=model.size_of(rule.source),
+    )
+    yield step
+    yield from (read_others(model, pattern, other, step, names) for other, names in others.items())

@@ -1,0 +1,191 @@
+"""Serve `graph`: a Query of the edges, a BatchGetItem of their nodes, and one of the neighbours that a set names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sync_rules.extras.design.patterns.answers import Answer, Step, Term, Use, batches_of, places_of
+from sync_rules.extras.design.patterns.declarations import GraphPattern
+from sync_rules.extras.design.patterns.key_access import Reach, reach, strangers, ways_of
+from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.remarks import on_absent
+from sync_rules.model.entities import Entity
+from sync_rules.rules.kinds.collect import CollectRule
+
+AROUND: Final = 5  # neighbours of a node, where nothing is stated
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The entities of a graph pattern."""
+
+    start: Entity
+    edge: Entity
+    node: Entity
+    neighbours: tuple[Entity, ...]
+
+
+def ends_of(model: Model, pattern: GraphPattern) -> Ends:
+    """The entities that a pattern names."""
+    entities = model.rules.entities
+    around = tuple(entities[name] for name in pattern.neighbours)
+    return Ends(entities[pattern.start], entities[pattern.edge], entities[pattern.node], around)
+
+
+def served(model: Model, pattern: GraphPattern) -> Answer | None:
+    """The cheapest answer to a pattern; None where no key lists the edges, or a set of neighbours is missing."""
+    ends = ends_of(model, pattern)
+    rule = set_rule(model, ends)
+    if ends.neighbours and (rule is None or unnamed_by(rule, ends, pattern)):
+        return None
+    if unled(model, pattern, ends):
+        return None
+    lists = [*listings(model, pattern, ends)]
+    if not lists:
+        return None
+    found = min(lists, key=lambda one: (one.way.index is not None, len(one.terms)))
+    steps = [_edges(model, pattern, ends, found), _nodes(model, pattern, ends)]
+    index = found.way.index
+    use = Use(
+        frozenset((ends.edge.name, name) for name in (*found.used, *found.sorts))
+        | frozenset((ends.node.name, name) for name in pattern.returns or (None,)),
+        frozenset(places_of((steps[0],))),
+        model.makers.rules_of(ends.edge, () if index is None else index.attributes),
+    )
+    alien = ", ".join(one.name for one in strangers(model.rules, model.makers, ends.edge, found))
+    remarks = [f"the Query reads items of {alien} too, and drops them"] if alien else []
+    remarks += on_absent(model, ends.edge, found)
+    if ends.neighbours and rule is not None:
+        steps.append(_around(model, pattern, ends, rule))
+        use |= Use(frozenset({(ends.node.name, rule.into), *((one.name, None) for one in ends.neighbours)}))
+        use |= Use(rules=frozenset({rule.title}))
+        remarks.append(f"a node whose set was left out (NULL) needs one more Query: rule {rule.title}")
+    return Answer(pattern, tuple(steps), remarks=tuple(remarks), use=use)
+
+
+def names_of(end: Entity, pattern: GraphPattern) -> dict[str, str]:
+    """The fields of an edge that name an item at one of its ends, each with the item's field, or the key attribute,
+    that it holds.
+    """
+    link = dict(pattern.link)
+    keys = [attribute.name for attribute in end.table.key if attribute.name in link]
+    if keys:
+        return {link[name]: name for name in keys}
+    return {link.get(name, name): name for name in end.identity}
+
+
+def node_names(model: Model, ends: Ends) -> tuple[str, ...]:
+    """The fields of an edge that name its node: those of the rule that keeps sets on nodes, or those of its key."""
+    rule = set_rule(model, ends)
+    if rule is not None:
+        return tuple(ref.field for _, ref in rule.link)
+    return ends.node.identity
+
+
+def unled(model: Model, pattern: GraphPattern, ends: Ends) -> str:
+    """The reason why an edge leads to no node: it names none, or the start itself; "" where it leads to one."""
+    names = node_names(model, ends)
+    edge, known = ends.edge, model.known(ends.edge)
+    lacking = [name for name in names if name not in known]
+    if lacking:
+        return f"{edge.name} has no {' and '.join(lacking)}, which would name its {ends.node.name}"
+    if set(names) == set(names_of(ends.start, pattern)):
+        return f"{edge.name} names the start by {' and '.join(names)}, and so its {ends.node.name} too: the same item"
+    return ""
+
+
+def held_by(rule: CollectRule) -> frozenset[str]:
+    """The fields of an edge that its node and its element say."""
+    return frozenset((*rule.source.identity, *rule.element.fields))
+
+
+def unnamed_by(rule: CollectRule, ends: Ends, pattern: GraphPattern) -> tuple[Entity, ...]:
+    """The neighbours that a set does not name."""
+    held = held_by(rule)
+    return tuple(one for one in ends.neighbours if not names_of(one, pattern).keys() <= held)
+
+
+def set_rule(model: Model, ends: Ends) -> CollectRule | None:
+    """The rule that keeps the set of a node's edges."""
+    found = (
+        rule
+        for rule in model.rules.rules.values()
+        if isinstance(rule, CollectRule) and rule.source is ends.edge and rule.target is ends.node
+    )
+    return next(found, None)
+
+
+def listings(model: Model, pattern: GraphPattern, ends: Ends) -> Iterator[Reach]:
+    """The ways that list the edges of the start, from the text that the pattern gives on."""
+    given = frozenset(names_of(ends.start, pattern))
+    for way in ways_of(ends.edge.table):
+        if pattern.via is not None and pattern.via != ("table" if way.index is None else way.index.name):
+            continue
+        found = reach(model.makers, ends.edge, way, given, None)
+        if found is None or not given <= found.used:
+            continue
+        narrowed = found if pattern.within is None else _narrowed(model, ends.edge, found, *pattern.within)
+        if narrowed is not None and all(way.shows(ends.edge, name) for name in node_names(model, ends)):
+            yield narrowed
+
+
+def _narrowed(model: Model, edge: Entity, found: Reach, form: str, text: str) -> Reach | None:
+    """A way with a term for the sort key, from a text of the pattern's own on."""
+    way = found.way
+    equal = sum(term.form == "equals" for term in found.terms) - len(way.partition)
+    if equal >= len(way.sort) or way.sort[equal].type != "S":
+        return None
+    attribute = way.sort[equal]
+    maker = model.makers.best(edge, attribute, found.used)
+    if not text.startswith(maker.literal) and not maker.literal.startswith(text):
+        return None
+    term = Term(maker, "begins_with" if form == "begins_with" else "at_least", text=text)
+    terms = (*(one for one in found.terms if one.form == "equals"), term)
+    return replace(found, terms=terms, used=found.used | set(maker.fields))
+
+
+def _edges(model: Model, pattern: GraphPattern, ends: Ends, found: Reach) -> Step:
+    return Step(
+        "Query",
+        ends.edge,
+        found.way.index,
+        found.terms,
+        backward=pattern.backward,
+        limit=pattern.page,
+        items=_page(pattern),
+        size_bytes=model.size_of(ends.edge),
+    )
+
+
+def _page(pattern: GraphPattern) -> int | None:
+    given = [number for number in (pattern.page, pattern.items) if number is not None]
+    return min(given, default=None)
+
+
+def _nodes(model: Model, pattern: GraphPattern, ends: Ends) -> Step:
+    page = _page(pattern)
+    return Step(
+        "BatchGetItem",
+        ends.node,
+        projects=pattern.returns,
+        follows=f"the {ends.node.name} of each {ends.edge.name}",
+        requests=batches_of(page),
+        items=page,
+        size_bytes=model.size_of(ends.node),
+    )
+
+
+def _around(model: Model, pattern: GraphPattern, ends: Ends, rule: CollectRule) -> Step:
+    page = _page(pattern)
+    most = None if page is None else page * AROUND
+    names = " and ".join(one.name for one in ends.neighbours)
+    return Step(
+        "BatchGetItem",
+        ends.neighbours[0],
+        follows=f"the {names} that {ends.node.name}.{rule.into} names",
+        requests=batches_of(most),
+        items=most,
+        size_bytes=model.size_of(ends.neighbours[0]),
+    )

@@ -1,0 +1,163 @@
+"""The ways to items by key: a table or an index, and how far the fields that a call gives lead into its keys.
+
+Invariant: DynamoDB finds by a whole partition key, by equality along the sort key from its left, and by one range or
+beginning after that. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.KeyConditionExpressions.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sync_rules.extras.design.patterns.answers import Term
+from sync_rules.extras.design.patterns.declarations import Range
+from sync_rules.extras.design.patterns.key_makers import Field, Maker, Makers
+from sync_rules.model.entities import Entity, Index, KeyAttribute, Table
+from sync_rules.rules.ruleset import Rules
+
+
+@dataclass(frozen=True)
+class Way:
+    """A table (index None) or an index, with its key."""
+
+    table: Table
+    index: Index | None
+
+    @property
+    def partition(self) -> tuple[KeyAttribute, ...]:
+        """The attributes of its partition key."""
+        return (self.table.partition,) if self.index is None else self.index.partition
+
+    @property
+    def sort(self) -> tuple[KeyAttribute, ...]:
+        """The attributes of its sort key."""
+        return self.table.key[1:] if self.index is None else self.index.sort
+
+    @property
+    def shown(self) -> str:
+        """The way in words."""
+        return f"table {self.table.name}" if self.index is None else f"index {self.index.name}"
+
+    @property
+    def eventual(self) -> bool:
+        """True if no read of it is strongly consistent."""
+        return self.index is not None and not self.index.local
+
+    def shows(self, entity: Entity, attribute: str) -> bool:
+        """True if a row of it has an attribute, or a field, of the entity."""
+        if self.index is None or self.index.projection in ("all", None):
+            return True
+        top = attribute.partition(".")[0]
+        keys = {one.name for one in (*self.table.key, *self.index.attributes)}
+        projected = self.index.projection if isinstance(self.index.projection, tuple) else ()
+        stored = entity.bound[top].path[0] if top in entity.bound else top
+        return bool({top, stored} & (keys | set(projected)))
+
+
+def ways_of(table: Table) -> Iterator[Way]:
+    """The table itself, and each of its indexes."""
+    yield Way(table, None)
+    for index in table.indexes:
+        yield Way(table, index)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far the fields of a call lead on one way: the terms of the key condition; the fields that are equal then, and
+    those that are so letter by letter; and the names by which items come sorted: the next attribute of the sort key,
+    and the field that it begins with there. `item`: one item at most has this key.
+    """
+
+    way: Way
+    terms: tuple[Term, ...]
+    used: frozenset[str]
+    as_written: frozenset[str]
+    sorts: tuple[str, ...]
+    item: bool
+
+
+def reach(makers: Makers, entity: Entity, way: Way, given: frozenset[str], within: Range | None) -> Reach | None:
+    """How far fields lead on a way; None where they do not make the partition key, or the range has no place in it."""
+    partition = [makers.best(entity, attribute, given) for attribute in way.partition]
+    if not all(maker.whole(given) for maker in partition):
+        return None
+    terms = [Term(maker, "equals", tuple(maker.fields)) for maker in partition]
+    used = {name for maker in partition for name in maker.exact}
+    as_written = {name for maker in partition for name in maker.as_written}
+    whole, ranged = True, within is None
+    sorts: tuple[str, ...] = ()
+    for attribute in way.sort:
+        maker = makers.best(entity, attribute, given | ({within.attribute} if within is not None else frozenset()))
+        if maker.whole(given):
+            terms.append(Term(maker, "equals", tuple(maker.fields)))
+            used |= maker.exact
+            as_written |= maker.as_written
+            continue
+        whole = False
+        known = tuple(name for name in maker.fields if name in _leading(maker, given))
+        upcoming = maker.next_field(given)
+        ordered = upcoming is not None and upcoming.in_order and not _as_letters(makers, entity, maker, upcoming)
+        if within is not None and upcoming is not None and upcoming.name == within.attribute:
+            by_letters = within.form == "begins_with"
+            if not (upcoming.begins if by_letters else ordered) or (by_letters and attribute.type != "S"):
+                return None
+            terms.append(Term(maker, within.form, known, upcoming))
+            used |= {*(maker.exact & set(known)), within.attribute}
+            as_written |= maker.as_written & set(known)
+            ranged = True
+        elif maker.beginning(given):
+            terms.append(Term(maker, "begins_with", known))
+            used |= maker.exact & set(known)
+            as_written |= maker.as_written & set(known)
+        sorts = (upcoming.name, attribute.name) if upcoming is not None and ordered else (attribute.name,)
+        break
+    if not ranged:
+        return None
+    return Reach(way, tuple(terms), frozenset(used), frozenset(as_written), sorts, whole and way.index is None)
+
+
+def _as_letters(makers: Makers, entity: Entity, maker: Maker, field: Field) -> bool:
+    """True if a number stands in a text without zeros before it: 10 comes before 9."""
+    bare = field.padded is None and (field.slot is None or not field.slot.formats)
+    return not maker.plain and maker.attribute.type == "S" and bare and makers.is_number(entity, field.name)
+
+
+def _leading(maker: Maker, given: frozenset[str]) -> set[str]:
+    """The fields at the beginning of a maker that are known."""
+    return {part.name for part in maker.parts[: maker.known(given)] if not isinstance(part, str)}
+
+
+def strangers(rules: Rules, makers: Makers, entity: Entity, found: Reach) -> tuple[Entity, ...]:
+    """Other entities whose items a key condition finds too, as far as the file says how their keys are made."""
+    return tuple(
+        other
+        for other in rules.entities.values()
+        if other is not entity and other.table == entity.table and "." not in other.name
+        if all(_meets(makers, other, term) for term in found.terms) and _on(makers, other, found.way)
+    )
+
+
+def _on(makers: Makers, entity: Entity, way: Way) -> bool:
+    """True if items of the entity are said to be on a way."""
+    keys = {attribute.name for attribute in entity.table.key}
+    return all(one.name in keys or makers.says(entity, one) for one in (*way.partition, *way.sort))
+
+
+def _meets(makers: Makers, other: Entity, term: Term) -> bool:
+    """True if an attribute of another entity may fulfil a term."""
+    begins = term.text or "".join(_texts(term.maker))
+    theirs = makers.best(other, term.maker.attribute, frozenset())
+    literal = theirs.literal
+    if term.form == "at_least" and term.text is not None:
+        return literal >= begins or begins.startswith(literal)
+    if not theirs.fields and term.form != "begins_with" and not term.maker.fields:
+        return literal == begins
+    return literal.startswith(begins) or begins.startswith(literal)
+
+
+def _texts(maker: Maker) -> Iterator[str]:
+    """The text at the beginning of a maker before its first field."""
+    for part in maker.parts:
+        if not isinstance(part, str):
+            return
+        yield part

@@ -1,0 +1,399 @@
+"""Compile the access patterns of a rules file, and what it states of entities: sizes and numbers of items.
+
+Invariant: a pattern that says two things which no request can do together is refused here. Which request answers it,
+if any, is for `sync_rules.patterns`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Final
+
+from sync_rules.extras.design.patterns.declarations import (
+    Direction,
+    GetPattern,
+    GraphPattern,
+    Operation,
+    Pattern,
+    Range,
+    RangeForm,
+    SearchPattern,
+    TreePattern,
+    Volume,
+    WritePattern,
+)
+from sync_rules.extras.design.patterns.pattern_forms import (
+    DeleteForm,
+    GetForm,
+    GraphForm,
+    PutForm,
+    SearchForm,
+    TreeForm,
+    UpdateForm,
+)
+from sync_rules.language.compiler import NEARLY, Known, key_types
+from sync_rules.language.kinds.options import Model
+from sync_rules.language.problems import Location, Problems
+from sync_rules.language.schema import FileForm
+from sync_rules.language.yaml_source import Document
+from sync_rules.model import where_check
+from sync_rules.model.capacity import NO_SETTINGS
+from sync_rules.model.entities import Entity
+from sync_rules.model.errors import UserError
+from sync_rules.model.sizes import ITEM_MAX_BYTES
+from sync_rules.model.suggest import unknown
+from sync_rules.model.values import parse_path
+from sync_rules.model.where import Where, compile_where
+from sync_rules.rules.ruleset import Rules
+
+RATE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?/ ?(s|min|h|day)")
+RATE_MAX: Final = 10**9  # calls per second: more than any table takes
+SECONDS: Final = {"s": 1, "min": 60, "h": 3_600, "day": 86_400}
+SHARE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?%")
+SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(B|KB)")
+BYTES: Final = {"B": 1, "KB": 1024}
+RANGES: Final[tuple[RangeForm, ...]] = ("between", "at_least", "at_most", "begins_with")
+WAYS: Final = ("table", "mirror")
+
+
+def volumes_of(document: Document, problems: Problems, form: FileForm) -> dict[str, Volume]:
+    """The facts that the file states of its entities, by their names. A size that no item has is reported."""
+    found: dict[str, Volume] = {}
+    for name, entity in form.entities.items():
+        size = entity.size
+        if isinstance(size, str) and (written := SIZE.fullmatch(size)):
+            size = round(float(written[1]) * BYTES[written[2]])
+        if isinstance(size, int) and not 1 <= size <= ITEM_MAX_BYTES:
+            location = document.value("entities", name, "size")
+            problems.add(
+                "SR106", location, f"expected 1B to 400KB, as an item may have; found {entity.size}", "size: 1KB"
+            )
+        elif size is not None or entity.items is not None or entity.required:
+            found[name] = Volume(size if isinstance(size, int) else None, entity.items, tuple(entity.required))
+    return found
+
+
+def patterns_of(known: Known, form: FileForm, rules: Rules, named: Mapping[str, set[str]]) -> dict[str, Pattern]:
+    """The patterns of a file. `named` has, by entity, the attributes that the rest of the file names."""
+    found: dict[str, Pattern] = {}
+    for name, one in form.patterns.items():
+        compiler = PatternCompiler(known, name, rules, named)
+        pattern = compiler.compiled(one)
+        if pattern is not None and compiler.sound:
+            found[name] = pattern
+    return found
+
+
+@dataclass
+class PatternCompiler:
+    """The compiler of one pattern; `sound` until an error is found."""
+
+    known: Known
+    name: str
+    rules: Rules
+    named: Mapping[str, set[str]]
+    sound: bool = field(default=True, init=False)
+
+    def compiled(self, form: Model) -> Pattern | None:
+        """The pattern of a form; None where an entity is missing."""
+        match form:
+            case GetForm():
+                return self._get(form)
+            case GraphForm():
+                return self._graph(form)
+            case TreeForm():
+                return self._tree(form)
+            case SearchForm():
+                return self._search(form)
+            case PutForm():
+                return self._write("put", form.put, form)
+            case UpdateForm():
+                return self._write("update", form.update, form)
+            case DeleteForm():
+                return self._write("delete", form.delete, form)
+        raise AssertionError("a form without a compiler")
+
+    # ------------------------------------------------------------ problems and values
+    def at(self, *key_path: str | int) -> Location:
+        """The location of a value of the pattern."""
+        return self.known.document.value("patterns", self.name, *key_path)
+
+    def add(self, code: str, option: str | Location, message: str, cure: str | None = None) -> None:
+        """Report a problem, of an option by its name."""
+        self.known.problems.add(code, self.at(option) if isinstance(option, str) else option, message, cure)
+        if not code.startswith("SR4"):
+            self.sound = False
+
+    def entity(self, text: str, location: str | Location) -> Entity | None:
+        """The entity of a name."""
+        entity = self.rules.entities.get(text)
+        if entity is None or "." in text:
+            self.sound = False
+            if text not in self.known.broken:
+                self.add("SR102", location, unknown("entity", text, self.known.document.names("entities")))
+            return None
+        return entity
+
+    def rate(self, text: str | None) -> float | None:
+        """Calls per second."""
+        if text is None:
+            return None
+        found = RATE.fullmatch(text)
+        if found is None:
+            self.add("SR501", "rate", f"expected a number and a unit, found {text!r}")
+            return None
+        rate = float(found[1]) / SECONDS[found[2]]
+        if rate > RATE_MAX:
+            self.add("SR501", "rate", f"expected at most {RATE_MAX:,} calls a second, found {text!r}")
+            return None
+        return rate
+
+    def share(self, text: str | None, option: str) -> float | None:
+        """A share from 0 to 1."""
+        if text is None:
+            return None
+        found = SHARE.fullmatch(text)
+        if found is None or not 0 < float(found[1]) <= 100:  # noqa: PLR2004 - per cent
+            self.add("SR106", option, f"expected a share such as 5%, more than 0% and at most 100%; found {text!r}")
+            return None
+        return float(found[1]) / 100
+
+    def attribute(self, entity: Entity, text: str, *at: str | int) -> None:
+        """Doubt an attribute that is nearly one that the file names of this entity, and is not."""
+        first = text.partition(".")[0]
+        names = self.named[entity.name]
+        if first in names:
+            return
+        close = get_close_matches(first, names, n=1, cutoff=NEARLY)
+        if close:
+            message = f"nothing else in the file names {first!r} of {entity.name!r}. Did you mean {close[0]!r}?"
+            self.add("SR480", self.at(*at), message)
+
+    def path(self, text: str, location: Location) -> None:
+        """Report a name that is no path."""
+        try:
+            parse_path(text)
+        except UserError as error:
+            self.add("SR108", location, error.found, error.cure or None)
+
+    def returned(self, entity: Entity, texts: list[str] | None, option: str) -> tuple[str, ...] | None:
+        """The attributes that are needed."""
+        if texts is not None and not texts:
+            self.add("SR106", option, "expected at least one attribute, found none", "leave it out: all are returned")
+        for index, text in enumerate(texts or ()):
+            self.path(text, self.at(option, index))
+            other, dot, rest = text.partition(".")
+            if dot and other in self.rules.entities and other != entity.name and other not in self.named[entity.name]:
+                self.attribute(self.rules.entities[other], rest, option, index)
+            else:
+                self.attribute(entity, text, option, index)
+        return None if texts is None else tuple(dict.fromkeys(texts))
+
+    # ------------------------------------------------------------ get
+    def _get(self, form: GetForm) -> GetPattern | None:
+        entity = self.entity(form.get, "get")
+        returned = form.returns
+        if entity is None:
+            return None
+        for index, name in enumerate(form.by):
+            if name in form.by[:index]:
+                self.add("SR120", self.at("by", index), f"{name!r} is in `by` twice", "leave one of them out")
+            self.path(name, self.at("by", index))
+            self.attribute(entity, name, "by", index)
+        within = self._range(form, entity)
+        order, backward = self._order(form, entity, within)
+        where, fixed = self._where(form, entity)
+        self._together(form, where)
+        return GetPattern(
+            name=self.name,
+            entity=entity.name,
+            by=tuple(dict.fromkeys(form.by)),
+            within=within,
+            order=order,
+            backward=backward,
+            one=form.one,
+            keys=form.keys,
+            returns=self.returned(entity, returned, "returns"),
+            where=where,
+            fixed=fixed,
+            keeps=self.share(form.keeps, "keeps"),
+            consistent=form.consistent,
+            via=self._via(form.via, entity),
+            rate=self.rate(form.rate),
+            page=form.page,
+            items=form.items,
+            busiest=self.share(form.busiest, "busiest"),
+        )
+
+    def _range(self, form: GetForm, entity: Entity) -> Range | None:
+        given = [(one, name) for one in RANGES if (name := getattr(form, one)) is not None]
+        for _, name in given:
+            self.attribute(entity, name, given[0][0])
+        if len(given) > 1:
+            words = " and ".join(one for one, _ in given)
+            self.add("SR120", given[1][0], f"{words}: a Query takes one range", "between has both ends")
+        if given and given[0][1] in form.by:
+            self.add("SR502", given[0][0], f"{given[0][1]!r} is given by equality, in `by`, and as a range too")
+        return Range(given[0][1], given[0][0]) if given else None
+
+    def _order(self, form: GetForm, entity: Entity, within: Range | None) -> tuple[str | None, bool]:
+        if form.order is None:
+            return None, False
+        name, _, way = form.order.partition(" ")
+        if way not in ("", "asc", "desc") or not name:
+            self.add("SR106", "order", f"expected an attribute, and desc or nothing after it; found {form.order!r}")
+        elif name in form.by:
+            self.add("SR502", "order", f"all items that are found have the same {name!r}: it is given in `by`")
+        elif within is not None and within.attribute != name:
+            message = f"a Query sorts by the attribute of its range, {within.attribute!r}, and not by {name!r}"
+            cure = f"order: {within.attribute}; or sort what a page holds in the application"
+            self.add("SR502", "order", message, cure)
+        else:
+            self.attribute(entity, name, "order")
+        return name, way == "desc"
+
+    def _where(self, form: GetForm, entity: Entity) -> tuple[Where | None, tuple[tuple[str, Any], ...]]:
+        if form.where is None:
+            return None, ()
+        try:
+            where = compile_where(form.where, "", key_types(entity))
+        except UserError as error:
+            self.add("SR114", "where", error.found, error.cure or None)
+            return None, ()
+        fixed = where_check.equalities(form.where)
+        for name, _ in fixed:
+            if name in form.by:
+                self.add("SR502", "where", f"{name!r} is given in `by`, and has a value here", "leave one of them out")
+        return where, fixed
+
+    def _together(self, form: GetForm, where: Where | None) -> None:
+        """Report options of which one would do nothing."""
+        alone = {"one": form.one, "keys": form.keys is not None}
+        several = {
+            "page": form.page is not None,
+            "items": form.items is not None,
+            **({"one": form.one} if form.keys is not None else {}),
+            **({one: getattr(form, one) is not None for one in RANGES} if form.keys is not None else {}),
+            **({"order": form.order is not None} if form.keys is not None else {}),
+        }
+        for option in (name for name, given in alone.items() if given):
+            for other in (name for name, given in several.items() if given and name != option):
+                self.add("SR120", other, f"`{option}` and `{other}` do not go together")
+        if form.keeps is not None and where is None:
+            self.add("SR120", "keeps", "`keeps` is the share that `where` lets in, and there is no `where`")
+
+    def _via(self, via: str | None, entity: Entity) -> str | None:
+        names = [*WAYS, *(index.name for index in entity.table.indexes)]
+        if via is not None and via not in names:
+            self.add("SR102", "via", unknown("way", via, names, f"table {entity.table.name!r}"))
+        return via
+
+    # ------------------------------------------------------------ graph, tree, writes
+    def _graph(self, form: GraphForm) -> GraphPattern | None:
+        node, start = self.entity(form.graph, "graph"), self.entity(form.start, "from")
+        edge = self.entity(form.through, "through")
+        around = [self.entity(name, self.at("neighbours", at)) for at, name in enumerate(form.neighbours)]
+        if node is None or start is None or edge is None or None in around:
+            return None
+        ends = (start, *(one for one in around if one is not None))
+        known = {name for one in ends for name in (*one.identity, *(attribute.name for attribute in one.table.key))}
+        for name in form.link:
+            if name not in known:
+                of = ", ".join(dict.fromkeys(one.name for one in ends))
+                location = self.known.document.key("patterns", self.name, "link", name)
+                self.add("SR102", location, unknown("field or key attribute", name, sorted(known), of))
+        if form.at_least is not None and form.begins_with is not None:
+            self.add("SR120", "begins_with", "at_least and begins_with: a Query takes one range")
+        within: tuple[RangeForm, str] | None = None
+        if form.at_least is not None:
+            within = ("at_least", form.at_least)
+        elif form.begins_with is not None:
+            within = ("begins_with", form.begins_with)
+        return GraphPattern(
+            name=self.name,
+            node=node.name,
+            start=start.name,
+            edge=edge.name,
+            within=within,
+            backward=form.order == "desc",
+            neighbours=tuple(form.neighbours),
+            link=tuple(form.link.items()),
+            returns=self.returned(node, form.attributes, "attributes"),
+            via=self._via(form.via, edge),
+            rate=self.rate(form.rate),
+            page=form.page,
+            items=form.items,
+            busiest=self.share(form.busiest, "busiest"),
+        )
+
+    def _tree(self, form: TreeForm) -> TreePattern | None:
+        entity = self.entity(form.tree, "tree")
+        if entity is None:
+            return None
+        given: dict[Direction, str | None] = {"under": form.under, "above": form.above, "children": form.children}
+        named = [(direction, text) for direction, text in given.items() if text is not None]
+        if len(named) != 1:
+            found = " and ".join(direction for direction, _ in named) or "none"
+            self.add("SR120", "tree", f"expected one of under, above and children; found {found}")
+            return None
+        ((direction, text),) = named
+        if text not in entity.identity:
+            self.add("SR102", direction, unknown("key field", text, entity.identity, f"entity {entity.name!r}"))
+        if form.depth is not None and direction != "under":
+            self.add("SR120", "depth", f"`depth` counts levels down: it does not go with `{direction}`")
+        if form.itself and direction == "children":
+            self.add("SR120", "itself", "`itself` does not go with `children`: they have pages", "say under, depth: 1")
+        return TreePattern(
+            name=self.name,
+            entity=entity.name,
+            direction=direction,
+            field=text,
+            depth=form.depth,
+            itself=form.itself,
+            returns=self.returned(entity, form.attributes, "attributes"),
+            rate=self.rate(form.rate),
+            page=form.page,
+            items=form.items,
+            busiest=self.share(form.busiest, "busiest"),
+        )
+
+    def _search(self, form: SearchForm) -> SearchPattern | None:
+        entity = self.entity(form.search, "search")
+        if entity is None:
+            return None
+        settings = self.rules.settings.get(entity.table.name, NO_SETTINGS)
+        names = [one.index.name for one in settings.vectors]
+        if form.via is not None and form.via not in names:
+            self.add("SR102", "via", unknown("vector index", form.via, names, f"table {entity.table.name!r}"))
+        return SearchPattern(
+            name=self.name,
+            entity=entity.name,
+            by=self.returned(entity, form.by or None, "by") or (),
+            top=form.top,
+            via=form.via,
+            returns=self.returned(entity, form.returns, "returns"),
+            rate=self.rate(form.rate),
+        )
+
+    def _write(self, operation: Operation, name: str, form: PutForm | UpdateForm | DeleteForm) -> WritePattern | None:
+        entity = self.entity(name, operation)
+        if entity is None:
+            return None
+        sets = form.sets if isinstance(form, UpdateForm) else None
+        keys = {attribute.name for attribute in entity.table.key}
+        for index, text in enumerate(sets or ()):
+            if text in keys or (text in entity.bound and entity.bound[text].path[0] in keys):
+                message = f"{text!r} is in the key of {name!r}: no update changes it"
+                self.add("SR503", self.at("sets", index), message)
+            self.attribute(entity, text, "sets", index)
+        return WritePattern(
+            name=self.name,
+            operation=operation,
+            entity=name,
+            sets=None if sets is None else tuple(sets),
+            rate=self.rate(form.rate),
+            busiest=self.share(form.busiest, "busiest"),
+        )

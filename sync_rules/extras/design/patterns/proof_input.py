@@ -1,0 +1,44 @@
+"""A rules file as the prover reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sync_rules.extras.design.patterns.key_makers import Makers
+from sync_rules.model.entities import Entity
+from sync_rules.rules.ruleset import Rules
+
+
+@dataclass(frozen=True)
+class Model:
+    """Rules, and what makes their key attributes."""
+
+    rules: Rules
+    makers: Makers
+
+    def size_of(self, entity: Entity) -> int | None:
+        """The stated size of an item, in bytes."""
+        volume = self.rules.volumes.get(entity.name)
+        return None if volume is None else volume.size_bytes
+
+    def count_of(self, entity: Entity) -> int | None:
+        """The stated number of items."""
+        volume = self.rules.volumes.get(entity.name)
+        return None if volume is None else volume.items
+
+    def required(self, entity: Entity) -> frozenset[str]:
+        """The attributes that every item of an entity has, as the file states it, or by a rule."""
+        volume = self.rules.volumes.get(entity.name)
+        stated = () if volume is None else volume.required
+        given = (name for rule in self.rules.into_target(entity) for name in rule.always_writes)
+        return frozenset((*stated, *given, *(attribute.name for attribute in entity.table.key)))
+
+    def watched(self, entity: Entity) -> frozenset[str]:
+        """The attributes of an entity that rules read or keep."""
+        rules = (*self.rules.into_target(entity), *self.rules.from_source(entity))
+        return frozenset(path[0] for rule in rules for path in rule.watches(entity) or () if path)
+
+    def known(self, entity: Entity) -> frozenset[str]:
+        """The attributes and fields that items of an entity have, as far as the file says."""
+        keys = (attribute.name for attribute in entity.table.key_attributes)
+        return self.watched(entity) | {*entity.identity, *entity.bound, *self.required(entity), *keys}

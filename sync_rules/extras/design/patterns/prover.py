@@ -1,0 +1,140 @@
+"""Prove the access patterns of a rules file: an answer to each, and what no pattern uses.
+
+Invariant: an answer is a request that DynamoDB can do on the tables and indexes of the file, or a true reason why there
+is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sync_rules.extras.design.patterns import cures, gets, graphs, searches, trees
+from sync_rules.extras.design.patterns.answers import Answer, Request, Step, Term, Use
+from sync_rules.extras.design.patterns.declarations import (
+    GetPattern,
+    GraphPattern,
+    Operation,
+    Pattern,
+    SearchPattern,
+    TreePattern,
+    WritePattern,
+)
+from sync_rules.extras.design.patterns.key_makers import Makers
+from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.model.capacity import NO_SETTINGS
+from sync_rules.rules.families import EffectRule
+from sync_rules.rules.rule import causes_of
+from sync_rules.rules.ruleset import Rules
+
+WRITES: Final[Mapping[Operation, Request]] = {"put": "PutItem", "update": "UpdateItem", "delete": "DeleteItem"}
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The answers by the names of patterns; the rules whose copies nobody reads, and the indexes that nothing uses, by
+    table.
+    """
+
+    answers: Mapping[str, Answer]
+    unread: tuple[str, ...]
+    idle: tuple[tuple[str, str], ...]
+
+    @property
+    def unserved(self) -> tuple[Answer, ...]:
+        """The patterns that no request serves."""
+        return tuple(answer for answer in self.answers.values() if not answer.served)
+
+
+def prove(rules: Rules) -> Proof:
+    """Prove every pattern of a file."""
+    model = Model(rules, Makers(rules))
+    answers = {name: answer_to(model, pattern) for name, pattern in rules.patterns.items()}
+    use = Use()
+    for answer in answers.values():
+        use |= answer.use if answer.served else _wanted(model, answer.pattern)
+    read = _read(rules, use)
+    kept = (rule for rule in rules.rules.values() if rule.puts and not rule.times_to_live)
+    unread = tuple(dict.fromkeys(rule.title for rule in kept if rule.title not in read))
+    used = use.indexes | {
+        (rule.listed.table.name, rule.find.index) for rule in rules.rules.values() if rule.find and rule.find.index
+    }
+    declared = {entity.table.name for entity in rules.entities.values()}
+    idle = tuple(
+        (table.name, index.name)
+        for table in rules.tables.values()
+        for index in (*table.indexes, *(one.index for one in rules.settings.get(table.name, NO_SETTINGS).vectors))
+        if table.name in declared and (table.name, index.name) not in used
+    )
+    return Proof(answers, unread, idle)
+
+
+def answer_to(model: Model, pattern: Pattern) -> Answer:
+    """The answer to one pattern."""
+    match pattern:
+        case GetPattern():
+            found = gets.served(model, pattern)
+            return found if found is not None else cures.of_get(model, pattern)
+        case GraphPattern():
+            found = graphs.served(model, pattern)
+            return found if found is not None else cures.of_graph(model, pattern)
+        case TreePattern():
+            found = trees.served(model, pattern)
+            return found if found is not None else cures.of_tree(model, pattern)
+        case SearchPattern():
+            found = searches.served(model, pattern)
+            return found if found is not None else cures.of_search(model, pattern)
+        case WritePattern():
+            return _written(model, pattern)
+
+
+def _wanted(model: Model, pattern: Pattern) -> Use:
+    """The attributes that a pattern asks for, though nothing serves it yet."""
+    match pattern:
+        case GetPattern():
+            return gets.wanted(model, pattern)
+        case GraphPattern():
+            return Use(frozenset((pattern.node, name) for name in pattern.returns or (None,)))
+        case TreePattern():
+            return Use(frozenset((pattern.entity, name) for name in pattern.returns or (None,)))
+        case SearchPattern():
+            return searches.wanted(model, pattern)
+        case WritePattern():
+            return Use()
+
+
+def _written(model: Model, pattern: WritePattern) -> Answer:
+    """A write goes to its item by key."""
+    entity = model.rules.entities[pattern.entity]
+    terms = tuple(
+        Term(model.makers.best(entity, attribute, frozenset(entity.identity)), "equals", entity.identity)
+        for attribute in entity.table.key
+    )
+    step = Step(WRITES[pattern.operation], entity, terms=terms, items=1, size_bytes=model.size_of(entity))
+    return Answer(pattern, (step,))
+
+
+def _read(rules: Rules, use: Use) -> frozenset[str]:
+    """The titles of rules that keep something which patterns read, or which another such rule reads."""
+    whole = {entity for entity, name in use.attributes if name is None}
+    read = set(use.rules)
+    for rule in rules.rules.values():
+        kept = [path[0] for path in rule.puts if path]
+        entity = rule.target.name
+        if kept and (entity in whole or any((entity, name) in use.attributes for name in kept)):
+            read.add(rule.title)
+        if rule.owned and any(of == entity for of, _ in use.attributes):
+            read.add(rule.title)
+        if any(isinstance(one, EffectRule) for one in rules.from_source(rule.target)):
+            read.add(rule.title)  # a function or an archive has it
+    causes = causes_of(node for rule in rules.rules.values() for node in rule.nodes())
+    waiting = [*read]
+    while waiting:
+        title = waiting.pop()
+        for node, writers in causes.items():
+            for writer in writers if node.rule.title == title else ():
+                if writer.rule.title not in read:
+                    read.add(writer.rule.title)
+                    waiting.append(writer.rule.title)
+    return frozenset(read)

@@ -1,0 +1,151 @@
+"""Remarks: what is true of the requests of a `get`, and costs something or leaves something out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from sync_rules.extras.design.patterns.answers import Step
+from sync_rules.extras.design.patterns.declarations import GetPattern
+from sync_rules.extras.design.patterns.key_access import Reach
+from sync_rules.extras.design.patterns.key_makers import Maker
+from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.model.entities import Entity
+from sync_rules.model.values import show_path
+from sync_rules.rules.formula import Formula
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.mirror import MirrorRule
+
+HALF = 0.5
+
+
+def on_filter(
+    model: Model, pattern: GetPattern, entity: Entity, step: Step, others: tuple[Entity, ...], *, free: bool
+) -> Iterator[str]:
+    """A filter, and items of other entities that a Query reads too. `free`: the key does not narrow what it tests."""
+    if step.filters and step.request == "GetItem":
+        yield "GetItem takes no filter: the application drops the item"
+    elif step.filters and pattern.keeps is not None and pattern.keeps < HALF:
+        yield f"the filter throws away more than it keeps: {1 - pattern.keeps:.0%} of what is read and paid for"
+    elif step.filters and pattern.keeps is None and free:
+        yield "the filter costs what it throws away: say `keeps`, the share that it lets in"
+    if step.request != "Query" or not others:
+        return
+    names = ", ".join(other.name for other in others)
+    counts = [model.count_of(other) for other in others]
+    own = model.count_of(entity)
+    more = None not in counts and own is not None and sum(filter(None, counts)) > own
+    text = f"the Query reads items of {names} too, and drops them"
+    yield text + (": it throws away more than it keeps" if more else "")
+
+
+def on_keys_filtered(entity: Entity, found: Reach, step: Step, paths: tuple[str, ...]) -> Iterator[str]:
+    """A filter that names a key attribute, or a field inside one, which no FilterExpression may."""
+    keys = {one.name for one in (*found.way.partition, *found.way.sort)}
+    left = sorted(name for name in paths if entity.stored((name,))[0] in keys)
+    if left and step.request == "Query":
+        yield f"no FilterExpression may name {', '.join(left)}, a part of the key: filter in the application"
+
+
+def on_copied(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[str]:
+    """An attribute of another entity that is taken from a copy which not every item has, or of one link of several."""
+    for text in pattern.returns or ():
+        name, _, rest = text.partition(".")
+        other = model.rules.entities.get(name)
+        rules = [
+            (rule, show_path(to))
+            for rule in model.rules.into_target(entity)
+            if isinstance(rule, CopyRule) and rule.source is other and not rule.snapshot
+            for read, to in rule.mapping
+            if show_path(read) == rest
+        ]
+        if other is None or other is entity or not rules:
+            continue
+        rule, to = rules[0]
+        if rule.where is not None or rule.defaults or len(rules) > 1:
+            yield f"{text} is {to}, as rule {rule.title} keeps it"
+
+
+def on_absent(model: Model, entity: Entity, found: Reach) -> Iterator[str]:
+    """An item without a key attribute is not in the index, and so is not found; one with a default is found by that."""
+    way = found.way
+    sure = model.required(entity)
+    if way.index is not None:
+        asked = {name for term in found.terms for name in term.maker.fields if term.form == "equals"}
+        keys = [(one, model.makers.best(entity, one, found.used)) for one in way.index.attributes]
+        lacking = [one.name for one, maker in keys if one.name not in sure and not _there(maker, asked, sure, entity)]
+        if lacking:
+            names, cure = " or ".join(lacking), f"required: [{', '.join(lacking)}]"
+            yield f"items without {names} are not in {way.shown}; if every item has it: {cure}"
+    for attribute in (*way.partition, *way.sort):
+        default = model.makers.default_of(entity, attribute)
+        if default is not None:
+            yield f"items of which {default.title} makes no {attribute.name} stand there under its default"
+
+
+def _there(maker: Maker, asked: set[str], sure: frozenset[str], entity: Entity) -> bool:
+    """True if every item that a call asks for has an attribute."""
+    inside = set() if maker.source is None else set(entity.identity)  # a field in the key is no attribute by itself
+    known = asked | sure | inside
+    if isinstance(maker.source, Formula):
+        return maker.source.is_total(known)
+    return set(maker.fields) <= known
+
+
+def on_loose(entity: Entity, found: Reach) -> Iterator[str]:
+    """A key that holds a field in another form finds all values of that form; and one that is made of several fields,
+    others that make the same text, which nobody can tell apart where a row does not show the fields.
+    """
+    for term in found.terms:
+        hidden = sorted(name for name in term.given if not found.way.shows(entity, name))
+        if isinstance(term.maker.source, Formula) and len(term.maker.parts) > 1 and hidden:
+            told = f"{found.way.shown} does not project {', '.join(hidden)}"
+            yield f"{told}: a value that holds the text between the fields is taken for another one"
+    loose = sorted(
+        found.used - found.as_written - {term.ranged.name for term in found.terms if term.ranged is not None}
+    )
+    if loose:
+        yield f"{', '.join(loose)} is compared as the key has it, in another case or without spaces"
+
+
+def on_copies(model: Model, entity: Entity, needed: tuple[str, ...] | None) -> Iterator[str]:
+    """A copy follows its source, however consistently it is read."""
+    for rule in model.rules.into_target(entity):
+        kept = [path for path in rule.copies if needed is None or show_path(path[:1]) in needed]
+        if kept and rule.source is not entity:
+            names = ", ".join(show_path(path) for path in kept)
+            yield f"{names} follows its source a moment later, also in a consistent read: rule {rule.title} keeps it"
+
+
+def on_size(pattern: GetPattern, step: Step) -> Iterator[str]:
+    """A page of more than one request, and more than one page."""
+    if step.requests > 1 and step.request == "Query":
+        yield f"{step.requests} requests for one page: a Query reads at most 1 MB at once"
+    elif step.request == "Query" and pattern.page is not None and pattern.items is not None:
+        pages = math.ceil(pattern.items / pattern.page)
+        if pages > 1:
+            yield f"all items of one call are {pages} pages"
+
+
+def on_everything(entity: Entity, step: Step) -> Iterator[str]:
+    """A Query that finds all items of an entity."""
+    free = all(term.ranged is None and term.text is None for term in step.terms)
+    if step.request == "Query" and step.limit is None and step.partition and free and not step.fixed:
+        yield f"every {entity.name} is read: as many requests as they have megabytes, all from one partition"
+
+
+def on_mirror(rule: MirrorRule, pattern: GetPattern, renamed: Mapping[str, str], *, lacks: bool) -> Iterator[str]:
+    """Attributes that a mirror does not hold or has under other names, and items that have no mirror."""
+    for name, there in renamed.items():
+        yield f"{rule.target.name} calls {name} {there}: so must the filter"
+    if lacks:
+        names = "all" if pattern.returns is None else f"[{', '.join(pattern.returns)}]"
+        cure = f"attributes: {names} in rule {rule.title}"
+        yield (
+            f"{rule.target.name} does not hold all that is needed: one more request reads the {rule.source.name}. "
+            f"Cure: {cure}"
+        )
+    given = {*pattern.by, *rule.source.identity}
+    absent = [ref.field for _, ref in rule.fields if ref.field not in given]
+    if absent:
+        yield f"a {rule.source.name} without {' or '.join(dict.fromkeys(absent))} has no mirror"

@@ -1,0 +1,349 @@
+"""Runs `get`: a GetItem, a Query, or a BatchGetItem, and the reads that follow it.
+
+Invariant: the requests are those of the proof. An item that is gone when it is read by its key is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sync_rules.extras.design.patterns.answers import Answer, Step
+from sync_rules.extras.design.patterns.declarations import GetPattern
+from sync_rules.extras.design.patterns.gets import named_there
+from sync_rules.extras.design.run.arguments import Given
+from sync_rules.extras.design.run.key_conditions import condition_of, exact, key_of, looked_at
+from sync_rules.extras.design.run.projection import Returned, Sight, key_paths, returned_of
+from sync_rules.model.entities import Entity, Table
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import ItemKey
+from sync_rules.model.values import AttributeValue, Item, Path
+from sync_rules.read.listing import Listing
+from sync_rules.read.reader import Reader
+from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.mirror import MirrorRule
+from sync_rules.rules.ruleset import Rules
+
+View = dict[str, AttributeValue] | None
+Found = Item | None  # an item as the pattern returns it, raw; None for one that is not asked for
+
+
+@dataclass(frozen=True)
+class GetPlan:
+    """A proved pattern, ready to run."""
+
+    rules: Rules
+    answer: Answer
+    pattern: GetPattern
+    reader: Reader
+
+    # ------------------------------------------------------------ steps
+    @property
+    def first(self) -> Step:
+        """The request that finds items, or rows."""
+        return self.answer.steps[0]
+
+    @cached_property
+    def mirror(self) -> MirrorRule | None:
+        """The rule whose mirrors are asked instead of the pattern's entity."""
+        if self.first.entity.name == self.pattern.entity:
+            return None
+        return next(
+            rule
+            for rule in self.rules.rules.values()
+            if isinstance(rule, MirrorRule)
+            and rule.target is self.first.entity
+            and rule.source.name == self.pattern.entity
+            and rule.title in self.answer.use.rules
+        )
+
+    @cached_property
+    def again(self) -> Step | None:
+        """The read of items whose rows an index shows."""
+        return self._following(self.first.entity) if self.first.index is not None else None
+
+    @cached_property
+    def source(self) -> Step | None:
+        """The read of the sources of mirrors."""
+        return None if self.mirror is None else self._following(self.mirror.source)
+
+    def _following(self, entity: Entity) -> Step | None:
+        return next((step for step in self.answer.steps[1:] if step.entity is entity), None)
+
+    @cached_property
+    def sight(self) -> Sight:
+        """The items that are returned, or their mirrors."""
+        if self.source is not None:
+            return Sight(self.rules, self.source.entity)
+        return Sight(self.rules, self.first.entity, self.mirror)
+
+    @cached_property
+    def row_sight(self) -> Sight:
+        """The rows that the first request finds."""
+        return Sight(self.rules, self.first.entity, self.mirror)
+
+    # ------------------------------------------------------------ what is asked for
+    @cached_property
+    def returned(self) -> list[Returned] | None:
+        """The attributes to return; None for whole items."""
+        if self.pattern.returns is None:
+            return None
+        entity = self.rules.entities[self.pattern.entity]
+        found = returned_of(self.rules, entity, self.pattern.returns, self.sight.entity)
+        steps = {step.entity for step in self.answer.steps[1:]}
+        lost = [one.name for one in found if one.other is not None and one.other not in steps]
+        if lost:
+            raise UserError(
+                f"pattern {self.pattern.name}: no request reads {', '.join(lost)}",
+                f"copy it onto {entity.name}, or leave it out of `returns`",
+            )
+        return found
+
+    @cached_property
+    def others(self) -> dict[Entity, tuple[tuple[Returned, ...], Callable[[Item], ItemKey | None], Step]]:
+        """The other entities whose attributes are returned: which ones, the key that an item names, and the step."""
+        found: dict[Entity, tuple[tuple[Returned, ...], Callable[[Item], ItemKey | None], Step]] = {}
+        for other in dict.fromkeys(one.other for one in self.returned or () if one.other is not None):
+            mine = tuple(one for one in self.returned or () if one.other is other)
+            step = next(step for step in self.answer.steps[1:] if step.entity is other)
+            found[other] = (mine, self._pointer(other), step)
+        return found
+
+    def _link(self, other: Entity) -> LinkedRule | None:
+        """A rule by which items name one of another entity."""
+        rules = (rule for rule in self.rules.rules.values() if isinstance(rule, LinkedRule))
+        return next((rule for rule in rules if rule.source is other and rule.target is self.sight.entity), None)
+
+    def _pointer(self, other: Entity) -> Callable[[Item], ItemKey | None]:
+        linked = self._link(other)
+        if linked is not None:
+            return linked.pointer
+
+        def named(item: Item) -> ItemKey | None:
+            values = {name: self.sight.read(item, name) for name in other.identity}
+            return other.key_of({name: value for name, value in values.items() if value is not None})
+
+        return named
+
+    def _pointing(self, other: Entity) -> tuple[Path, ...]:
+        """The paths that name an item of another entity."""
+        linked = self._link(other)
+        if linked is not None:
+            return tuple(ref.path for _, ref in linked.link)
+        return tuple(self.sight.path(name) for name in other.identity)
+
+    @cached_property
+    def needed(self) -> tuple[Path, ...] | None:
+        """The paths of the items that are returned; None for all."""
+        if self.returned is None:
+            return None
+        own = [self.sight.path(one.field) for one in self.returned if one.other is None]
+        linked = [path for other in self.others for path in self._pointing(other)]
+        asked = [] if self.pattern.where is None else [self.sight.path(path[0]) for path in self.pattern.where.paths]
+        return tuple(dict.fromkeys((*key_paths(self.sight.entity), *own, *linked, *asked)))
+
+    @cached_property
+    def projects(self) -> tuple[Path, ...] | None:
+        """The paths of the first request; None for all that it can show."""
+        more = [self.row_sight.path(name) for name in self.row_sight.shown(self.first.index, looked_at(self.first))]
+        keys = key_paths(self.first.entity, self.first.index)
+        if self.again is not None:
+            return (*keys, *more)
+        if self.source is not None:
+            names = () if self.mirror is None else tuple(ref.path for _, ref in self.mirror.names)
+            return tuple(dict.fromkeys((*keys, *names, *more)))
+        return None if self.needed is None else tuple(dict.fromkeys((*keys, *self.needed, *more)))
+
+    @cached_property
+    def _filters(self) -> bool:
+        """True if a condition remains that no key serves."""
+        return self.pattern.where is not None and any(step.filters for step in self.answer.steps)
+
+    # ------------------------------------------------------------ runs
+    def _given(self, given: Given) -> Given:
+        fixed = Given({**dict(self.pattern.fixed), **given.fields}, given.least, given.greatest, given.beginning)
+        return fixed if self.mirror is None else fixed.renamed(named_there(self.mirror))
+
+    def one(self, given: Given) -> Found:
+        """The item of a GetItem; of a Query the first one."""
+        if self.first.request != "GetItem":
+            found, _ = self.page(given, 1, None)
+            return found[0] if found else None
+        (item,) = self._completed([self._by_key(given)])
+        return item
+
+    def _by_key(self, given: Given) -> Found:
+        given = self._given(given)
+        key = key_of(self.first, given)
+        table = self.first.entity.table
+        item = self.reader.item(table, key, projects=self.projects, consistent=self.first.consistent or None)
+        return item if item is not None and exact(self.first, given)(item) else None
+
+    def key(self, given: Given) -> ItemKey | None:
+        """The key that a call names; None where no item can have it."""
+        return key_of(self.first, self._given(given))
+
+    def batch(self, given: Sequence[Given]) -> list[Found]:
+        """The items of these keys, in their order."""
+        keys = [self.key(one) for one in given]
+        table = self.first.entity.table
+        items = self.reader.get(table, keys, projects=self.projects, consistent=self.first.consistent or None)
+        return self._completed(items)
+
+    def page(self, given: Given, limit: int | None, cursor: str | None) -> tuple[list[Item], str | None]:
+        """Some items and the token of the next ones. Without a limit: those of one response of at most 1 MB."""
+        if self.first.request == "GetItem":
+            if cursor is not None:
+                raise UserError(f"pattern {self.pattern.name} finds one item: no cursor leads on")
+            item = self._completed([self._by_key(given)])[0]
+            return ([] if item is None else [item]), None
+        if limit is not None and limit < 1:
+            raise UserError(f"limit is {limit}: expected at least 1")
+        listing = self._listing(given)
+        start = None if cursor is None else listing.decode(cursor)
+        found: list[Item] = []
+        while True:
+            rows, after = listing.ask(start, self._ask(limit, len(found)))
+            more = False
+            if not self._filters and limit is not None:
+                more, rows = len(rows) > limit - len(found), rows[: limit - len(found)]
+            for at, (row, item) in enumerate(zip(rows, self._completed(rows), strict=True), 1):
+                if item is None:
+                    continue
+                found.append(item)
+                if len(found) == limit:
+                    start = after if at == len(rows) and not more else self._start(row)
+                    return found, None if start is None else listing.encode(start)
+            start = after
+            if start is None or limit is None:
+                return found, None if start is None else listing.encode(start)
+
+    def _ask(self, limit: int | None, found: int) -> int | None:
+        """The number of rows to read: more than are wanted, where a filter keeps a part."""
+        if limit is None:
+            return None
+        keeps = self.pattern.keeps if self._filters and self.pattern.keeps else 1
+        return math.ceil((limit - found) / keeps)
+
+    def all(self, given: Given) -> Iterator[Item]:
+        """Every item."""
+        return (item for _, item in self.keyed(given))
+
+    def keyed(self, given: Given) -> Iterator[tuple[ItemKey, Item]]:
+        """Every item, with the key of the item or row that the first request finds."""
+        table = self.first.entity.table
+        if self.first.request == "GetItem":
+            row = self._by_key(given)
+            yield from _paired(table, [] if row is None else [row], self._completed([row]))
+            return
+        listing = self._listing(given)
+        start: Item | None = None
+        while True:
+            rows, start = listing.ask(start, None)
+            yield from _paired(table, rows, self._completed(rows))
+            if start is None:
+                return
+
+    def _listing(self, given: Given) -> Listing:
+        given = self._given(given)
+        condition = condition_of(self.first, given)
+        index = self.first.index
+        fetches = index is not None and index.local and index.projection not in ("all", None)
+        return Listing(
+            self.reader,
+            self.first.entity.table,
+            condition.conditions,
+            None if index is None else index.name,
+            self.first.backward,
+            exact(self.first, given),
+            condition.within,
+            self.projects,
+            self.first.consistent or None,
+            whole=fetches and self.projects is None,
+        )
+
+    def _start(self, row: Item) -> Item:
+        """The key after which a Query goes on behind a row."""
+        return {name: row[name] for (name,) in key_paths(self.first.entity, self.first.index)}
+
+    # ------------------------------------------------------------ what follows
+    def _completed(self, rows: Sequence[Found]) -> list[Found]:
+        """The items of rows as the pattern returns them; None for one that is gone, or that the condition drops."""
+        items = self._sources(self._whole(rows))
+        if self._filters:
+            items = [item if item is not None and self._lets_in(item) else None for item in items]
+        return self._views(items)
+
+    def _lets_in(self, item: Item) -> bool:
+        """True if the pattern's condition holds; of a mirror by the names that its source has for the fields."""
+        where, sight = self.pattern.where, self.sight
+        assert where is not None, "a filter is a condition"
+        if sight.mirror is None:
+            return where.holds_for(item, sight.entity)
+        read = {path[0]: sight.read(item, path[0]) for path in where.paths}
+        seen = {name: value for name, value in read.items() if value is not None}
+        return where.holds(seen, seen)
+
+    def _whole(self, rows: Sequence[Found]) -> Sequence[Found]:
+        if self.again is None:
+            return rows
+        table = self.again.entity.table
+        keys = [None if row is None else table.key_of(row) for row in rows]
+        projects = self.needed
+        if self.source is not None and self.mirror is not None:
+            projects = (*key_paths(self.again.entity), *(ref.path for _, ref in self.mirror.names))
+        return self._read(self.again, keys, projects)
+
+    def _sources(self, rows: Sequence[Found]) -> Sequence[Found]:
+        if self.source is None or self.mirror is None:
+            return rows
+        pointer = self.mirror.pointer
+        keys = [None if row is None else pointer(row) for row in rows]
+        return self._read(self.source, keys, self.needed)
+
+    def _read(self, step: Step, keys: Sequence[ItemKey | None], projects: tuple[Path, ...] | None) -> Sequence[Found]:
+        """The items of these keys, by the request of a step."""
+        table, consistent = step.entity.table, step.consistent or None
+        if step.request == "GetItem" and len(keys) == 1:
+            return [self.reader.item(table, keys[0], projects=projects, consistent=consistent)]
+        return self.reader.get(table, keys, projects=projects, consistent=consistent)
+
+    def _views(self, items: Sequence[Found]) -> list[Found]:
+        if self.returned is None:
+            return [*items]
+        views: list[View] = [None if item is None else {} for item in items]
+        own = [one for one in self.returned if one.other is None]
+        self._fill(views, items, self.sight, own)
+        for other, (mine, pointer, step) in self.others.items():
+            sight = Sight(self.rules, other)
+            keys = [None if item is None else pointer(item) for item in items]
+            paths = (*key_paths(other), *(sight.path(one.field) for one in mine))
+            self._fill(views, self._read(step, keys, paths), sight, mine)
+        return [
+            None if view is None else {one.name: view[one.name] for one in self.returned if one.name in view}
+            for view in views
+        ]
+
+    @staticmethod
+    def _fill(
+        views: Sequence[dict[str, AttributeValue] | None],
+        items: Sequence[Found],
+        sight: Sight,
+        asked: Sequence[Returned],
+    ) -> None:
+        """Add the attributes that are asked for, and that items have, to their views."""
+        for view, item in zip(views, items, strict=True):
+            for one in asked if view is not None and item is not None else ():
+                value = sight.read(item or {}, one.field)
+                if view is not None and value is not None:
+                    view[one.name] = value
+
+
+def _paired(table: Table, rows: Iterable[Item], items: Iterable[Found]) -> Iterator[tuple[ItemKey, Item]]:
+    """The items that are returned, with the keys of their rows."""
+    for row, item in zip(rows, items, strict=False):
+        key = table.key_of(row)
+        if key is not None and item is not None:
+            yield key, item

@@ -1,0 +1,128 @@
+"""Runs `graph`: a Query of the edges, a BatchGetItem of their nodes, and one of the neighbours that a set names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sync_rules.extras.design.patterns.answers import Answer
+from sync_rules.extras.design.patterns.declarations import GraphPattern
+from sync_rules.extras.design.patterns.graphs import ends_of, names_of, set_rule
+from sync_rules.extras.design.patterns.key_makers import Makers
+from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.run.arguments import Given
+from sync_rules.extras.design.run.key_conditions import condition_of, exact
+from sync_rules.extras.design.run.projection import Sight, key_paths
+from sync_rules.model.items import ItemKey
+from sync_rules.model.values import AttributeValue, Item, Path
+from sync_rules.read.graph import Graph, ThreeSteps
+from sync_rules.read.listing import Listing
+from sync_rules.read.neighbours import Neighbours
+from sync_rules.read.reader import Reader
+from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.ruleset import Rules
+
+
+@dataclass(frozen=True)
+class GraphPlan:
+    """A proved pattern, ready to run."""
+
+    rules: Rules
+    answer: Answer
+    pattern: GraphPattern
+    reader: Reader
+
+    @cached_property
+    def _rule(self) -> CollectRule | None:
+        """The rule that keeps the set of a node's edges."""
+        model = Model(self.rules, Makers(self.rules))
+        return set_rule(model, ends_of(model, self.pattern))
+
+    @property
+    def set_name(self) -> str:
+        """The attribute of a node with the set of its edges; "" without one."""
+        return "" if self._rule is None else self._rule.into
+
+    @cached_property
+    def around(self) -> Callable[[Sequence[Item | None]], Sequence[Neighbours | None]]:
+        """Reads the neighbours of raw nodes; none where the pattern names none.
+
+        Raises:
+            UserError: when an edge does not name its neighbour, or not which of several entities it is of.
+        """
+        if self._rule is None or not self.pattern.neighbours:
+            return lambda nodes: [None] * len(nodes)
+        link = dict(self.pattern.link)
+        return Graph.of(self.rules, self._rule.name, self.reader, neighbour=self.pattern.neighbours, link=link).around
+
+    @cached_property
+    def _sight(self) -> Sight:
+        return Sight(self.rules, self.rules.entities[self.pattern.node])
+
+    @cached_property
+    def _projects(self) -> tuple[Path, ...] | None:
+        """The paths of nodes that are read; None for all."""
+        if self.pattern.returns is None:
+            return None
+        sets = [(self._rule.into,)] if self._rule is not None and self.pattern.neighbours else []
+        names = map(self._sight.path, self.pattern.returns)
+        return tuple(dict.fromkeys((*key_paths(self._sight.entity), *names, *sets)))
+
+    def _pointer(self, edge: Item) -> ItemKey | None:
+        """The key of an edge's node."""
+        if self._rule is not None:
+            return self._rule.pointer(edge)
+        edges, node = Sight(self.rules, self.rules.entities[self.pattern.edge]), self._sight.entity
+        read = {own: edges.read(edge, field) for field, own in names_of(node, self.pattern).items()}
+        fields = {name: value for name, value in read.items() if value is not None}
+        for attribute in node.table.key:  # a field of the edge may hold a whole key attribute
+            if attribute.name in fields and attribute.name not in node.identity:
+                fields |= node.templates[attribute.name].parse(fields[attribute.name]) or {}
+        return node.key_of(fields)
+
+    def _start(self, given: Given) -> Given:
+        """The values of a call under the names that the edge has for them."""
+        start = self.rules.entities[self.pattern.start]
+        types = {attribute.name: attribute.type for attribute in start.table.key}
+        named: dict[str, AttributeValue] = {}
+        for field, own in names_of(start, self.pattern).items():
+            value = given.fields.get(own)
+            if own in types and own not in start.identity:
+                value = start.templates[own].build(given.fields, types[own])
+            if value is not None:
+                named[field] = value
+        return Given(named)
+
+    def page(self, given: Given, limit: int | None, cursor: str | None) -> ThreeSteps:
+        """Edges, their nodes, and the neighbours of these. Without a limit all of them."""
+        around, first = self.around, self.answer.steps[0]  # an error in them is told before a request is paid for
+        named = self._start(given)
+        condition = condition_of(first, named)
+        listing = Listing(
+            self.reader,
+            first.entity.table,
+            condition.conditions,
+            None if first.index is None else first.index.name,
+            first.backward,
+            exact(first, named),
+            condition.within,
+        )
+        rows, after = (list(listing.rows()), None) if limit is None else listing.page_of_rows(limit, cursor)
+        table = self._sight.entity.table
+        nodes = self.reader.get(table, [self._pointer(row) for row in rows], projects=self._projects)
+        found = around(nodes)
+        return ThreeSteps(
+            [self.reader.output(row) for row in rows],
+            [self._view(node) for node in nodes],
+            [*found],
+            after,
+        )
+
+    def _view(self, node: Item | None) -> dict[str, Any] | None:
+        """A node as the pattern returns it."""
+        if node is None or self.pattern.returns is None:
+            return None if node is None else self.reader.output(node)
+        read = {name: self._sight.read(node, name) for name in self.pattern.returns}
+        return {name: self.reader.value(value) for name, value in read.items() if value is not None}

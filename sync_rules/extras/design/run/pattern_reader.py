@@ -1,0 +1,219 @@
+"""Runs the access patterns of a rules file by their names, each by the requests that the proof gives it.
+
+Invariant: never a Scan. An argument that a pattern does not have, or lacks, is an error, and so is a pattern that
+nothing serves: with its reason and the first cure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from sync_rules.extras.design.patterns.answers import Answer
+from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, Pattern, SearchPattern, TreePattern
+from sync_rules.extras.design.patterns.prover import prove
+from sync_rules.extras.design.run.arguments import Given, given_of
+from sync_rules.extras.design.run.get_plan import GetPlan
+from sync_rules.extras.design.run.graph_plan import GraphPlan
+from sync_rules.extras.design.run.tree_plan import TreePlan
+from sync_rules.model.errors import UserError
+from sync_rules.model.suggest import unknown
+from sync_rules.model.values import Item
+from sync_rules.read.graph import ThreeSteps
+from sync_rules.read.listing import Page
+from sync_rules.read.reader import KeyClient, Reader, reader_of
+from sync_rules.rules.ruleset import Rules
+
+Plan = GetPlan | GraphPlan | TreePlan
+Types = Mapping[str, Callable[..., Any]]
+CALLS: Mapping[type, str] = {GetPlan: "page, all or one", GraphPlan: "graph", TreePlan: "all"}
+
+
+class Patterns:
+    """The read patterns of a rules file on one client. Threads may share it.
+
+    The arguments of a call are the fields of the pattern: those of `by`, and that of its range, `(least, greatest)` for
+    `between`. A field with a name that is no Python name goes into the map `given`. Values are plain, or raw with a raw
+    `Reader`.
+
+    Items are dicts: with `returns` only those attributes, each under the name that the pattern has for it, such as
+    "user.name"; else whole items as the table has them. `types` makes something else of the items of an entity: a class
+    is called with the attributes by name, any other callable with the item.
+    """
+
+    def __init__(self, rules: Rules, client: KeyClient | Reader, types: Types | None = None) -> None:
+        """Prove the patterns.
+
+        Raises:
+            UserError: when `types` names no entity.
+        """
+        self._rules = rules
+        self._reader = reader_of(client)
+        self._types = dict(types or {})
+        for name in self._types:
+            if name not in rules.entities:
+                raise UserError(f"types: {unknown('entity', name, [one for one in rules.entities if '.' not in one])}")
+        self._answers = prove(rules).answers
+        self._plans: dict[str, Plan] = {}
+
+    # ------------------------------------------------------------ calls
+    def page(
+        self,
+        name: str,
+        given: Mapping[str, Any] | None = None,
+        /,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        **fields: Any,
+    ) -> Page:
+        """Some items: `limit` of them, or the pattern's `page`, or else those of one response of at most 1 MB.
+
+        Raises:
+            UserError: when the pattern has no pages, arguments are missing or unknown, or `limit` or `cursor` is wrong.
+            StoreError: when a request fails.
+        """
+        plan = self._items(name, "page")
+        limit = plan.pattern.page if limit is None else limit
+        values = self.given(plan, {**(given or {}), **fields})
+        if isinstance(plan, TreePlan):
+            if plan.pattern.direction != "children":
+                raise UserError(f"pattern {name} has no pages", "use all(...)")
+            if limit is None:
+                raise UserError(f"pattern {name}: no limit", "give `limit`, or declare `page` in the pattern")
+            items, after = plan.page(values, limit, cursor)
+        else:
+            items, after = plan.page(values, limit, cursor)
+        return Page([self._made(plan, item) for item in items], after)
+
+    def all(self, name: str, given: Mapping[str, Any] | None = None, /, **fields: Any) -> Iterator[Any]:
+        """Every item, by as many requests as that takes."""
+        plan = self._items(name, "all")
+        values = self.given(plan, {**(given or {}), **fields})
+        return (self._made(plan, item) for item in plan.all(values))
+
+    def one(self, name: str, given: Mapping[str, Any] | None = None, /, **fields: Any) -> Any | None:
+        """The one item of a pattern with `one`, or with the whole key in `by`; None if there is none."""
+        plan = self._get(name, "one")
+        if not plan.pattern.one and plan.first.request != "GetItem":
+            raise UserError(
+                f"pattern {name} may find several items", "use page(...) or all(...), or declare `one: true`"
+            )
+        item = plan.one(self.given(plan, {**(given or {}), **fields}))
+        return None if item is None else self._made(plan, item)
+
+    def batch(self, name: str, keys: Sequence[Any]) -> list[Any | None]:
+        """The items of a pattern with `keys`, in the order of these keys; None for one that does not exist. Each key is
+        a map of the fields in `by`, or the value of the only one.
+        """
+        plan = self._get(name, "batch")
+        if plan.pattern.keys is None:
+            raise UserError(f"pattern {name} reads one key at a time", "declare `keys`, or use one(...)")
+        if isinstance(keys, str | Mapping):
+            raise UserError(f"pattern {name}: expected a list of keys, found one")
+        by = plan.pattern.by
+        maps = [
+            {by[0]: key} if len(by) == 1 and not (isinstance(key, Mapping) and by[0] in key) else key for key in keys
+        ]
+        if not all(isinstance(one, Mapping) for one in maps):
+            raise UserError(f"pattern {name}: expected keys that are maps of {' and '.join(by)}")
+        found = plan.batch([self.given(plan, one) for one in maps])
+        return [None if item is None else self._made(plan, item) for item in found]
+
+    def graph(
+        self,
+        name: str,
+        given: Mapping[str, Any] | None = None,
+        /,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        **fields: Any,
+    ) -> ThreeSteps:
+        """Edges, their nodes, and the neighbours of these: `limit` edges, or the pattern's `page`, or else all."""
+        plan = self.plan(name)
+        if not isinstance(plan, GraphPlan):
+            _misused(plan, "graph")
+        limit = plan.pattern.page if limit is None else limit
+        if limit is None and cursor is not None:
+            raise UserError("a cursor goes with the limit of the pages it came from")
+        found = plan.page(self.given(plan, {**(given or {}), **fields}), limit, cursor)
+        edges, nodes = plan.pattern.edge, plan.pattern.node
+        return replace(
+            found,
+            edges=[self._typed(edges, edge) for edge in found.edges],
+            nodes=[None if node is None else self._typed(nodes, node) for node in found.nodes],
+        )
+
+    # ------------------------------------------------------------ plans
+    def plan(self, name: str) -> Plan:
+        """The plan of a pattern. Raises UserError for an unknown pattern, and for one that nothing serves."""
+        if name not in self._plans:
+            self._plans[name] = self._made_plan(self._answer(name))
+        return self._plans[name]
+
+    def _items(self, name: str, call: str) -> GetPlan | TreePlan:
+        plan = self.plan(name)
+        return _misused(plan, call) if isinstance(plan, GraphPlan) else plan
+
+    def _get(self, name: str, call: str) -> GetPlan:
+        plan = self.plan(name)
+        return plan if isinstance(plan, GetPlan) else _misused(plan, call)
+
+    def _answer(self, name: str) -> Answer:
+        answer = self._answers.get(name)
+        if answer is None:
+            raise UserError(unknown("pattern", name, [*self._answers]))
+        if not answer.served:
+            raise UserError(f"pattern {name} is not served: {answer.reason}", _cure(answer))
+        return answer
+
+    def _made_plan(self, answer: Answer) -> Plan:
+        pattern: Pattern = answer.pattern
+        match pattern:
+            case GetPattern():
+                return GetPlan(self._rules, answer, pattern, self._reader)
+            case GraphPattern():
+                return GraphPlan(self._rules, answer, pattern, self._reader)
+            case TreePattern():
+                return TreePlan(self._rules, answer, pattern, self._reader)
+            case SearchPattern():
+                raise UserError(f"pattern {pattern.name} is a search", "call SearchVectors with your client")
+        raise UserError(f"pattern {pattern.name} is a write", "write with your client; the rules follow")
+
+    def given(self, plan: Plan, arguments: Mapping[str, Any]) -> Given:
+        """The values of a call. Raises UserError for missing and unknown arguments."""
+        pattern = plan.pattern
+        match pattern:
+            case GetPattern():
+                return given_of(pattern.name, self._reader, pattern.by, arguments, pattern.within)
+            case GraphPattern():
+                return given_of(pattern.name, self._reader, self._rules.entities[pattern.start].identity, arguments)
+            case TreePattern():
+                return given_of(pattern.name, self._reader, self._rules.entities[pattern.entity].identity, arguments)
+
+    # ------------------------------------------------------------ results
+    def _made(self, plan: GetPlan | TreePlan, item: Item) -> Any:
+        """An item in the application's form."""
+        return self._typed(plan.pattern.entity, self._reader.output(item))
+
+    def _typed(self, entity: str, item: dict[str, Any]) -> Any:
+        kind = self._types.get(entity)
+        if kind is None:
+            return item
+        return kind(**item) if isinstance(kind, type) else kind(item)
+
+
+def _misused(plan: Plan, call: str) -> NoReturn:
+    """Raise UserError: a pattern is called as another kind is."""
+    raise UserError(f"pattern {plan.pattern.name} is not called by {call}", f"use {CALLS[type(plan)]}")
+
+
+def _cure(answer: Answer) -> str:
+    """The first cure, as entries of the rules file."""
+    if not answer.cures:
+        return "see `sync-rules patterns`"
+    first = answer.cures[0]
+    return f"{first.title}: {json.dumps(first.entries, ensure_ascii=False)}"

@@ -1,0 +1,80 @@
+"""Reads the attributes that a pattern returns from the items that are found, each under the name it was asked by.
+
+Invariant: a request asks for no attribute that nobody needs, and never for one that an index does not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sync_rules.extras.design.patterns.gets import copy_of, named_there
+from sync_rules.extras.design.patterns.key_access import Way
+from sync_rules.model.entities import Entity, Index
+from sync_rules.model.values import AttributeValue, Item, Path
+from sync_rules.rules.kinds.mirror import MirrorRule
+from sync_rules.rules.ruleset import Rules
+
+
+@dataclass(frozen=True)
+class Sight:
+    """An entity as a pattern reads it: `mirror` is the rule, if its items are mirrors of the pattern's entity."""
+
+    rules: Rules
+    entity: Entity
+    mirror: MirrorRule | None = None
+
+    def path(self, name: str) -> Path:
+        """The path where an item stores a field."""
+        return self._ref(name)[0]
+
+    def read(self, item: Item, name: str) -> AttributeValue | None:
+        """The value of a field; a padded one is a number."""
+        path, field = self._ref(name)
+        if len(path) > 1 or field not in self.entity.bound:
+            return self.entity.ref(field).read(item)
+        return self.entity.view(item, [(field,)]).get(field)
+
+    def _ref(self, name: str) -> tuple[Path, str]:
+        """The path of a field, and its name on this entity."""
+        field = name
+        if self.mirror is not None:
+            own = dict(self.mirror.names)
+            field = named_there(self.mirror).get(name) or (own[name].field if name in own else name)
+        return self.entity.ref(field).path, field
+
+    def shown(self, index: Index | None, names: Iterable[str]) -> tuple[str, ...]:
+        """The fields of these that rows of an index, or of the table, show."""
+        way = Way(self.entity.table, index)
+        return tuple(name for name in names if way.shows(self.entity, self._ref(name)[1]))
+
+
+@dataclass(frozen=True)
+class Returned:
+    """One attribute that a pattern returns: `name` as asked; `field` of the entity itself, or of the entity `other`."""
+
+    name: str
+    field: str
+    other: Entity | None = None
+
+
+def returned_of(rules: Rules, entity: Entity, names: tuple[str, ...], there: Entity | None = None) -> list[Returned]:
+    """The attributes that a pattern on an entity returns. One of another entity is its copy, where a rule keeps one on
+    the items that are read: of the entity, or its mirror `there`.
+    """
+    found: list[Returned] = []
+    for text in names:
+        first, _, rest = text.partition(".")
+        other = rules.entities.get(first)
+        if other is None or not rest or other is entity:
+            found.append(Returned(text, text))
+            continue
+        copied = copy_of(rules, other, rest, there or entity)
+        found.append(Returned(text, rest, other) if copied is None else Returned(text, copied))
+    return found
+
+
+def key_paths(entity: Entity, index: Index | None = None) -> tuple[Path, ...]:
+    """The paths of the keys of a table and an index: a cursor and each further read need them."""
+    attributes = (*entity.table.key, *(() if index is None else index.attributes))
+    return tuple(dict.fromkeys((attribute.name,) for attribute in attributes))

@@ -1,0 +1,145 @@
+"""Runs `tree`: descendants by path or level by level, children by the index on the parent, ancestors by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from sync_rules.extras.design.patterns.answers import BATCH_KEYS_MAX, Answer
+from sync_rules.extras.design.patterns.declarations import TreePattern
+from sync_rules.extras.design.patterns.key_makers import Makers
+from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.trees import rule_of
+from sync_rules.extras.design.run.arguments import Given
+from sync_rules.extras.design.run.projection import Sight, key_paths
+from sync_rules.model.items import ItemKey
+from sync_rules.model.values import Item, Path
+from sync_rules.read.hierarchy import Hierarchy
+from sync_rules.read.listing import Listing
+from sync_rules.read.reader import Reader
+from sync_rules.rules.kinds.path import TreeRule
+from sync_rules.rules.ruleset import Rules
+
+
+@dataclass(frozen=True)
+class TreePlan:
+    """A proved pattern, ready to run. Rows come from a raw `Hierarchy`, whatever the mode of the reader."""
+
+    rules: Rules
+    answer: Answer
+    pattern: TreePattern
+    reader: Reader
+
+    @cached_property
+    def _rule(self) -> TreeRule:
+        rule = rule_of(Model(self.rules, Makers(self.rules)), self.rules.entities[self.pattern.entity])
+        assert rule is not None, "a pattern is proved by a rule"
+        return rule
+
+    @cached_property
+    def _hierarchy(self) -> Hierarchy:
+        return Hierarchy.of(self.rules, self._rule.name, self.reader.as_raw())
+
+    @cached_property
+    def _sight(self) -> Sight:
+        return Sight(self.rules, self.rules.entities[self.pattern.entity])
+
+    @cached_property
+    def _projects(self) -> tuple[Path, ...] | None:
+        """The paths of items that are read by key; None for all."""
+        if self.pattern.returns is None:
+            return None
+        names = map(self._sight.path, self.pattern.returns)
+        return tuple(dict.fromkeys((*key_paths(self._sight.entity), *names)))
+
+    def children(self, given: Given) -> Listing:
+        """The listing of the children."""
+        return self._hierarchy.children(given.fields)
+
+    def page(self, given: Given, limit: int, cursor: str | None) -> tuple[list[Item], str | None]:
+        """Some children, and the token of the next ones."""
+        rows, after = self.children(given).page_of_rows(limit, cursor)
+        return [*map(self._view, self._completed(rows))], after
+
+    def all(self, given: Given) -> Iterator[Item]:
+        """Every item, as the pattern returns it."""
+        return map(self._view, self.whole(given))
+
+    def keyed(self, given: Given) -> Iterator[tuple[ItemKey, Item]]:
+        """Every item, with its key."""
+        for item in self.whole(given):
+            key = self._sight.entity.table.key_of(item)
+            if key is not None:
+                yield key, self._view(item)
+
+    def whole(self, given: Given) -> Iterator[Item]:
+        """Every item, or its row, with all that was read of it."""
+        match self.pattern.direction:
+            case "children":
+                yield from self._completed(self.children(given).rows())
+            case "above":
+                yield from self._above(given)
+            case "under":
+                yield from self._under(given)
+
+    def _itself(self, given: Given, *, whole: bool) -> Item | None:
+        """The item that is named: all of it, or its path alone."""
+        entity, rule = self._sight.entity, self._rule
+        paths = None if whole or rule.graph is None else (*key_paths(entity), rule.path, rule.graph)
+        return self.reader.item(entity.table, entity.key_of(given.fields), projects=paths)
+
+    def _above(self, given: Given) -> Iterator[Item]:
+        item = self._itself(given, whole=self.pattern.itself)
+        if item is None:
+            return
+        above = self.reader.get(self._sight.entity.table, self._hierarchy.keys_above(item), projects=self._projects)
+        itself = [item] if self.pattern.itself else []
+        yield from (found for found in (*above, *itself) if found is not None)
+
+    def _under(self, given: Given) -> Iterator[Item]:
+        queries = (step for step in self.answer.steps if step.request == "Query")
+        by_path = any(term.form == "begins_with" for step in queries for term in step.terms)
+        if by_path or self.pattern.itself:
+            item = self._itself(given, whole=self.pattern.itself)
+            if item is None:
+                return
+            yield from [item] if self.pattern.itself else []
+            if by_path:
+                yield from self._completed(self._by_path(item))
+                return
+        levels = self._hierarchy.levels(given.fields, self.pattern.depth)
+        yield from self._completed(row for level in levels for row in level)
+
+    def _by_path(self, item: Item) -> Iterator[Item]:
+        """The rows below an item, down to the depth that is asked for."""
+        path, separator, depth = self._rule.path, self._rule.separator, self.pattern.depth
+        above = _levels(item, path, separator)
+        for row in self._hierarchy.descendants(item):
+            if depth is None or _levels(row, path, separator) - above <= depth:
+                yield row
+
+    def _completed(self, rows: Iterable[Item]) -> Iterator[Item]:
+        """The items of rows; read by key where an index does not show all that is needed."""
+        if self.answer.steps[-1].request != "BatchGetItem":
+            yield from rows
+            return
+        table = self._sight.entity.table
+        left = iter(rows)
+        while some := [*islice(left, BATCH_KEYS_MAX)]:
+            keys: list[ItemKey | None] = [table.key_of(row) for row in some]
+            found = self.reader.get(table, keys, projects=self._projects)
+            yield from (item for item in found if item is not None)
+
+    def _view(self, item: Item) -> Item:
+        if self.pattern.returns is None:
+            return item
+        read = {name: self._sight.read(item, name) for name in self.pattern.returns}
+        return {name: value for name, value in read.items() if value is not None}
+
+
+def _levels(item: Mapping[str, Any], path: Path, separator: str) -> int:
+    """The number of items above one, by its path."""
+    return str(item[path[0]]["S"]).count(separator)

@@ -1,0 +1,1 @@
+"""The verb `propose`, and its displays."""

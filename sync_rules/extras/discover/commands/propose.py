@@ -1,0 +1,185 @@
+"""`sync-rules propose`: find rules in the data that is there, with what speaks for each. It applies nothing.
+
+It reads whole tables (--table), in parallel scans whose cost and rate it shows before it asks, or full exports to S3
+(--from-export). What it read lies in the folder --workspace: after Ctrl-C or a crash the same command goes on, and
+another run, such as one with --why, reads nothing again. Delete the folder in the end: it holds your items.
+
+The file passes `check`. Each rule has a comment with its figures; what is not sure is a comment with the reason.
+docs/discover/propose.md has an example.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from sync_rules.adapters.files import require_own, require_place, write_whole
+from sync_rules.cli import options as opt
+from sync_rules.cli.show.bar import Bar, displayed
+from sync_rules.cli.show.console import make_console
+from sync_rules.cli.show.drift_page import as_typed
+from sync_rules.extras.discover.commands.item_collection import GOES_ON, Source, time_left
+from sync_rules.extras.discover.commands.proposal_page import Searched, page
+from sync_rules.extras.discover.commands.show_proposal import Shown, candidates_for, why_json, why_lines
+from sync_rules.extras.discover.propose import search
+from sync_rules.extras.discover.propose.database import require_duckdb
+from sync_rules.extras.discover.propose.item_sources import Workspace, workspace_at
+from sync_rules.extras.discover.propose.proposal import Proposal
+from sync_rules.extras.discover.propose.proposal_writer import written
+from sync_rules.extras.discover.propose.repair_figures import repair_of
+from sync_rules.extras.discover.propose.table_files import Gathered
+from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import UserError
+from sync_rules.model.units import PARTITION_MAX_READ_UNITS
+
+WORKSPACE: Final = Path(".sync-rules-propose")
+READ_RATE: Final = PARTITION_MAX_READ_UNITS / 2  # the other half is the application's
+MEMORY_GB: Final = 1.0
+NOTHING_NAMED: Final = "name what to read: --table NAME for a live table, or --from-export PLACE for an export"
+
+
+class Form(StrEnum):
+    """The forms of what is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def propose(
+    context: typer.Context,
+    *,
+    table: Annotated[
+        list[str] | None, typer.Option(metavar="TABLE", help="A live table, by name or ARN. Repeatable.")
+    ] = None,
+    from_export: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PLACE", help="Full exports to S3: a folder or s3://bucket/prefix. Repeatable."),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TABLE=PK,SK", help="The key of an exported table. Repeatable."),
+    ] = None,
+    index: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TABLE.INDEX=PK,SK", help="An index of an exported table. Repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Rules file to write, instead of standard output.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="HTML page to write: a map of entities, evidence, examples.")
+    ] = None,
+    why: Annotated[
+        str | None,
+        typer.Option(metavar="ATTRIBUTE", help="Show what was looked at for an attribute, e.g. order.user_name."),
+    ] = None,
+    show_values: Annotated[
+        bool, typer.Option("--show-values", help="Show values of items, as examples in JSON and in the report.")
+    ] = False,
+    segments: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Segments that each table's scan is divided into.")
+    ] = opt.SEGMENTS,
+    workers: Annotated[
+        int, typer.Option(min=1, max=opt.WORKERS_MAX, help="Segments or files that are read in parallel.")
+    ] = opt.WORKERS,
+    rate: Annotated[float, typer.Option(min=0, help="Maximum read units per second. 0: no limit.")] = READ_RATE,
+    workspace: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the items that were read. It is yours to delete.")
+    ] = WORKSPACE,
+    restart: Annotated[bool, typer.Option("--restart", help="Read everything again.")] = False,
+    memory: Annotated[
+        float, typer.Option(min=0.25, metavar="GB", help="Memory for joins. What does not fit goes to the workspace.")
+    ] = MEMORY_GB,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before tables on AWS are read.")] = False,
+    form: Annotated[Form, typer.Option("--format", help="text: for people. json: one document.")] = Form.TEXT,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
+) -> int:
+    """Propose rules from the data that is there, with evidence. Nothing is applied."""
+    began, started = time.monotonic(), datetime.now(UTC)
+    as_json = as_json or form is Form.JSON
+    if not (table or from_export):
+        raise UserError(NOTHING_NAMED)
+    require_duckdb()
+    _require_places(out, report)
+    source = Source(
+        tables=table or (), exports=from_export or (), keys=key or (), indexes=index or (), endpoint_url=endpoint_url,
+        region=region, segments=segments, workers=workers, rate=rate, restart=restart, yes=yes,
+    )  # fmt: skip
+    with workspace_at(workspace) as at:
+        gathered = source.gathered(at)
+        if gathered is None:
+            print("nothing was read", file=sys.stderr)
+            return 0
+        found = _searched(gathered, at, memory)
+    candidates = candidates_for(found, why) if why is not None else []
+    text = written(found, source.said)
+    rules = parse_rules(text, "the proposed rules", {})
+    with make_console(stderr=True).status("planning the repair", spinner="dots"):
+        repair = repair_of(rules, gathered) if report is not None or (as_json and why is None) else None
+    shown = Shown(found, text, repair, show_values)
+    if report is not None:
+        place, prices = source.place, own_prices()
+        searched = Searched(
+            shown=shown, rules=rules, started=started, seconds=time.monotonic() - began, origin=source.said,
+            how=as_typed(context.obj or []), region=place, prices=prices if place in prices.regions else None,
+        )  # fmt: skip
+        write_whole(report, page(searched))
+    if out is not None:
+        write_whole(out, text)
+    if why is not None:
+        print(json.dumps(why_json(candidates)) if as_json else "\n".join(why_lines(why, candidates)))
+    elif as_json:
+        print(json.dumps(shown.as_json()))
+    elif out is None:
+        print(text, end="")
+    else:
+        shown.print(make_console())
+    for path in filter(None, (out, report)):
+        print(f"wrote {path}", file=sys.stderr)
+    if out is not None and why is None and not as_json:
+        print(f"Look at each rule; then: sync-rules check {out} && sync-rules plan {out}", file=sys.stderr)
+    return 0
+
+
+def _require_places(out: Path | None, report: Path | None) -> None:
+    """Check the files to write, before anything is read: a rules file that is there may have been edited by hand."""
+    require_own(report, out)
+    if out is not None and out.exists():
+        raise UserError(f"{out} exists, and is not overwritten. Choose another name with --out, or move it away.")
+    for path in filter(None, (out, report)):
+        require_place(path)
+
+
+def _searched(gathered: Gathered, at: Workspace, memory: float) -> Proposal:
+    """The search, with its progress. What it computes is removed in the end."""
+    began = time.monotonic()
+
+    def bar(now: tuple[str, float]) -> Bar:
+        stage, share = now
+        return Bar(stage, share, 1.0, " · ".join([f"{share:.0%}", *time_left(share, 1.0, began)]))
+
+    try:
+        with displayed(make_console(stderr=True), "propose", bar) as display:
+            return search.propose(
+                gathered,
+                at.stage,
+                progress=lambda stage, share: display.update(lambda: (stage, share)),
+                threads=min(os.cpu_count() or 1, opt.WORKERS_MAX),
+                memory=f"{memory:g}GB",
+            )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted: {GOES_ON}") from None
+    finally:
+        shutil.rmtree(at.stage, ignore_errors=True)

@@ -1,0 +1,233 @@
+"""A proposal for people and machines: entities, rules with their evidence, and what was looked at for an attribute.
+
+Invariant: nothing here says a value of an item, unless `values` is asked for. Keys name items, as everywhere. A rule
+with a condition names what it compares with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from sync_rules.cli.show.console import grid
+from sync_rules.cli.show.text import counted
+from sync_rules.extras.discover.propose.proposal import (
+    Candidate,
+    Example,
+    Proposal,
+    Proposed,
+    ProposedEntity,
+    ProposedTable,
+)
+from sync_rules.extras.discover.propose.repair_figures import Repair
+from sync_rules.model.errors import UserError
+from sync_rules.model.suggest import unknown
+
+EXAMPLES_MAX_ITEMS: Final = 20
+ENTITIES_SHOWN_MAX: Final = 12
+NEARLY_ALL: Final = 99.0  # percent: above, a second digit tells how few differ
+SHORT_OF_ALL: Final = 99.99
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A proposal with its rules file. `repair`: the figures of its repair, where they were planned. `values`: whether
+    values of items are shown.
+    """
+
+    proposal: Proposal
+    text: str
+    repair: Repair | None = None
+    values: bool = False
+
+    @property
+    def written(self) -> list[Proposed]:
+        """The rules that are written as rules."""
+        return [rule for rule in self.proposal.rules if rule.held_back is None]
+
+    @property
+    def held_back(self) -> list[Proposed]:
+        """The rules that are written as comments."""
+        return [rule for rule in self.proposal.rules if rule.held_back is not None]
+
+    @property
+    def headline(self) -> str:
+        """The result in one line."""
+        if not self.proposal.rules:
+            return f"nothing found, because {self.proposal.nothing_because.rstrip('.') or 'no rule holds'}"
+        more = f", {len(self.held_back)} held back" if self.held_back else ""
+        differ = sum(rule.differ for rule in self.written)
+        drift = f"; {counted(differ, 'target differs', 'targets differ')}" if differ else ""
+        return f"{counted(len(self.written), 'rule')} proposed{more}{drift}"
+
+    # ------------------------------------------------------------ for people
+    def print(self, console: Console) -> None:
+        for table in self.proposal.tables:
+            print(entities_line(table))
+        for name in self.proposal.without_items:
+            print(f"table {name}: left out, for its export has no items")
+        if self.proposal.rules:
+            print()
+            console.print(self._grid())
+            for rule in self.held_back:
+                print(f"held back: {rule.name}: {rule.held_back}")
+            for line in missing_indexes(self.proposal.rules):
+                print(line)
+            print()
+        print(self.headline)
+
+    def _grid(self) -> Grid:
+        table = grid(["rule", "is", "confidence"], ["checked", "agree", "differ", "orphans", "agreement"])
+        for rule in (*self.written, *self.held_back):
+            numbers = (f"{number:,}" for number in (rule.checked, rule.agree, rule.differ, rule.orphans))
+            word = rule.confidence if rule.held_back is None else "held back"
+            style = None if rule.held_back is None else "dim"
+            table.add_row(rule.name, rule.kind, word, *numbers, percent(rule), style=style)
+        return table
+
+    # ------------------------------------------------------------ for machines
+    def as_json(self) -> dict[str, Any]:
+        """The whole proposal, without what was looked at in vain."""
+        proposal = self.proposal
+        return {
+            "tables": [_table(table) for table in proposal.tables],
+            "without_items": list(self.proposal.without_items),
+            "rules": [self._rule(rule) for rule in proposal.rules],
+            "links": [
+                {
+                    "source": link.source, "target": link.target, "fields": [list(pair) for pair in link.fields],
+                    "targets": link.targets, "held": link.held, "reached": link.reached,
+                }
+                for link in proposal.links
+            ],
+            "nothing_because": proposal.nothing_because,
+            "file": self.text,
+        }  # fmt: skip
+
+    def _rule(self, rule: Proposed) -> dict[str, Any]:
+        figures = self.repair.rules.get(rule.name) if self.repair is not None else None
+        return {
+            **{name: getattr(rule, name) for name in ("name", "kind", "rule", "source", "target")},
+            **{name: getattr(rule, name) for name in ("checked", "agree", "differ", "orphans", "sources")},
+            "agreement": round(rule.agreement, 6),
+            "confidence": rule.confidence,
+            "held_back": rule.held_back,
+            "index": rule.index and {"table": rule.index.table, "name": rule.index.name, "yaml": rule.index.text},
+            "remarks": list(rule.remarks),
+            "examples": [self.example(one) for one in rule.examples[:EXAMPLES_MAX_ITEMS]],
+            "repair": figures and {"to_write": figures.to_write, "write_units": figures.write_units},
+        }
+
+    def example(self, one: Example) -> dict[str, str]:
+        """An item that differs: by its key, and by its values where they are asked for."""
+        return {"key": one.key, **({"expected": one.expected, "found": one.found} if self.values else {})}
+
+
+def percent(rule: Proposed) -> str:
+    """The agreement: never 100 % while something differs."""
+    if not rule.checked:
+        return ""
+    share = 100 * rule.agreement
+    if not rule.differ:
+        return f"{share:.0f} %"
+    if share > NEARLY_ALL:
+        return f"{min(share, SHORT_OF_ALL):.2f} %"
+    return f"{share:.1f} %"
+
+
+def entities_line(table: ProposedTable) -> str:
+    """A table with its entities and how many items each has, the largest first."""
+    most = sorted(table.entities, key=lambda one: (-one.items, one.name))
+    named = [f"{entity.name} {entity.items:,}" for entity in most[:ENTITIES_SHOWN_MAX]]
+    more = len(most) - ENTITIES_SHOWN_MAX
+    unknown = table.items - sum(entity.items for entity in most)
+    rest = [*([f"and {more} more"] if more > 0 else []), *([f"{unknown:,} of no entity"] if unknown else [])]
+    listed = ", ".join([*named, *rest])
+    return f"table {table.name}: {counted(table.items, 'item')}{f': {listed}' if listed else ''}"
+
+
+def missing_indexes(rules: Iterable[Proposed]) -> Iterator[str]:
+    """A line for each index that some rules need and their table lacks."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for rule in rules:
+        if rule.index is not None:
+            found.setdefault((rule.index.table, rule.index.name, rule.index.text), []).append(rule.name)
+    for (table, name, text), names in found.items():
+        yield f"index to add: table {table}, {name}: {text} for {', '.join(names)}"
+
+
+def _attributes(entity: ProposedEntity) -> Iterable[str]:
+    """The names of an entity's attributes. What is in them may be named by values, such as the entries of a map."""
+    return dict.fromkeys(name.partition(".")[0] for name in entity.attributes)
+
+
+def _table(table: ProposedTable) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "physical": table.found.physical,
+        "items": table.items,
+        "checks": list(table.checks),
+        "entities": [
+            {
+                "name": entity.name,
+                "items": entity.items,
+                "key": dict(entity.key),
+                "attributes": list(_attributes(entity)),
+                "checks": list(entity.checks),
+            }
+            for entity in table.entities
+        ],
+    }
+
+
+# ---------------------------------------------------------------- why
+def candidates_for(proposal: Proposal, attribute: str) -> list[Candidate]:
+    """All that was looked at for an attribute, given as `order.user_name` or `user_name`: what was taken first.
+
+    Raises:
+        UserError: when no item has it.
+    """
+
+    def meant(name: str) -> bool:
+        entity, _, path = name.partition(".")
+        return attribute in (name, path) or (attribute == entity and bool(path))
+
+    names = [f"{entity.name}.{name}" for entity in proposal.entities for name in entity.attributes]
+    known = [f"{entity.name}.{name}" for entity in proposal.entities for name in _attributes(entity)]
+    found = [one for one in proposal.candidates if meant(one.target)]
+    if not found and not any(map(meant, names)):
+        raise UserError(f"--why {attribute}: {unknown('attribute', attribute, known)}")
+    return sorted(found, key=lambda one: (not one.taken, one.target, one.source))
+
+
+def why_lines(attribute: str, found: Sequence[Candidate]) -> Iterator[str]:
+    """The candidates in words: what spoke for each, and against it."""
+    if not found:
+        yield f"{attribute}: nothing was looked at: no values of other items are like its own"
+    for one in found:
+        yield f"{one.target} · {one.kind} of {one.source}: {'proposed' if one.taken else 'not proposed'}"
+        yield from (f"  for: {reason}" for reason in one.spoke_for)
+        yield from (f"  against: {reason}" for reason in one.spoke_against)
+        if one.figures:
+            yield f"  {', '.join(f'{name} {_figure(value)}' for name, value in one.figures.items())}"
+
+
+def why_json(found: Sequence[Candidate]) -> list[dict[str, Any]]:
+    """The candidates for machines."""
+    return [
+        {
+            **{name: getattr(one, name) for name in ("target", "source", "kind", "taken")},
+            "for": list(one.spoke_for),
+            "against": list(one.spoke_against),
+            "figures": dict(one.figures),
+        }
+        for one in found
+    ]
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.3f}"

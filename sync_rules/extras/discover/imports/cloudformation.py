@@ -1,0 +1,198 @@
+"""Templates of CloudFormation: written by hand, for SAM, or synthesised by the CDK, as YAML or JSON.
+
+Functions are worked out as far as the template goes: parameters become variables of the rules file with their defaults.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.imported_model import Found, FoundTable
+from sync_rules.extras.discover.imports.key_schemas import as_key, attribute_name, fill, key_type
+from sync_rules.extras.discover.imports.normalization import filled
+from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere, variable_text, with_variables
+from sync_rules.extras.discover.imports.workbench import unseen
+
+NAME: Final = "CloudFormation template"
+EXPECTED: Final = "a map with Resources"
+TABLES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable")
+STACKS: Final = ("AWS::CloudFormation::Stack", "AWS::Serverless::Application")
+NO_VALUE: Final = {"Ref": "AWS::NoValue"}
+PSEUDO: Final = {
+    "AWS::Partition": "aws",
+    "AWS::URLSuffix": "amazonaws.com",
+    "AWS::StackName": "${STACK_NAME}",
+    "AWS::Region": "${AWS_REGION}",
+    "AWS::AccountId": "${AWS_ACCOUNT_ID}",
+}
+SUB: Final = re.compile(r"\$\{([^}]*)\}")
+CDK_PARTS: Final = ("Resource", "Table", "Default")
+
+
+def fits(document: Any) -> bool:
+    """True if a document looks like a template."""
+    return isinstance(document, dict) and ("Resources" in document or "AWSTemplateFormatVersion" in document)
+
+
+def read(root: Node) -> Found:
+    """The tables of a template, each with one entity: a template says nothing of items."""
+    found = Found(NAME)
+    template = _Template(root)
+    for logical, resource in root["Resources"].items("a map of resources"):
+        kind = resource["Type"].value if isinstance(resource.value, dict) else None
+        if kind in STACKS:
+            found.notes.append(
+                f"the tables of the nested stack {quoted(logical)} are not read: import its template too"
+            )
+        elif logical.startswith("Fn::ForEach::"):
+            found.notes.append(
+                f"{quoted(logical)} is not worked out: import the template that CloudFormation makes of it"
+            )
+        if kind not in TABLES:
+            continue
+        table = template.table(logical, resource, simple=kind == TABLES[2])
+        found.tables.append(table)
+        found.entities.append(unseen(table))
+    if not found.tables:
+        cure = "give the template that has the tables; of the CDK: cdk.out/STACK.template.json after `cdk synth`"
+        root["Resources"].fail(f"a resource of type {TABLES[0]}", cure, "none")
+    return found
+
+
+@dataclass
+class _Template:
+    """A template, whose functions are worked out as far as they can be without deploying it."""
+
+    root: Node
+    chosen: list[str] = field(default_factory=list)  # conditions that were taken for true
+
+    def table(self, logical: str, resource: Node, *, simple: bool) -> FoundTable:
+        """The table of a resource."""
+        self.chosen = []
+        raw = resource["Properties"]
+        properties = raw.of(self._plain(raw.value if isinstance(raw.value, dict) else {}))
+        called = _called(logical, resource)
+        name = self._table_name(called, properties["TableName"])
+        table = FoundTable(called, name.text, (), checks=list(name.checks), at=resource.place)
+        if simple:
+            self._simple(table, properties["PrimaryKey"])
+        else:
+            fill(table, properties, self._literal)
+        conditions = [condition] if isinstance(condition := resource["Condition"].value, str) else []
+        for condition in dict.fromkeys([*conditions, *self.chosen]):
+            table.checks.append(f"the template decides by condition {condition}: it was taken for true")
+        return table
+
+    def _simple(self, table: FoundTable, key: Node) -> None:
+        """The key and the stream of a SimpleTable, whose default is a text id."""
+        name = attribute_name(key["Name"], self._literal) if key["Name"] else "id"
+        table.key = as_key({name: key_type(key["Type"]) if key["Type"] else "S"})
+        table.checks.append("a SimpleTable has no stream, and rules need one: make it an AWS::DynamoDB::Table")
+
+    def _table_name(self, called: str, node: Node) -> TableName:
+        if not node:
+            return made_elsewhere(called, "CloudFormation makes its name")
+        text = self.text(node.value)
+        if not text:
+            return made_elsewhere(called, "its name is known only when the stack is deployed")
+        unset = with_variables(text)
+        return TableName(text, [f"set {unset}: the template has no default for it"] if unset else [])
+
+    def _literal(self, node: Node) -> str:
+        """A text that must be known from the template alone."""
+        text = filled(self.text(node.value))
+        return text or node.fail("a text that the template itself gives")
+
+    def text(self, value: Any) -> str:
+        """A text with variables of the rules file; "" for what cannot be worked out."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return str(value)
+        if isinstance(value, str):
+            return "" if "{{resolve:" in value or "${" in value else value
+        if not isinstance(value, dict) or len(value) != 1:
+            return ""
+        ((name, argument),) = value.items()
+        work = {"Fn::Sub": self._sub, "Fn::Join": self._join, "Fn::FindInMap": self._find, "Fn::Select": self._select}
+        if name == "Ref" and isinstance(argument, str):
+            return self._reference(argument)
+        if name == "Fn::Sub" and isinstance(argument, str):
+            return self._substituted(argument, {})
+        return work[name](argument) if name in work and isinstance(argument, list) else ""
+
+    def _sub(self, argument: list[Any]) -> str:
+        match argument:
+            case [str() as text, dict() as given]:
+                return self._substituted(text, given)
+        return ""
+
+    def _join(self, argument: list[Any]) -> str:
+        match argument:
+            case [str() as joint, list() as parts]:
+                texts = [self.text(part) for part in parts]
+                return joint.join(texts) if all(texts) else ""
+        return ""
+
+    def _find(self, argument: list[Any]) -> str:
+        inner = self.root["Mappings"].value
+        for key in argument[:3]:
+            inner = inner.get(filled(self.text(key))) if isinstance(inner, dict) else None
+        return self.text(inner) if isinstance(inner, str) else ""
+
+    def _select(self, argument: list[Any]) -> str:
+        match argument:
+            case [(int() | str()) as place, list() as parts] if str(place).isdecimal() and int(place) < len(parts):
+                return self.text(parts[int(place)])
+        return ""
+
+    def _reference(self, name: str) -> str:
+        if name in PSEUDO:
+            return PSEUDO[name]
+        parameters = self.root["Parameters"].value
+        parameter = parameters.get(name) if isinstance(parameters, dict) else None
+        if not isinstance(parameter, dict):
+            return ""
+        stored = "AWS::SSM" in str(parameter.get("Type"))  # then the default is where the value is, not the value
+        return variable_text(name, None if stored else parameter.get("Default"))
+
+    def _substituted(self, text: str, given: Mapping[str, Any]) -> str:
+        parts, end = [], 0
+        for match in SUB.finditer(text):
+            name = match[1].strip()
+            value = self.text(given[name]) if name in given else self._reference(name)
+            if not value or name.startswith("!"):
+                return ""
+            parts += [text[end : match.start()], value]
+            end = match.end()
+        return "".join([*parts, text[end:]])
+
+    def _plain(self, value: Any) -> Any:
+        """A value with the first branch of each Fn::If, without what is AWS::NoValue."""
+        if isinstance(value, list):
+            made = [self._plain(one) for one in value]
+            return [one for one in made if one is not None]
+        if not isinstance(value, dict):
+            return value
+        if value == NO_VALUE:
+            return None
+        branches = value.get("Fn::If")
+        if len(value) == 1 and isinstance(branches, list) and len(branches) == 3:  # noqa: PLR2004 - condition, then, else
+            condition, then, other = branches
+            taken = self._plain(then)
+            if isinstance(condition, str):
+                self.chosen.append(condition if taken is not None else f"not {condition}")
+            return taken if taken is not None else self._plain(other)
+        return {key: one for key, inner in value.items() if (one := self._plain(inner)) is not None}
+
+
+def _called(logical: str, resource: Node) -> str:
+    """The name of a resource among people: the CDK's path has it without the hash of its logical id."""
+    metadata = resource["Metadata"]
+    path = metadata["aws:cdk:path"].value if isinstance(metadata.value, dict) else None
+    if isinstance(path, str):
+        parts = [part for part in path.split("/")[1:] if part not in CDK_PARTS]
+        return parts[-1] if parts else logical
+    return logical

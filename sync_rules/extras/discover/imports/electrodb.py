@@ -1,0 +1,289 @@
+"""ElectroDB: entities by their models, whose keys ElectroDB composes of service, entity, version and attributes.
+
+The keys are worked out as ElectroDB makes them: prefixes, labels, casing, collections, templates, casts.
+https://electrodb.dev/en/modeling/indexes/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.identifiers import kept
+from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable
+from sync_rules.extras.discover.imports.key_schemas import attribute_name
+from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere
+from sync_rules.model.entities import Index, KeyAttribute, KeyType
+
+NAME: Final = "ElectroDB model"
+EXPECTED: Final = "models with model, attributes and indexes"
+IN_TEMPLATE: Final = re.compile(r"\$\{([^}]*)\}")
+NUMBERS: Final = ("number",)
+MARKS: Final = ("__edb_e__", "__edb_v__")  # attributes with the entity and its version: ElectroDB ignores items without
+
+
+def fits(document: Any) -> bool:
+    """True if a document looks like one model, or several."""
+    return any(
+        isinstance(one, dict) and isinstance(one.get("indexes"), dict) and "model" in one for one in _each(document)
+    )
+
+
+def _each(document: Any) -> Iterator[Any]:
+    """The possible models of a document: itself, its list, or what is under `entities`; each may be under `schema`."""
+    held = document.get("entities", document) if isinstance(document, dict) else document
+    single = isinstance(held, dict) and ("indexes" in held or "schema" in held)
+    ones = (
+        [held] if single else list(held.values()) if isinstance(held, dict) else held if isinstance(held, list) else []
+    )
+    for one in ones:
+        yield one["schema"] if isinstance(one, dict) and isinstance(one.get("schema"), dict) else one
+
+
+def read(root: Node) -> Found:
+    """The tables and entities of models. Entities of one table share its keys."""
+    found = Found(NAME)
+    tables: dict[tuple[str, tuple[KeyAttribute, ...]], FoundTable] = {}
+    given = root["table"].value if isinstance(root.value, dict) else None
+    for node in _models(root):
+        model = _Model(node)
+        name = model.table_name(given if isinstance(given, str) and given else "")
+        key = model.key()
+        table = tables.get((name.text, key))
+        if table is None:
+            table = tables[name.text, key] = FoundTable(
+                model.service, name.text, key, checks=list(name.checks), at=node.place
+            )
+            found.tables.append(table)
+        found.entities.append(model.entity(table))
+    return found
+
+
+def _models(root: Node) -> Iterator[Node]:
+    held = root["entities"] if isinstance(root.value, dict) and root["entities"] else root
+    if isinstance(held.value, list):
+        ones = list(held.list())
+    elif "indexes" in held.require_map(EXPECTED).value or "schema" in held.value:
+        ones = [held]
+    else:
+        ones = [one for key, one in held.items() if isinstance(one.value, dict) or held is not root or key != "table"]
+    for one in ones:
+        one.require_map(EXPECTED)
+        yield one["schema"] if isinstance(one["schema"].value, dict) else one
+
+
+class _Model:
+    """One model."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        names = node["model"].require_map("a map with service, entity and version")
+        self.service = names["service"].text("the service's name")
+        self.called = names["entity"].text("the entity's name")
+        self.version = names["version"].text("the version, a text") if names["version"] else "1"
+        self.attributes = dict(node["attributes"].items("a map of attributes"))
+        self.indexes = [one.require_map("an index") for _, one in node["indexes"].items("a map of indexes")]
+        base = [one for one in self.indexes if not one["index"]]
+        if len(base) != 1:
+            node["indexes"].fail("one index without a name, which is the table's own", found=f"{len(base)}")
+        self.base = base[0]
+        self.checks: list[str] = []
+        held = [*_composites(self.base["pk"]), *_composites(self.base["sk"])]
+        self.always = {*held, *(name for name, one in self.attributes.items() if _is_always(one))}
+
+    def table_name(self, given: str) -> TableName:
+        """The name of the table: given beside the models, or kept in code."""
+        own = self.node["table"].value
+        name = own if isinstance(own, str) and own else given
+        return TableName(name) if name else made_elsewhere(self.service, "a model does not say its table's name")
+
+    def key(self) -> tuple[KeyAttribute, ...]:
+        """The table's key."""
+        parts = [self.base["pk"], *([self.base["sk"]] if self.base["sk"] else [])]
+        made = tuple(self._attribute(part) for part in parts)
+        if len({one.name for one in made}) < len(made):
+            self.base.fail("two different fields in a key", found="one")
+        return made
+
+    def _attribute(self, part: Node) -> KeyAttribute:
+        name = attribute_name(part.require_map("a key: a map with field and composite")["field"])
+        return KeyAttribute(name, "N" if self._is_number(part) else "S")
+
+    def entity(self, table: FoundTable) -> FoundEntity:
+        """The entity, whose indexes are added to the table."""
+        key: dict[str, str] = {}
+        required = [*MARKS, *map(self._stored, [*_composites(self.base["pk"]), *_composites(self.base["sk"])])]
+        for index in self.indexes:
+            if index["type"].value == "composite":
+                table.indexes.append(self._plain_index(index))
+                continue
+            if index is not self.base:
+                if index["pk"]["field"].value == table.key[0].name:
+                    self.checks.append(f"index {index['index'].value} is taken for a local one, and left out")
+                    continue
+                table.indexes.append(self._index(index))
+            self._templates(index, key)
+        if kept(self.called) != self.called or self.version != "1":
+            marks = f"{{derive: {kept(self.called)}.__edb_e__, as: {quoted(self.called)}}}"
+            self.checks.append(f"where a rule creates items: {marks}, and as: {quoted(self.version)} for __edb_v__")
+        stored = [self._stored(name) for name in self.attributes]
+        return FoundEntity(self.called, table, key, [name for name in stored if name not in key], required, self.checks)
+
+    def _index(self, index: Node) -> Index:
+        name = index["index"].text("the index's name")
+        partition = (self._attribute(index["pk"]),)
+        sort = (self._attribute(index["sk"]),) if index["sk"] else ()
+        if sort == partition:
+            index.fail("two different fields in a key", found="one")
+        return Index(name, partition, sort, self._projection(index))
+
+    def _projection(self, index: Node) -> Any:
+        given = index["projection"].value
+        if isinstance(given, list):
+            names = [self._stored(one.text("an attribute's name")) for one in index["projection"].list()]
+            return tuple(dict.fromkeys([*names, *MARKS]))
+        return {"all": "all", "keys_only": "keys"}.get(str(given).lower())
+
+    def _plain_index(self, index: Node) -> Index:
+        """An index whose key is several attributes as they are."""
+        name = index["index"].text("the index's name")
+        parts = [tuple(self._plain_attribute(one) for one in _composites(index[part])) for part in ("pk", "sk")]
+        names = [one.name for part in parts for one in part]
+        if not parts[0] or max(map(len, parts)) > 4 or len(set(names)) < len(names):  # noqa: PLR2004 - DynamoDB's limit
+            index.fail("one to four different attributes in each key", found=f"{len(names)}")
+        return Index(name, parts[0], parts[1], self._projection(index))
+
+    def _plain_attribute(self, name: str) -> KeyAttribute:
+        kind: KeyType = "N" if self._type(name) in NUMBERS else "S"
+        return KeyAttribute(self._stored(name), kind)
+
+    # ------------------------------------------------------------ templates
+    def _templates(self, index: Node, key: dict[str, str]) -> None:
+        prefixes = self._prefixes(index)
+        for part in ("pk", "sk"):
+            if not index[part]:
+                continue
+            field = attribute_name(index[part]["field"])
+            missing = [name for name in _composites(index[part]) if name not in self.always]
+            if missing and index is not self.base:
+                self.checks.append(
+                    f"{field} is there only on items with {', '.join(missing)}, so it has no template here"
+                )
+                continue
+            text = self._template(index[part], *prefixes[part])
+            if text is None:
+                self.checks.append(f"{field} holds what a template cannot write: write another, and no rule into it")
+            elif key.setdefault(field, text) != text:
+                self.checks.append(f"{field} is made in two ways: {key[field]!r} was taken")
+
+    def _prefixes(self, index: Node) -> dict[str, tuple[str, str]]:
+        """The texts that ElectroDB writes before and after the attributes in each key."""
+        collection = index["collection"].value
+        names = [collection] if isinstance(collection, str) and collection else collection
+        names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        head = f"${'#'.join(names)}" if names else ""
+        tail = f"{'#' if names else '$'}{self.called}_{self.version}"
+        clustered = index["type"].value == "clustered"
+        sort = (head, tail) if clustered else (head + tail, "")
+        scope = index["scope"].value
+        partition = f"${self.service}"
+        if not index["sk"]:
+            partition += sort[0] + sort[1]
+        if isinstance(scope, str) and scope:
+            partition += f"_{scope}"
+        return {"pk": (partition, ""), "sk": sort}
+
+    def _template(self, part: Node, before: str, after: str) -> str | None:
+        """The template of a key; None where a text in it has braces, or an attribute a form that no template has."""
+        template = part["template"].value
+        if isinstance(template, str) and template:
+            pieces = re.split(IN_TEMPLATE, template)
+        elif self._is_whole(part):
+            pieces = ["", _composites(part)[0], ""]
+        else:
+            pieces = [before]
+            for name in _composites(part):
+                pieces[-1] += f"#{self._label(name)}_"
+                pieces += [name, ""]
+            pieces[-1] += after
+        made = ""
+        for number, piece in enumerate(pieces):
+            if number % 2:
+                form = "" if self._is_number(part) else self._form(piece, part["casing"].value)
+                if form is None:
+                    return None
+                made += f"{{{self._stored(piece)}{form}}}"
+            elif "{" in piece or "}" in piece:
+                return None
+            else:
+                made += _cased(piece, part["casing"].value)
+        return made
+
+    def _form(self, name: str, casing: Any) -> str | None:
+        """How a key writes an attribute, in the words of a template; None where no template can."""
+        one = self.attributes.get(name)
+        padding = one["padding"] if one is not None and isinstance(one.value, dict) else None
+        if padding is not None and isinstance(padding.value, dict):
+            length, is_number = padding["length"].value, self._type(name) in NUMBERS
+            return f":pad({length})" if is_number and padding["char"].value == "0" and isinstance(length, int) else None
+        if self._type(name) == "boolean":
+            self.checks.append(f"{name} is a boolean: no rule can make a key of it")
+        if casing == "none" or self._type(name) in (*NUMBERS, "boolean"):
+            return ""
+        return f":{'upper' if casing == 'upper' else 'lower'}"
+
+    def _is_whole(self, part: Node) -> bool:
+        """True if a key is one attribute of its own name, without a prefix, or a number."""
+        names = _composites(part)
+        return len(names) == 1 and (names[0] == part["field"].value or self._is_number(part))
+
+    def _is_number(self, part: Node) -> bool:
+        names = _composites(part)
+        if len(names) != 1 or part["cast"].value == "string":
+            return False
+        template = part["template"].value
+        bare = (
+            template == f"${{{names[0]}}}"
+            if isinstance(template, str) and template
+            else names[0] == part["field"].value
+        )
+        return part["cast"].value == "number" or (bare and self._type(names[0]) in NUMBERS)
+
+    def _stored(self, name: str) -> str:
+        """The attribute of an item that holds an attribute of the model."""
+        one = self.attributes.get(name)
+        field = one["field"].value if one is not None and isinstance(one.value, dict) else None
+        return field if isinstance(field, str) and field else name
+
+    def _label(self, name: str) -> str:
+        one = self.attributes.get(name)
+        label = one["label"].value if one is not None and isinstance(one.value, dict) else None
+        return label if isinstance(label, str) and label else name
+
+    def _type(self, name: str) -> Any:
+        one = self.attributes.get(name)
+        kind = one["type"].value if one is not None and isinstance(one.value, dict) else None
+        return kind if isinstance(kind, str) else "string"
+
+
+def _composites(part: Node) -> list[str]:
+    """The attributes of which a key is made, in order."""
+    if not isinstance(part.value, dict):
+        return []
+    template = part["template"].value
+    if isinstance(template, str) and template:
+        return [name for name in IN_TEMPLATE.findall(template) if name]
+    given = part["composite"] or part["facets"]
+    return [one.text("the name of an attribute") for one in given.list("a list of attributes")]
+
+
+def _is_always(one: Node) -> bool:
+    """True if every item has the attribute."""
+    given = one.value if isinstance(one.value, dict) else {}
+    return given.get("required") is True or given.get("default") is not None
+
+
+def _cased(text: str, casing: Any) -> str:
+    return text if casing == "none" else text.upper() if casing == "upper" else text.lower()

@@ -1,0 +1,221 @@
+"""The kinds of keys that the items of a table have: keys of one kind have the same words in the same places.
+
+Invariant: a word is taken for a value where an item holds it as an attribute, where many kinds differ in nothing else,
+and, in a live table, where only one item has it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from sync_rules.extras.discover.imports.identifiers import letters
+from sync_rules.extras.discover.imports.imported_model import FoundTable
+from sync_rules.extras.discover.imports.key_tokens import CAPITALS, PREFIXED, WORD, Token, Tokens, prefixed, tokens_of
+
+TYPE_NAMES: Final = (
+    "entitytype", "entity", "et", "edbe", "typename", "itemtype", "recordtype", "objecttype", "modeltype", "type",
+    "kind", "model",
+)  # fmt: skip
+ALIKE_MIN: Final = 3  # kinds that differ in one word, and hold the same: the word is a value
+KINDS_MAX: Final = 60  # in one table: more are values that look like words
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An item, in DynamoDB's JSON. `facet` is what its model calls it, `aliases` what it calls the key attributes."""
+
+    item: Mapping[str, Mapping[str, Any]]
+    facet: str = ""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, attribute: str) -> str | None:
+        """The text of an attribute; None where it is of another type or missing."""
+        value = self.item.get(attribute, {}).get("S")
+        return value if isinstance(value, str) and value else None
+
+    def plain(self, attribute: str) -> str | None:
+        """The text or the number of an attribute."""
+        value = self.item.get(attribute, {})
+        found = value.get("S", value.get("N"))
+        return found if isinstance(found, str) and found else None
+
+
+Shape = tuple[tuple[tuple[str, str | None], ...], ...]  # the kinds of the tokens of each key attribute
+
+
+@dataclass(eq=False)
+class Cluster:
+    """The samples of one kind: their keys have the same words in the same places."""
+
+    samples: list[Sample]
+    keys: list[tuple[Tokens, ...]]
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(tuple(token.kind for token in tokens) for tokens in self.keys[0])
+
+
+def clusters_of(table: FoundTable, samples: Sequence[Sample], *, live: bool) -> list[Cluster]:
+    """The kinds of items. `live`: a word must be shared by several items, for it may be a value."""
+    keys = [tuple(_tokens(sample, one.name, one.type) for one in table.key) for sample in samples]
+    for place in range(len(table.key)):
+        keys = _with_prefixes(keys, place)
+    keys = [_without_fields(table, sample, key) for sample, key in zip(samples, keys, strict=True)]
+    keys = _without_rare(keys) if live else _with_endings(keys)
+    clusters = _grouped(samples, keys)
+    if len(clusters) > KINDS_MAX:
+        first_only = [tuple(_first_word(tokens) for tokens in key) for key in keys]
+        clusters = _grouped(samples, first_only)
+    if len(clusters) > KINDS_MAX:
+        plain = [tuple((Token(joined(tokens), word=False),) for tokens in key) for key in keys]
+        clusters = _grouped(samples, plain)
+    merged = _merged(table, clusters)
+    spoken = {word for cluster in merged for part in cluster.shape for _, word in part if word}
+    return [_with_constants(cluster, spoken, live=live) for cluster in merged]
+
+
+def joined(tokens: Tokens) -> str:
+    return "".join(token.before + token.text for token in tokens)
+
+
+def _tokens(sample: Sample, name: str, kind: str) -> Tokens:
+    text = sample.text(name) if kind == "S" else None
+    return (Token("", word=False),) if text is None else tokens_of(text)
+
+
+def _first_word(tokens: Tokens) -> Tokens:
+    rest = tokens[1:]
+    return (
+        (tokens[0], Token(joined(rest)[len(rest[0].before) :], word=False, before=rest[0].before)) if rest else tokens
+    )
+
+
+def _with_prefixes(keys: list[tuple[Tokens, ...]], place: int) -> list[tuple[Tokens, ...]]:
+    """Split user_7 after the word where most keys of the column are so, and some begin alike."""
+    single = [key[place][0] for key in keys if len(key[place]) == 1 and not key[place][0].word]
+    starts = Counter(match[1] for token in single if (match := PREFIXED.fullmatch(token.text)))
+    shared = {start for start, count in starts.items() if count > 1}
+    if not shared or sum(starts[start] for start in shared) * 2 < len(single):
+        return keys
+    made = []
+    for key in keys:
+        single_value = len(key[place]) == 1 and not key[place][0].word
+        tokens = prefixed(key[place][0].text, shared) if single_value else key[place]
+        made.append((*key[:place], tokens, *key[place + 1 :]))
+    return made
+
+
+def _without_fields(table: FoundTable, sample: Sample, key: tuple[Tokens, ...]) -> tuple[Tokens, ...]:
+    """Take a word for a value where the item holds it as an attribute too, which does not name its type."""
+    held = {sample.plain(name) for name in sample.item if name not in table.types and letters(name) not in TYPE_NAMES}
+    return tuple(
+        tuple(token.as_value() if token.word and token.text in held else token for token in tokens) for tokens in key
+    )
+
+
+def _with_endings(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
+    """Take what follows a value for a word where several keys end so: u#7#follower."""
+
+    def ending(tokens: Tokens) -> tuple[Any, ...] | None:
+        last = tokens[-1]
+        after_value = len(tokens) > 2 and not tokens[-2].word  # noqa: PLR2004 - a word, a value, and the end
+        if last.word or not after_value or not last.text.isalpha():
+            return None
+        return (*(token.kind for token in tokens[:-1]), last.text)
+
+    count = Counter((place, ending(tokens)) for key in keys for place, tokens in enumerate(key))
+    return [
+        tuple(
+            (*tokens[:-1], replace(tokens[-1], word=True))
+            if ending(tokens) and count[place, ending(tokens)] > 1
+            else tokens
+            for place, tokens in enumerate(key)
+        )
+        for key in keys
+    ]
+
+
+def _without_rare(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
+    """Take a word for a value where only one item has it: in a live table it may be one."""
+    seen: dict[tuple[int, int, str], set[str]] = defaultdict(set)
+    for key in keys:
+        whole = "\0".join(joined(tokens) for tokens in key)
+        for place, tokens in enumerate(key):
+            for number, token in enumerate(tokens):
+                seen[place, number, token.text].add(whole)
+    return [
+        tuple(
+            tuple(
+                token.as_value() if token.word and token.text and len(seen[place, number, token.text]) < 2 else token  # noqa: PLR2004
+                for number, token in enumerate(tokens)
+            )
+            for place, tokens in enumerate(key)
+        )
+        for key in keys
+    ]
+
+
+def _grouped(samples: Iterable[Sample], keys: Iterable[tuple[Tokens, ...]]) -> list[Cluster]:
+    found: dict[Shape, Cluster] = {}
+    for sample, key in zip(samples, keys, strict=True):
+        shape = tuple(tuple(token.kind for token in tokens) for tokens in key)
+        cluster = found.setdefault(shape, Cluster([], []))
+        cluster.samples.append(sample)
+        cluster.keys.append(key)
+    return list(found.values())
+
+
+def _merged(table: FoundTable, clusters: list[Cluster]) -> list[Cluster]:
+    """Kinds that differ in one word and hold the same attributes are one kind, and the word is a value."""
+    keys = table.types
+    alike: dict[tuple[Any, ...], list[Cluster]] = defaultdict(list)
+    for cluster in clusters:
+        held = frozenset(name for sample in cluster.samples for name in sample.item if name not in keys)
+        facets = frozenset(sample.facet for sample in cluster.samples)
+        types = frozenset(
+            sample.text(name) for sample in cluster.samples for name in held if letters(name) in TYPE_NAMES
+        )
+        for place, tokens in enumerate(cluster.shape):
+            for number, (before, word) in enumerate(tokens):
+                if word:
+                    open_shape = [list(each) for each in cluster.shape]
+                    open_shape[place][number] = (before, None)
+                    alike[str(open_shape), place, number, held, facets, types].append(cluster)
+    gone: set[int] = set()
+    made: list[Cluster] = []
+    for (_, place, number, held, *_), group in sorted(alike.items(), key=lambda one: -len(one[1])):
+        free = [cluster for cluster in group if id(cluster) not in gone]
+        if len(free) >= ALIKE_MIN and held:
+            gone |= {id(cluster) for cluster in free}
+            opened = [_opened(key, place, number) for cluster in free for key in cluster.keys]
+            made.append(Cluster([sample for cluster in free for sample in cluster.samples], opened))
+    return [*(cluster for cluster in clusters if id(cluster) not in gone), *made]
+
+
+def _opened(key: tuple[Tokens, ...], place: int, number: int) -> tuple[Tokens, ...]:
+    tokens = key[place]
+    return (*key[:place], (*tokens[:number], tokens[number].as_value(), *tokens[number + 1 :]), *key[place + 1 :])
+
+
+def _with_constants(cluster: Cluster, spoken: Collection[str], *, live: bool) -> Cluster:
+    """Take a value for a word where all items have it, several of them, and it looks like one."""
+    if len({joined(key[0]) for key in cluster.keys}) < (3 if live else 2):
+        return cluster
+    keys = cluster.keys
+    for place, tokens in enumerate(keys[0]):
+        for number, token in enumerate(tokens):
+            same = {key[place][number].text for key in keys} == {token.text}
+            like_one = CAPITALS.fullmatch(token.text) or (WORD.fullmatch(token.text) and not number)
+            like_one = like_one or token.text in spoken
+            if same and not token.word and like_one:
+                keys = [_worded(key, place, number) for key in keys]
+    return replace(cluster, keys=keys)
+
+
+def _worded(key: tuple[Tokens, ...], place: int, number: int) -> tuple[Tokens, ...]:
+    tokens = key[place]
+    word = replace(tokens[number], word=True)
+    return (*key[:place], (*tokens[:number], word, *tokens[number + 1 :]), *key[place + 1 :])

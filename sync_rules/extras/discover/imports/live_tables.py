@@ -1,0 +1,84 @@
+"""Live tables: keys, indexes and streams as DynamoDB describes them, entities from a few of their items.
+
+Invariant: of an item only the form of its keys and the names of its attributes are taken. No value is written or shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from sync_rules.adapters import aws, aws_errors, retries
+from sync_rules.extras.discover.imports.foreign_document import Node
+from sync_rules.extras.discover.imports.imported_model import Found, FoundTable, Imported
+from sync_rules.extras.discover.imports.key_kinds import Sample
+from sync_rules.extras.discover.imports.rules_writer import imported
+from sync_rules.extras.discover.imports.sample_entities import entities_of
+from sync_rules.extras.discover.imports.table_requests import table_of
+from sync_rules.extras.discover.imports.workbench import unseen
+from sync_rules.model.entities import TABLE_ARN, misnamed
+from sync_rules.model.errors import UserError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+NAME: Final = "live tables"
+SEGMENTS: Final = 4  # a scan begins where a hash says: items of several places are less alike
+PAGES_MAX: Final = 8  # of a segment: a page of deleted items is empty
+
+
+def rules_from_account(client: DynamoDBClient, tables: Sequence[str], samples: int) -> Imported:
+    """The rules file of live tables, given by name or ARN. At most `samples` items of each are read.
+
+    Raises:
+        UserError: when there is no such table, or no table is named.
+        StoreError: when a request is refused; the message names the request.
+    """
+    if not tables:
+        raise UserError("no table is named: name the tables that rules shall know")
+    found = Found(NAME)
+    for name in dict.fromkeys(tables):
+        if misnamed(name):
+            raise UserError(misnamed(name))
+        table, _ = described(client, name)
+        items = [Sample(item) for item in _items(client, name, samples)]
+        found.tables.append(table)
+        found.entities += entities_of(table, items, live=True) or [unseen(table)]
+        if not items:
+            found.notes.append(f"table {name}: no item was {'found' if samples > 0 else 'read'}")
+    return imported(found, aws.place(client))
+
+
+def described(client: DynamoDBClient, name: str) -> tuple[FoundTable, Mapping[str, Any]]:
+    """A live table, given by name or ARN, and what DynamoDB says of it. Raises like `rules_from_account`."""
+    try:
+        answer: Any = retries.retrying(first=True)(client.describe_table, TableName=name)["Table"]
+    except aws_errors.ERRORS as error:
+        if aws_errors.reason(error) == "TableNotFound":
+            cure = "Correct the name, the Region, the credentials or the endpoint"
+            raise UserError(f"table {name} does not exist at {aws.place(client)}. {cure}.") from error
+        raise aws_errors.store_error(error, f"dynamodb:DescribeTable of {name}", client=client) from error
+    table = table_of(Node(answer, name))
+    if TABLE_ARN.fullmatch(name):
+        table.physical = name
+    return table, answer
+
+
+def _items(client: DynamoDBClient, name: str, samples: int) -> Iterator[dict[str, Any]]:
+    """Some items, of several places of the table."""
+    segments = min(SEGMENTS, samples)
+    for segment in range(segments):
+        most = samples // segments + (segment < samples % segments)
+        yield from _segment(client, name, most, Segment=segment, TotalSegments=segments)
+
+
+def _segment(client: DynamoDBClient, name: str, most: int, **part: int) -> Iterator[dict[str, Any]]:
+    start: dict[str, Any] = {}
+    for _ in range(PAGES_MAX):
+        request = {"TableName": name, "Limit": most, **part, **start}
+        page = retries.ask(retries.retrying(), f"dynamodb:Scan of {name}", client.scan, **request)
+        yield from page["Items"][:most]
+        most -= len(page["Items"])
+        if most <= 0 or not page.get("LastEvaluatedKey"):
+            return
+        start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}

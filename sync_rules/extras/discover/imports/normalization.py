@@ -1,0 +1,243 @@
+"""Names and cleans what an importer found: each table and entity once, with templates that can be told apart.
+
+Invariant: nothing is dropped in silence. A table that comes twice, an index that no rule can use, a template that
+cannot be parsed and an entity that could be taken for another one each leave a check or a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final
+
+from sync_rules.extras.discover.imports.foreign_document import ImportedFileError, quoted
+from sync_rules.extras.discover.imports.identifiers import NAME_MAX, RESERVED, Unique, kept, table_slug, variable, words
+from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundPattern, FoundTable
+from sync_rules.language.links import default_template
+from sync_rules.language.schema import INDEX_NAME
+from sync_rules.language.variables import VARIABLE
+from sync_rules.model.entities import Index, KeyAttribute, Table, misnamed, told_twice
+from sync_rules.model.errors import UserError
+from sync_rules.model.templates import Template, may_overlap, parse_template
+
+PATTERN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+TABLE_CURE: Final = "give the table a name that DynamoDB takes, and export the file again"
+
+
+@dataclass(eq=False)
+class SettledTable:
+    """A table by its name in the file. `physical` is empty where that is its name in DynamoDB too."""
+
+    name: str
+    found: FoundTable
+    physical: str
+    indexes: list[Index]
+    checks: list[str]
+
+
+@dataclass(eq=False)
+class SettledEntity:
+    """An entity by its name in the file. `refused` says why it stands as a comment."""
+
+    name: str
+    table: SettledTable
+    found: FoundEntity
+    key: dict[str, str]
+    checks: list[str]
+    refused: str = ""
+    templates: Mapping[str, Template] = field(default_factory=dict)  # of the table's key
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The fields that name one of its items."""
+        return tuple(dict.fromkeys(name for template in self.templates.values() for name in template.fields))
+
+    @property
+    def repeats(self) -> bool:
+        """True if a field is in both key attributes, as with a node of a graph."""
+        return sum(len(set(template.fields)) for template in self.templates.values()) > len(self.identity)
+
+    @property
+    def told(self) -> int:
+        """The letters by which its keys are told from others."""
+        return sum(len(text) for template in self.templates.values() for text in template.literals)
+
+
+@dataclass(eq=False)
+class SettledPattern:
+    """An access pattern by its name in the file. `refused` says why it stands as a comment."""
+
+    name: str
+    entity: SettledEntity | None
+    found: FoundPattern
+    refused: str
+
+
+@dataclass
+class Settled:
+    """The named parts of a rules file, in their order."""
+
+    tables: list[SettledTable] = field(default_factory=list)
+    entities: list[SettledEntity] = field(default_factory=list)
+    patterns: list[SettledPattern] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def settle(found: Found, file: str) -> Settled:
+    """Name and clean all that was found."""
+    settled = Settled(notes=list(found.notes))
+    tables = _tables(found.tables, file, settled)
+    names = Unique()
+    named: list[SettledEntity] = []
+    for entity in found.entities:
+        table = tables.get(id(entity.table))
+        if table is not None:
+            named.append(_entity(names.name(kept(entity.called)), table, entity))
+    settled.entities = _told_apart(named)
+    by_found = {id(entity.found): entity for entity in settled.entities}
+    patterns = Unique()
+    for one in found.patterns:
+        known = by_found.get(id(one.entity)) if one.entity is not None else None
+        settled.patterns.append(_pattern(patterns.name(_pattern_name(one.called)), known, one))
+    return settled
+
+
+# ---------------------------------------------------------------- patterns
+def _pattern(name: str, entity: SettledEntity | None, found: FoundPattern) -> SettledPattern:
+    refused = found.refused
+    if not refused and entity is None:
+        refused = "what it is for is not known"
+    elif not refused and entity is not None and entity.refused:
+        refused = f"entity {entity.name} is written as a comment"
+    return SettledPattern(name, entity, found, refused)
+
+
+def _pattern_name(called: str) -> str:
+    """A name for a pattern: as it is where a rules file can have it, else of its words."""
+    if PATTERN_NAME.fullmatch(called) and called not in RESERVED:
+        return called
+    parts = words(called)
+    while parts and parts[0].isdigit():
+        parts = parts[1:]
+    made = "-".join(parts)
+    if len(made) > NAME_MAX:
+        made = made[: NAME_MAX + 1].rpartition("-")[0] or made[:NAME_MAX]
+    return f"{made}-pattern" if made in RESERVED else made or "pattern"
+
+
+# ---------------------------------------------------------------- tables
+def _tables(found: Iterable[FoundTable], file: str, settled: Settled) -> dict[int, SettledTable]:
+    names, by_found = Unique(), dict[int, SettledTable]()
+    named = [(table, *_physical(table, file)) for table in found]
+    effective = [filled(physical) or table_slug(table.called) for table, physical, _ in named]
+    twins = {table.name: first.name for first, table in told_twice(map(_bare, map(str, count()), effective))}
+    for number, (table, physical, checks) in enumerate(named):
+        if str(number) in twins:
+            first = named[int(twins[str(number)])][0].called
+            message = f"{quoted(table.called)} may be the same table in DynamoDB as {quoted(first)}: it is left out"
+            settled.notes.append(message)
+            continue
+        name = names.name(table_slug(table.called))
+        indexes, remarks = _indexes(table)
+        made = SettledTable(name, table, "" if physical == name else physical, indexes, [*checks, *remarks])
+        by_found[id(table)] = made
+        settled.tables.append(made)
+    return by_found
+
+
+def _bare(name: str, physical: str) -> Table:
+    """A table of which only the name in DynamoDB matters."""
+    return Table(name, physical, KeyAttribute("", "S"))
+
+
+def filled(physical: str) -> str:
+    """The name with the defaults of its variables; "" where one has none."""
+    missing = False
+
+    def value(match: re.Match[str]) -> str:
+        nonlocal missing
+        missing = missing or not match[2]
+        return match[2] or ""
+
+    text = VARIABLE.sub(value, physical)
+    return "" if missing else text
+
+
+def _physical(table: FoundTable, file: str) -> tuple[str, list[str]]:
+    """The name in DynamoDB, and what to check of it. Raises ImportedFileError for one that DynamoDB refuses."""
+    text = filled(table.physical)
+    wrong = misnamed(text) if text else ""
+    if not wrong:
+        return table.physical, list(table.checks)
+    if VARIABLE.search(table.physical):
+        made = f"${{{variable(table.called, 'table')}:-{table_slug(table.called)}-table}}"
+        return made, [*table.checks, "the name that the source makes is none of DynamoDB: give the right one"]
+    expected = "a table's name: 3 to 255 of A-Z a-z 0-9 _ - ."
+    raise ImportedFileError(file, table.at, expected, quoted(table.physical), TABLE_CURE)
+
+
+def _indexes(table: FoundTable) -> tuple[list[Index], list[str]]:
+    """The indexes that a rules file can have, and a check for each of the others."""
+    types = {one.name: one.type for one in table.key}
+    kept: dict[str, Index] = {}
+    checks = []
+    for index in table.indexes:
+        if index.name in kept:
+            if (index.partition, index.sort) != (kept[index.name].partition, kept[index.name].sort):
+                checks.append(f"index {index.name} is there twice, with other keys: the first was taken")
+        elif not re.fullmatch(INDEX_NAME, index.name):
+            checks.append(f"{quoted(index.name)} is not a name that DynamoDB takes for an index: left out")
+        elif any(types.get(one.name, one.type) != one.type for one in index.attributes):
+            checks.append(f"index {index.name} gives an attribute another type than the table: left out")
+        else:
+            kept[index.name] = index
+            types |= {one.name: one.type for one in index.attributes}
+    return list(kept.values()), checks
+
+
+# ---------------------------------------------------------------- entities
+def _entity(name: str, table: SettledTable, found: FoundEntity) -> SettledEntity:
+    types = {one.name: one.type for index in table.indexes for one in index.attributes}
+    types |= {one.name: one.type for one in table.found.key}
+    checks = list(found.checks)
+    templates: dict[str, Template] = {}
+    for attribute, text in found.key.items():
+        if attribute not in types:
+            continue
+        try:
+            template = parse_template(text, pads=True)
+        except UserError:
+            checks.append(
+                f"{quoted(attribute)} is made as {quoted(text)}, which cannot be told apart: write a template"
+            )
+            continue
+        if types[attribute] != "S" and template.whole is None:
+            checks.append(f"{quoted(attribute)} is of type {types[attribute]}, which holds one field and no text")
+        elif template.whole != attribute:
+            templates[attribute] = template
+    base = {one.name: templates.get(one.name) or default_template(one.name) for one in table.found.key}
+    key = {attribute: template.text for attribute, template in templates.items()}
+    return SettledEntity(name, table, found, key, checks, "", base)
+
+
+def _told_apart(entities: list[SettledEntity]) -> list[SettledEntity]:
+    """The entities, refused where a key may be of another one that says more of its keys. Nodes stand before edges."""
+    kept: dict[int, list[SettledEntity]] = {}
+    nodes: set[int] = set()
+    for entity in sorted(entities, key=lambda one: -one.told):
+        others = kept.setdefault(id(entity.table), [])
+        alike = [other for other in others if _overlap(entity, other)]
+        wrong = next((other for other in alike if entity.repeats == other.repeats), None)
+        if wrong is not None:
+            entity.refused = f"a key of table {entity.table.name} may be of {wrong.name} and of {entity.name}"
+            continue
+        others.append(entity)
+        nodes |= {id(one) for one in (entity, *alike) if alike and one.repeats}
+    tables = {id(entity.table): place for place, entity in reversed([*enumerate(entities)])}
+    return sorted(entities, key=lambda one: (tables[id(one.table)], bool(one.refused), id(one) not in nodes))
+
+
+def _overlap(one: SettledEntity, two: SettledEntity) -> bool:
+    return all(may_overlap(template, two.templates[name]) for name, template in one.templates.items())

@@ -1,0 +1,218 @@
+"""Entities made of items: a name for each kind of key, and the templates of its key attributes.
+
+Invariant: each key that was looked at is of the entity that was made of it. Only words of keys are ever written, which
+all keys of a kind share. Values stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sync_rules.extras.discover.imports.field_names import Namer, Values
+from sync_rules.extras.discover.imports.identifiers import (
+    GENERIC,
+    SHORT_MAX,
+    letters,
+    says_nothing,
+    singular,
+    table_slug,
+    words,
+)
+from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable
+from sync_rules.extras.discover.imports.key_kinds import TYPE_NAMES, Cluster, Sample, clusters_of, joined
+from sync_rules.extras.discover.imports.key_tokens import WORD, Token, Tokens, tokens_of
+from sync_rules.model.errors import UserError
+from sync_rules.model.templates import parse_template
+
+
+def entities_of(table: FoundTable, samples: Sequence[Sample], *, live: bool = False) -> list[FoundEntity]:
+    """The entities of a table's items. `live`: a word must be shared by several items, for it may be a value."""
+    usable = [sample for sample in samples if all(_holds(sample, one.name, one.type) for one in table.key)]
+    if len(samples) > len(usable):
+        table.checks.append(f"{len(samples) - len(usable)} of its {len(samples)} items lack the key and were left out")
+    if not usable:
+        return []
+    clusters = clusters_of(table, usable, live=live)
+    type_name = _type_attribute(table, usable)
+    named = _named(table, clusters, type_name, live=live)
+    default = singular(table_slug(table.called))  # says nothing of a word
+    namer = Namer(_roots(clusters, [name if sure or name != default else "" for name, sure in named]))
+    made = {}  # those that others point to come first, and name the fields
+    for cluster, (name, sure) in sorted(zip(clusters, named, strict=True), key=lambda one: not _is_root(one[0])):
+        made[id(cluster)] = _Maker(table, cluster, name, namer, type_name, live=live).entity(sure=sure)
+    return [made[id(cluster)] for cluster in clusters]
+
+
+def _holds(sample: Sample, name: str, kind: str) -> bool:
+    value = sample.item.get(name, {})
+    return kind in value and (kind != "S" or sample.text(name) is not None)
+
+
+# ---------------------------------------------------------------- names
+def _type_attribute(table: FoundTable, samples: Sequence[Sample]) -> str:
+    """The attribute that names the type of each item; "" where none does."""
+    names = dict.fromkeys(name for sample in samples for name in sample.item if name not in table.types)
+    for wanted in TYPE_NAMES:
+        for name in names:
+            if letters(name) == wanted and all(words(sample.text(name) or "") for sample in samples):
+                return name
+    return ""
+
+
+def _named(table: FoundTable, clusters: Sequence[Cluster], type_name: str, *, live: bool) -> list[tuple[str, bool]]:
+    """A name for each kind, and True where the source itself names it."""
+    made: dict[int, tuple[str, bool]] = {}
+    for cluster in sorted(clusters, key=lambda one: not _is_root(one)):
+        facets = {sample.facet for sample in cluster.samples}
+        types = {sample.text(type_name) or "" for sample in cluster.samples}
+        only = facets if len(facets) == 1 and facets != {""} else types
+        given = next(iter(only)) if len(only) == 1 else ""
+        shared = len(cluster.samples) > 1 and WORD.fullmatch(given) is not None  # else it may be a value
+        taken = {name for name, _ in made.values()}
+        spoken = _spoken_name(cluster, singular(table_slug(table.called)), taken)
+        if words(given) and (shared or not live):
+            more = given in taken and words(spoken) != words(given)
+            made[id(cluster)] = f"{given}_{spoken}" if more else given, True
+        else:
+            made[id(cluster)] = spoken, False
+    return [made[id(cluster)] for cluster in clusters]
+
+
+def _spoken_name(cluster: Cluster, default: str, taken: set[str]) -> str:
+    """A name of the words in the keys of a kind: the last that tells something, with the first where it is taken."""
+    spoken = [
+        ["_".join(one for one in words(word or "") if one.isalpha()) for _, word in part] for part in cluster.shape
+    ]
+    first, *others = ([word for word in part if len(word) > SHORT_MAX and word not in GENERIC] for part in spoken)
+    rest = [word for part in others for word in part]
+    wanted = rest[-1] if rest else first[-1] if first else default
+    return f"{first[-1]}_{wanted}" if wanted in taken and rest and first and wanted != first[-1] else wanted
+
+
+def _roots(clusters: Sequence[Cluster], names: Sequence[str]) -> dict[str, str]:
+    """The entity that a word in front of a value stands for: where an entity's key is that word and one value."""
+    found: dict[str, str] = {}
+    for cluster, name in zip(clusters, names, strict=True):
+        if name and _is_root(cluster):
+            found.setdefault(cluster.keys[0][0][0].text, name)
+    for cluster in clusters:
+        for word in (word for part in cluster.shape for _, word in part if word and len(word) <= SHORT_MAX):
+            meant = [name for name, one in zip(names, clusters, strict=True) if _speaks(one, word, name)]
+            found.setdefault(word, min(meant, key=len, default=word))
+    return found
+
+
+def _is_root(cluster: Cluster) -> bool:
+    """True if the key of a kind is a word and one value, and the sort key says no more than that."""
+    first, last = cluster.keys[0][0], cluster.keys[0][-1]
+    if len(first) != 2 or not first[0].word or first[1].word:  # noqa: PLR2004 - a word and a value
+        return False
+    values = all(token.word or token.text == key[0][1].text for key in cluster.keys for token in key[-1])
+    fixed = all(token.word for token in last)
+    return values and (fixed or all(_tells_nothing(token, first[0]) for token in last if token.word))
+
+
+def _tells_nothing(word: Token, first: Token) -> bool:
+    return word.text in ("", first.text) or letters(word.text) in GENERIC
+
+
+def _speaks(cluster: Cluster, word: str, name: str) -> bool:
+    """True if a short word in the keys of a kind begins the kind's name: sh for shipment."""
+    return name.lower().startswith(word.lower()) and any(word == one for part in cluster.shape for _, one in part)
+
+
+# ---------------------------------------------------------------- templates
+class _Maker:
+    """Makes the entity of one kind of items."""
+
+    def __init__(
+        self, table: FoundTable, cluster: Cluster, name: str, namer: Namer, type_name: str, *, live: bool
+    ) -> None:
+        own = {one.name for one in table.key}
+        ignored = {type_name, *own, *(name for name in table.types if says_nothing(name))}
+        held = Counter(one for sample in cluster.samples for one in sample.item if one not in ignored)
+        self.table, self.cluster, self.namer, self.live = table, cluster, namer, live
+        facets = list(dict.fromkeys(sample.facet for sample in cluster.samples if sample.facet))
+        self.made = FoundEntity(name, table, attributes=[one for one, _ in held.most_common()], facets=facets)
+        plain_values = [{one: text for one in held if (text := sample.plain(one))} for sample in cluster.samples]
+        self.values = Values(plain_values, {})
+
+    def entity(self, *, sure: bool) -> FoundEntity:
+        """The entity, with a template for each key attribute that is not simply the field of its own name."""
+        for place, attribute in enumerate(self.table.key):
+            self._base(attribute.name, [key[place] for key in self.cluster.keys])
+        own = {one.name for one in self.table.key}
+        for name, kind in self.table.types.items():
+            if name not in own and kind == "S":
+                self._indexed(name)
+        self._check(sure=sure)
+        return self.made
+
+    def _base(self, name: str, column: Sequence[Tokens]) -> None:
+        alias = next((one for sample in self.cluster.samples if (one := sample.aliases.get(name))), "")
+        alias = "" if letters(alias) == letters(name) else alias
+        if len(column[0]) == 1 and not column[0][0].word and not alias:
+            self.values.bound[name] = [tokens[0].text for tokens in column]
+            return
+        self._keep(name, column, alias)
+
+    def _keep(self, name: str, column: Sequence[Tokens], alias: str = "") -> None:
+        text = self.namer.template(name, column, self.values, alias)
+        if _fits(text, column):
+            self.made.key[name] = text
+        else:
+            self.made.checks.append(f"the texts in {name} do not follow one template: write it")
+
+    def _indexed(self, name: str) -> None:
+        """Make the template of an index's key attribute that all items of the kind have."""
+        held = sum(name in sample.item for sample in self.cluster.samples)
+        texts = [text for sample in self.cluster.samples if (text := sample.text(name))]
+        if len(texts) < len(self.cluster.samples):
+            if texts:
+                self.made.checks.append(
+                    f"{name} is on {held} of {len(self.cluster.samples)} items: the others are in no index by it"
+                )
+            return
+        column = self._column(texts)
+        if column is None:
+            self.made.checks.append(f"the texts in {name} do not follow one template: write it if a rule needs it")
+        elif len(column[0]) > 1 or column[0][0].word:
+            self._keep(name, column)
+
+    def _column(self, texts: Sequence[str]) -> list[Tokens] | None:
+        """The pieces of the texts in one column, a word only where all have it; None where they differ in more."""
+        column = [tokens_of(text) for text in texts]
+        if len({tuple(token.before for token in tokens) for tokens in column}) > 1:
+            return None
+        held = [set(one.values()) for one in self.values.plain]
+        several = len(texts) > 1 or not self.live  # a word of one item may be a value
+        shared = [
+            several
+            and all(tokens[number].word and tokens[number].text == token.text for tokens in column)
+            and not all(token.text in one for one in held)
+            for number, token in enumerate(column[0])
+        ]
+        return [
+            tuple(Token(token.text, word, token.before) for token, word in zip(tokens, shared, strict=True))
+            for tokens in column
+        ]
+
+    def _check(self, *, sure: bool) -> None:
+        number = len(self.cluster.samples)
+        facets = self.made.facets
+        if len(facets) > 1:
+            names = ", ".join(sorted(facets))
+            self.made.checks.append(f"the keys of {names} cannot be told apart: they are one entity here")
+        if self.made.key:
+            read = "the key is" if sure else "name and key are"
+            self.made.checks.append(f"{read} read off {'one item' if number == 1 else f'{number} items'}")
+
+
+def _fits(text: str, column: Sequence[Tokens]) -> bool:
+    """True if a template parses each key that it was made of."""
+    try:
+        template = parse_template(text)
+    except UserError:
+        return False
+    return all(template.parse({"S": joined(tokens)}) is not None for tokens in column)

@@ -1,0 +1,185 @@
+"""The access patterns of AWS Labs' modelling schema: operations on an entity with the parameters of each call.
+
+Parameters are told by their names, else by their places: first the fields of the partition key, then those of the sort
+key, then the ends of a range.
+https://github.com/awslabs/mcp/tree/main/src/dynamodb-mcp-server
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from sync_rules.extras.discover.imports.cli_requests import BATCH, SCAN, TRANSACTION
+from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.identifiers import words
+from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundPattern, Verb
+from sync_rules.extras.discover.imports.request_patterns import HOW_MANY, KEYS_AT_ONCE, OPEN_END, RANGES, fields_of
+from sync_rules.model.entities import Index
+
+WRITES: Final[Mapping[str, Verb]] = {
+    "PutItem": "put",
+    "BatchWriteItem": "put",
+    "UpdateItem": "update",
+    "DeleteItem": "delete",
+    "Put": "put",
+    "Update": "update",
+    "Delete": "delete",
+}
+ENDS: Final = (["start", "end"], ["from", "to"], ["min", "max"])  # how the names of a range's ends begin
+READS: Final = ("GetItem", "Query", "BatchGetItem")
+MIXED: Final = "it may read items of other kinds too: the source says that it returns mixed data"
+BOTH_WRITTEN: Final = "the source says that it needs {others} too"
+
+
+def patterns_of(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity]) -> Iterator[FoundPattern]:
+    """The patterns of one entity. `others` are all entities, by the names of the source."""
+    for one in node["access_patterns"].list("a list of access patterns"):
+        yield _pattern(entity, one.require_map("an access pattern: a map with name and operation"), others)
+
+
+def _named(node: Node) -> tuple[str, str]:
+    """The name of a pattern, and what its source says of it."""
+    mark = node["pattern_id"].value
+    name = node["name"].said or f"pattern-{mark}"
+    described = node["description"].said or name
+    return name, f"{mark}: {described}" if isinstance(mark, int | str) else described
+
+
+def _pattern(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity]) -> FoundPattern:
+    called, said = _named(node)
+    operation = node["operation"].said
+    if operation in WRITES:
+        return _write(entity, node, others)
+    if operation not in READS:
+        refused = SCAN if operation == "Scan" else f"{quoted(operation)} neither reads nor writes items by key"
+        return FoundPattern(called, said=said, refused=refused)
+    name = node["index_name"].said
+    index = next((one for one in entity.table.indexes if one.name == name), None)
+    if name and index is None:
+        return FoundPattern(called, said=said, refused=f"the table has no index {quoted(name)}")
+    made = FoundPattern(called, "get", entity, one=operation != "Query", via=name, said=said)
+    _asked(made, node, index)
+    if made.refused:
+        return made
+    made.consistent = node["consistent_read"].value is True
+    if operation == "BatchGetItem":
+        made.one, made.keys = False, KEYS_AT_ONCE
+        made.checks.append(HOW_MANY)
+    if node["return_type"].said == "mixed_data":
+        made.checks.append(MIXED)
+    return made
+
+
+def _asked(made: FoundPattern, node: Node, index: Index | None) -> None:
+    """Say which fields each call gives, by equality and as the ends of a range."""
+    assert made.entity is not None
+    key = index.attributes if index else made.entity.table.key
+    partition = index.partition if index else key[:1]
+    condition = node["range_condition"].said
+    form = RANGES.get(condition)
+    if condition and form is None:
+        made.refused = f"its range condition {quoted(condition)} is not known"
+        return
+    given = _parameters(node)
+    filtered = _filtered(made, node, given)
+    given = [name for name in given if name not in filtered]
+    ends = (2 if form == "between" else 1) if form else 0
+    fields = fields_of(made.entity, key)
+    whole = fields if node["operation"].said != "Query" else fields_of(made.entity, partition)
+    left_over = _by(made, given[: len(given) - ends], whole, fields)
+    free = [field for field in fields if field not in made.by]
+    if form is None and free and [name.split("_")[0] for name in left_over] in ENDS:
+        form = "between"
+        made.checks.append(f"the parameters {' and '.join(left_over)} are taken for a range of {free[0]}")
+        left_over = []
+    made.checks += [f"no key says what the parameter {name} is for: it is left out" for name in left_over]
+    if form is None:
+        return
+    if len(given) < ends or not free:
+        made.refused = f"no field of the key is left for its range {quoted(condition)}"
+        return
+    made.within = form, free[0]
+    made.checks += [OPEN_END] if condition in (">", "<") else []
+
+
+def _by(made: FoundPattern, given: Sequence[str], whole: Sequence[str], fields: Sequence[str]) -> list[str]:
+    """Ask by parameters: by their names, else by their places in `whole`. Returns those that are neither."""
+    assert made.entity is not None
+    by: list[str] = []
+    left_over = []
+    asked = fields if made.one else [*fields, *made.entity.attributes]
+    for name in given:
+        free = [field for field in whole if field not in given and field not in by]
+        if name in asked:
+            by.append(name)
+        elif free:
+            by.append(free[0])
+            made.checks.append(f"the parameter {name} is taken for {free[0]}")
+        else:
+            left_over.append(name)
+    made.by = list(dict.fromkeys(by))
+    return left_over
+
+
+def _parameters(node: Node) -> list[str]:
+    """The names of the parameters that are values."""
+    ones = [one.require_map("a parameter: a map with name") for one in node["parameters"].list("a list of parameters")]
+    return [one["name"].text("the parameter's name") for one in ones if one["type"].said != "entity"]
+
+
+def _filtered(made: FoundPattern, node: Node, given: Sequence[str]) -> list[str]:
+    """The parameters of a filter. Their values come with each call, which no condition of a rules file can say."""
+    conditions = node["filter_expression"]["conditions"]
+    either = node["filter_expression"]["logical_operator"].said.upper() == "OR"
+    found: list[str] = []
+    for one in conditions.list("a list of conditions"):
+        field, function = one.require_map()["field"].said, one["function"].said
+        operator = one["operator"].said or function
+        listed = [part.said for part in one["params"].list("a list of parameters")]
+        found += [name for name in (one["param"].said, one["param2"].said, *listed) if name in given]
+        if operator in ("attribute_exists", "attribute_not_exists") and not either and field.isidentifier():
+            sign = "!=" if operator == "attribute_exists" else "=="
+            made.where += f"{' && ' if made.where else ''}{field} {sign} `null`"
+        else:
+            made.checks.append(f"a filter is left out, whose value each call gives: {field} {operator}")
+    return found
+
+
+def _write(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity]) -> FoundPattern:
+    called, said = _named(node)
+    operation = node["operation"].said
+    made = FoundPattern(called, WRITES[operation], entity, said=said)
+    if operation == "BatchWriteItem":
+        made.checks.append(BATCH)
+    if made.verb == "update":
+        keys = fields_of(entity, entity.table.key)
+        made.sets = [name for name in _parameters(node) if name in entity.attributes and name not in keys]
+    named = [one["entity_type"].said for one in node["parameters"].list() if isinstance(one.value, dict)]
+    more = [name for name in named if name in others and others[name] is not entity]
+    if more:
+        made.checks.append(BOTH_WRITTEN.format(others=", ".join(more)))
+    return made
+
+
+def across(node: Node, entities: Mapping[tuple[str, str], FoundEntity]) -> Iterator[FoundPattern]:
+    """The patterns of a transaction across tables: one for each item that it reads or writes."""
+    called, said = _named(node.require_map("an access pattern: a map with name and operation"))
+    expected = "an entity involved: a map with entity and action"
+    parts = [one.require_map(expected) for one in node["entities_involved"].list()]
+    if not parts:
+        yield FoundPattern(called, said=said, refused="it names no entity")
+    for one in parts:
+        name, action = one["entity"].said, one["action"].said
+        entity = entities.get((one["table"].said, name))
+        own = "-".join([called, action.lower(), *words(name)]) if len(parts) > 1 else called
+        if action == "ConditionCheck":
+            continue  # it writes nothing
+        if entity is None or action not in (*WRITES, "Get"):
+            refused = f"{quoted(action)} of {quoted(name)} is not known"
+            yield FoundPattern(own, said=said, refused=refused)
+        elif action == "Get":
+            by = fields_of(entity, entity.table.key)
+            yield FoundPattern(own, "get", entity, by, one=True, consistent=True, said=said, checks=[TRANSACTION])
+        else:
+            yield FoundPattern(own, WRITES[action], entity, said=said, checks=[TRANSACTION])

@@ -1,0 +1,44 @@
+"""Names of tables that are known only when something is deployed: they become variables of the rules file.
+
+`${VAR:-default}` where the source has a default, `${VAR}` where it has none.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from sync_rules.extras.discover.imports.identifiers import table_slug, variable
+
+DEFAULT: Final = re.compile(r"[^{}$]+")
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table's name in DynamoDB, as the rules file has it, and what to check of it."""
+
+    text: str
+    checks: list[str] = field(default_factory=list)
+
+
+def variable_text(name: str, default: object) -> str:
+    """A variable of the rules file, with its default if it has one that can be written."""
+    text = str(default) if isinstance(default, str | int) and not isinstance(default, bool) else ""
+    return f"${{{variable(name)}:-{text}}}" if DEFAULT.fullmatch(text) else f"${{{variable(name)}}}"
+
+
+def made_elsewhere(called: str, why: str) -> TableName:
+    """The name of a table that the source does not say: a variable of its own."""
+    name = variable(table_slug(called), "table")
+    return TableName(f"${{{name}:-{padded(table_slug(called))}}}", [f"{why}: set {name}, or write the name"])
+
+
+def padded(name: str) -> str:
+    """A name that is long enough for a table."""
+    return name if len(name) > 2 else f"{name}-table"  # noqa: PLR2004 - DynamoDB takes three letters or more
+
+
+def with_variables(text: str) -> str:
+    """The names of the variables in a text, for checks."""
+    return ", ".join(dict.fromkeys(re.findall(r"\$\{([A-Z0-9_a-z]+)\}", text)))

@@ -1,0 +1,235 @@
+"""Derived attributes: composite keys, formats and joined texts, found by formulas that hold for the items of an entity.
+
+Invariant: a formula is tried by the code that keeps the rule, over all items.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from sync_rules.extras.discover.imports.identifiers import says_nothing
+from sync_rules.extras.discover.propose.candidates import Finding
+from sync_rules.extras.discover.propose.copies import EXAMPLES
+from sync_rules.extras.discover.propose.database import Database
+from sync_rules.extras.discover.propose.evidence import (
+    AGREE_MIN,
+    BITS_ALONE,
+    CASES_MIN,
+    KAPPA_MIN,
+    ONE_VALUE,
+    Agreement,
+    Grade,
+    chance_of,
+)
+from sync_rules.extras.discover.propose.formula_search import Guess, guesses
+from sync_rules.extras.discover.propose.frames import Column, Frame
+from sync_rules.extras.discover.propose.proposal import Example
+from sync_rules.extras.discover.propose.value_texts import STRING, TEXTS, kept, shown, value_of
+from sync_rules.model.durations import seconds_of
+from sync_rules.model.values import AttributeValue
+from sync_rules.rules.formula import Formula, moment_of
+
+SAMPLE: Final = 400  # items on which guesses are tried
+SEEDS: Final = 12  # items of which guesses are made
+KEPT: Final = 4  # guesses for an attribute that are counted over all items
+RATE_MIN: Final = 0.5
+DURATIONS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+Values = Mapping[Column, AttributeValue]
+
+
+def derives(database: Database, frame: Frame) -> list[Finding]:
+    """Find the attributes that are made of others of their item."""
+    usable = [one for one in frame.columns if one.profile.count]
+    every = max(1, frame.rows // (4 * SAMPLE))
+    names = ", ".join(one.sql for one in usable)
+    if not usable or frame.rows <= 1:
+        return []
+    rows = database.rows(
+        f"SELECT {names} FROM {frame.sql} WHERE hash(rid) % {every} = 0 ORDER BY hash(rid) LIMIT {SAMPLE}"
+    )
+    items = [
+        {column: value for column, text in zip(usable, row, strict=True) if (value := value_of(text))} for row in rows
+    ]
+    found: list[Finding] = []
+    for target in usable:
+        if _may_be_made(target):
+            found += _made(database, frame, target, usable, items)
+            found += _expiring(database, frame, target, usable, items)
+    return found
+
+
+def _may_be_made(target: Column) -> bool:
+    if target.is_field or target.in_key or target.profile.is_constant:
+        return False
+    return (target.writable or target.in_index) and bool(target.profile.types & set(TEXTS))
+
+
+def _sources(target: Column, usable: Sequence[Column]) -> list[Column]:
+    def fits(column: Column) -> bool:
+        inside = column.road[: len(target.road)] == target.road or target.road[: len(column.road)] == column.road
+        other_key = column.in_index and says_nothing(column.road[-1])
+        hidden = column.is_shadowed if not target.in_index else column.is_field and not column.in_identity
+        return not inside and not other_key and not hidden and not column.profile.is_constant
+
+    return [one for one in usable if fits(one)]
+
+
+# ---------------------------------------------------------------- texts
+def _made(
+    database: Database, frame: Frame, target: Column, usable: Sequence[Column], items: Sequence[Values]
+) -> Iterator[Finding]:
+    if not target.profile.types <= {STRING, "z"}:
+        return
+    sources = _sources(target, usable)
+    there = [item for item in items if target in item]
+    tried: dict[str, tuple[Guess, Agreement]] = {}
+    full = sorted(there, key=lambda item: -len(item))
+    for seed in [*full[: SEEDS // 2], *there[: SEEDS // 2]]:
+        values = {one: seed[one] for one in sources if one in seed}
+        for guess in guesses(seed[target]["S"], values):
+            for one in (guess, guess.as_joined()):
+                if one is not None and _says_something(one, target) and str(one.rule) not in tried:
+                    tried[str(one.rule)] = one, _tried(one, target, items)
+    good = [(guess, agreement) for guess, agreement in tried.values() if agreement.rate >= RATE_MIN]
+    good.sort(key=lambda one: (-round(one[1].rate, 2), one[0].letters, _oddness(one[0]), len(one[0].pieces)))
+    for place, (guess, agreement) in enumerate(good[:KEPT]):
+        yield _counted(database, frame, target, guess, sample=agreement, place=place)
+
+
+def _oddness(guess: Guess) -> tuple[int, int]:
+    """Formats that could be left out, and joined texts, which take whatever is there."""
+    return sum(slot.formats.count(":") for slot in guess.slots), int(guess.separator is not None)
+
+
+def _says_something(guess: Guess, target: Column) -> bool:
+    """False for one column as it is, but in the key of an index, and for what no rules file can have."""
+    bare = len(guess.pieces) == 1 and not guess.slots[0].formats
+    if bare and not (target.in_index and says_nothing(target.road[-1])):
+        return False
+    return guess.formula is not None
+
+
+def _tried(guess: Guess, target: Column, items: Sequence[Values]) -> Agreement:
+    formula = guess.formula
+    assert formula is not None
+    by_path = {column.path: column for column in guess.columns}
+    mine: Counter[str] = Counter()
+    theirs: Counter[str] = Counter()
+    values = set()
+    pairs = agree = 0
+    for item in items:
+        made = formula.text({path: item.get(column) for path, column in by_path.items()}.__getitem__)
+        there = item.get(target, {}).get("S")
+        if made is None and there is None:
+            continue
+        pairs += 1
+        if made is not None:
+            theirs[made] += 1
+        if there is not None:
+            mine[there] += 1
+        if made == there:
+            agree += 1
+            values.add(made)
+    chance = chance_of(mine, theirs, pairs)
+    return Agreement(pairs, agree, chance, len(values), agree, chance)
+
+
+def _counted(
+    database: Database, frame: Frame, target: Column, guess: Guess, *, sample: Agreement, place: int
+) -> Finding:
+    formula = guess.formula
+    assert formula is not None
+    agree, examples = _over_all(database, frame, target, guess.columns, _text_of(formula))
+    grade, pro, contra = _judged(guess, sample, agree / frame.rows, in_index=target.in_index)
+    rule = {"derive": target.shown, **guess.rule}
+    finding = Finding("derive", frame, frame, (target,), guess.columns, rule, grade, frame.rows, agree)
+    finding.spoke_for, finding.spoke_against, finding.examples = pro, contra, examples
+    finding.plainness, finding.sources = 14 + place, frame.rows
+    finding.figures = {"rate": sample.rate, "chance": sample.chance, "kappa": sample.kappa, "values": sample.values}
+    return finding
+
+
+def _judged(guess: Guess, sample: Agreement, rate: float, *, in_index: bool) -> tuple[Grade, list[str], list[str]]:
+    pro = [f"{rate:.1%} agree, {sample.chance:.1%} would by chance"]
+    if sample.rate < AGREE_MIN or sample.kappa < KAPPA_MIN or rate < AGREE_MIN:
+        return "none", pro, ["too few agree"]
+    if sample.values <= 1:
+        return "none", pro, [ONE_VALUE]
+    if _is_own_id(guess) and not in_index:
+        return "none", pro, ["it is the item's own id with a word before it"]
+    if any("@" in piece or "://" in piece for piece in guess.pieces if isinstance(piece, str)):
+        return "weak", pro, ["an address is often made once, of what its owner was called then"]
+    if sample.bits >= BITS_ALONE:
+        return "sure", pro, []
+    return ("likely" if sample.values >= CASES_MIN or sample.bits > BITS_ALONE / 4 else "weak"), pro, ["few items"]
+
+
+def _is_own_id(guess: Guess) -> bool:
+    return len(guess.slots) == 1 and guess.slots[0].column.in_identity and not guess.slots[0].formats
+
+
+def _text_of(formula: Formula) -> Any:
+    def made(read: Any) -> str | None:
+        text = formula.text(read)
+        return None if text is None else STRING + kept(text)
+
+    return made
+
+
+def _over_all(
+    database: Database, frame: Frame, target: Column, columns: Sequence[Column], make: Any
+) -> tuple[int, tuple[Example, ...]]:
+    """The items whose value is what is made of their columns, and some that differ."""
+    by_path = {column.path: number for number, column in enumerate(columns, 2)}
+    names = "".join(f", t.{column.sql}" for column in columns)
+    agree, differing = 0, list[Example]()
+    for row in database.each(f"SELECT {frame.key_shown()}, t.{target.sql}{names} FROM {frame.sql} t"):
+        made = make(lambda path, row=row: value_of(row[by_path[path]]))
+        if made == row[1]:
+            agree += 1
+        else:
+            differing.append(Example(row[0], shown(made), shown(row[1])))
+            if len(differing) > 100 * EXAMPLES:
+                differing = _first(differing)
+    return agree, tuple(_first(differing))
+
+
+def _first(examples: Sequence[Example]) -> list[Example]:
+    return sorted(examples, key=lambda one: one.key)[:EXAMPLES]
+
+
+# ---------------------------------------------------------------- Time to Live
+def _expiring(
+    database: Database, frame: Frame, target: Column, usable: Sequence[Column], items: Sequence[Values]
+) -> Iterator[Finding]:
+    """A number of seconds that is a date and a fixed time after it."""
+    if not target.profile.is_number or not target.profile.is_date or len(target.road) > 1:
+        return
+    for source in usable:
+        if source is target or not source.profile.is_date or source.is_shadowed:
+            continue
+        apart = Counter(_apart(item.get(source), item.get(target)) for item in items)
+        apart.pop(None, None)
+        (span, count), *_ = apart.most_common(1) or [(None, 0)]
+        if not span or span <= 0 or count < AGREE_MIN * len(items) or source.profile.distinct < CASES_MIN:
+            continue
+        unit, size = next((unit, size) for unit, size in DURATIONS if span % size == 0)
+        duration = f"{span // size}{unit}"
+
+        def made(read: Any, path: str = source.path, after: int = seconds_of(duration)) -> str | None:
+            moment = moment_of(read(path) or {})
+            return None if moment is None else f"n{int(moment.timestamp()) + after}"
+
+        agree, examples = _over_all(database, frame, target, [source], made)
+        rule = {"derive": target.shown, "as": f"ttl({source.path}, {duration})"}
+        finding = Finding("derive", frame, frame, (target,), (source,), rule, "sure", frame.rows, agree)
+        finding.spoke_for, finding.examples, finding.plainness = [f"always {duration} later"], examples, 14
+        yield finding
+
+
+def _apart(first: AttributeValue | None, last: AttributeValue | None) -> int | None:
+    start = moment_of(first) if first else None
+    end = last.get("N") if last else None
+    return None if start is None or end is None or not end.isdecimal() else int(end) - int(start.timestamp())

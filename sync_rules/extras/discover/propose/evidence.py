@@ -1,0 +1,124 @@
+"""How much the agreement of two columns says: against chance, by sources, and by names.
+
+Invariant: agreement alone is no evidence. What counts is how far it exceeds that of pairs drawn at random, over how
+many different sources, in how many different values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sync_rules.extras.discover.imports.identifiers import singular
+from sync_rules.extras.discover.propose.frames import Column
+
+Grade = Literal["sure", "likely", "weak", "none"]
+GRADES: Final[dict[Grade, int]] = {"sure": 3, "likely": 2, "weak": 1, "none": 0}
+KAPPA_MIN: Final = 0.6
+AGREE_MIN: Final = 0.75
+BITS_ALONE: Final = 11.0  # of evidence, where no name speaks for it: thousands of pairs are looked at
+BITS_ALIKE: Final = 30.0  # of what looks alike, such as an enumeration
+BITS_NAMED: Final = 3.0
+VALUES_ALONE: Final = 8  # different values that agree, where the link itself may be by chance
+VALUES_SURE: Final = 4  # different values that agree: fewer may be an enumeration
+CASES_MIN: Final = 3  # different values, items or parents that agree: two may do so by chance
+HALF_NAMED: Final = 0.5  # a name that says half of what it names
+NEARLY_NAMED: Final = 0.8  # a name that says all of it, but for a word
+BY_CHANCE: Final = "the link may be by chance: both sides count from a small number"
+ONE_VALUE: Final = "only one value agrees"  # which is no evidence
+CHANCE_LEAST: Final = 0.01
+GENERIC_MOMENTS: Final = frozenset({
+    "created", "updated", "modified", "changed", "inserted", "deleted", "at", "on", "date", "time", "timestamp", "ts",
+    "datetime", "last", "when", "day", "saved", "written", "year", "month",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The agreement of two columns over pairs of items in which at least one has a value."""
+
+    pairs: int
+    agree: int
+    chance: float  # of two values drawn at random
+    values: int  # different values that agree
+    sources: int  # different sources with a pair that agrees
+    repeats: float = 1.0  # the chance that two of these sources have the same value
+    near: float = 0.0  # of groups: the share of their entries that agrees, on average
+
+    @property
+    def rate(self) -> float:
+        """The share that agrees."""
+        return self.agree / self.pairs if self.pairs else 0.0
+
+    @property
+    def kappa(self) -> float:
+        """How far agreement exceeds chance: 0 for as much as by chance, 1 for all."""
+        return (self.rate - self.chance) / (1 - self.chance) if self.chance < 1 else 0.0
+
+    @property
+    def bits(self) -> float:
+        """The weight of the evidence: each source that agrees counts as much as its agreement is unlikely."""
+        return self.sources * -math.log2(max(self.repeats, CHANCE_LEAST))
+
+    def judged(
+        self, named: float, *, bits: float = BITS_ALONE, values: int = VALUES_SURE, by_chance: bool = False
+    ) -> tuple[Grade, str]:
+        """The grade of what enough parents hold of their children, and what speaks against it. `bits` and `values` are
+        asked for where no name speaks for it, more of them if the link may be by chance.
+        """
+        if by_chance and (self.values < VALUES_ALONE or self.bits < 2 * bits):
+            return "none", BY_CHANCE
+        if self.values >= values and self.bits >= bits:
+            return "sure", ""
+        if named >= HALF_NAMED and self.bits >= BITS_NAMED:
+            return "likely", "few parents"
+        return "weak", f"only {self.sources} parents agree, in {self.values} values"
+
+
+def chance_of(left: Counter[str], right: Counter[str], pairs: int) -> float:
+    """The chance that a value of each, drawn at random, are equal; missing ones never are."""
+    if not pairs:
+        return 0.0
+    return sum(count * right[value] for value, count in left.items()) / (pairs * pairs)
+
+
+def names_fit(target: Column, source: Column, along: tuple[Column, ...] = ()) -> float:
+    """How far the name of a copy says what it is a copy of: 0 to 1."""
+    mine, theirs = target.words, source.words
+    entity = frozenset({*source.frame.words, *(singular(word) for word in source.frame.words)})
+    role = entity | {word for column in along for word in column.words}
+    if mine == theirs:
+        return 1.0
+    if theirs <= mine:
+        return 1.0 if mine - theirs <= role else 0.8
+    short = theirs - entity
+    if short and short <= mine and mine - short <= role:
+        return 1.0
+    if mine & theirs - GENERIC_MOMENTS:
+        return 0.5
+    if mine and mine <= entity:
+        return 0.6
+    return 0.0
+
+
+def look_alike(column: Column) -> str:
+    """The reason that equal values of a column say little; "" if there is none."""
+    profile = column.profile
+    if profile.is_constant:
+        return "all its values are the same"
+    if profile.is_boolean:
+        return "it has only two values"
+    if profile.is_date:
+        return "it holds dates"
+    if profile.is_sequence:
+        return "it is a sequence of numbers"
+    if profile.is_small:
+        return f"it has only {profile.distinct} values"
+    return ""
+
+
+def is_generic_moment(column: Column) -> bool:
+    """True for a date by whose name many items have one, such as created_at."""
+    return column.profile.is_date and column.words <= GENERIC_MOMENTS

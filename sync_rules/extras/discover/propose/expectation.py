@@ -1,0 +1,136 @@
+"""The value that a parent should hold, made of its children as a rule would make it, beside the one that it holds.
+
+Invariant: both have the same form, so that they are equal if the parent is right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from sync_rules.extras.discover.propose.parents import Parent, Row
+from sync_rules.extras.discover.propose.value_texts import NUMBER, STRING, TEXTS
+
+SEPARATOR_MAX: Final = 6  # letters between two values of a text
+Expected = Callable[[Sequence[Row]], Any]
+
+
+def rank(text: str | None) -> tuple[int, Any]:
+    """The place of a value among others: nothing first, then numbers, then texts."""
+    if text is None or text == STRING:
+        return 0, 0
+    return (1, Decimal(text[1:])) if text[0] == NUMBER else (2, text[1:])
+
+
+def set_of(place: int, letter: str) -> Expected:
+    def made(rows: Sequence[Row]) -> Any:
+        kind = letter or STRING
+        values = (row[place] for row in rows if row[place] and row[place][0] in TEXTS and len(row[place]) > 1)
+        return frozenset(kind + value[1:] for value in values) or None
+
+    return made
+
+
+def list_of(place: int, key: Callable[[Row], Any], *, reverse: bool, distinct: bool, limit: int) -> Expected:
+    def made(rows: Sequence[Row]) -> Any:
+        usable = [row for row in rows if row[place] and row[place][0] in TEXTS and len(row[place]) > 1]
+        values = [row[place] for row in sorted(usable, key=key, reverse=reverse)]
+        values = list(dict.fromkeys(values)) if distinct else values
+        return values[:limit] if limit else values
+
+    return made
+
+
+def text_of(listed: Expected, separator: str) -> Expected:
+    def made(rows: Sequence[Row]) -> Any:
+        return separator.join(value[1:] for value in listed(rows)) or None
+
+    return made
+
+
+def between(text: str, values: Sequence[str | None]) -> str | None:
+    """The text between two values of a text that is made of all of them; None for any other text."""
+    told = sorted({value[1:] for value in values if value and len(value) > 1}, key=len, reverse=True)
+    places = sorted((at, len(one)) for one in told if (at := text.find(one, 1)) > 0)
+    if len(told) <= 1 or len(places) < len(told) or places[0][0] != 1:
+        return None
+    (first, length), (second, _), *_ = places
+    between = text[first + length : second]
+    return between if 0 < len(between) <= SEPARATOR_MAX else None
+
+
+def counts_of(place: int) -> Expected:
+    def made(rows: Sequence[Row]) -> Any:
+        counts = Counter(row[place][1:] for row in rows if row[place] and len(row[place]) > 1)
+        return {value: Decimal(count) for value, count in counts.items()}
+
+    return made
+
+
+def sums_of(place: int, amount: int) -> Expected:
+    def made(rows: Sequence[Row]) -> Any:
+        found: dict[str, Decimal] = defaultdict(Decimal)
+        for row in rows:
+            if row[place] and len(row[place]) > 1 and row[amount]:
+                found[row[place][1:]] += Decimal(row[amount][1:])
+        return dict(found)
+
+    return made
+
+
+def _fields_of(row: Row, cells: Sequence[tuple[str, int]]) -> dict[str, str]:
+    return {name: row[place] for name, place in cells if row[place] is not None}
+
+
+def map_of(name: Callable[[Row], str], cells: Sequence[tuple[str, int]]) -> Expected:
+    def made(rows: Sequence[Row]) -> Any:
+        return {name(row): _fields_of(row, cells) for row in rows}
+
+    return made
+
+
+def maps_of(cells: Sequence[tuple[str, int]], key: Callable[[Row], Any], *, reverse: bool, limit: int) -> Expected:
+    def made(rows: Sequence[Row]) -> Any:
+        ordered = sorted(rows, key=key)
+        ordered = ordered[-limit:] if limit else ordered
+        return [_fields_of(row, cells) for row in (reversed(ordered) if reverse else ordered)]
+
+    return made
+
+
+def held_set(parent: Parent) -> Any:
+    return frozenset(entry.value for entry in parent.entries) or None
+
+
+def held_text(parent: Parent) -> Any:
+    return parent.held[1:] if parent.held else None
+
+
+def held_list(parent: Parent) -> Any:
+    return [entry.value for entry in parent.entries] if parent.held else None
+
+
+def held_numbers(parent: Parent) -> Any:
+    return {entry.name: Decimal(entry.value[1:]) for entry in parent.entries} if parent.held else None
+
+
+def held_map(parent: Parent) -> Any:
+    return {entry.name: entry.fields for entry in parent.entries} if parent.held else None
+
+
+def held_maps(parent: Parent) -> Any:
+    return [entry.fields for entry in parent.entries] if parent.held else None
+
+
+def near(expected: Any, held: Any) -> float:
+    """The share of the entries that agree, of sets and of maps; of lists all or nothing."""
+    if expected == held:
+        return 1.0
+    if isinstance(expected, frozenset) and isinstance(held, frozenset):
+        return len(expected & held) / len(expected | held)
+    if isinstance(expected, dict) and isinstance(held, dict):
+        alike = [name for name, one in held.items() if expected.get(name) == one]
+        return len(alike) / max(len(expected.keys() | held.keys()), 1)
+    return 0.0

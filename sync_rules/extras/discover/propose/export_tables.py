@@ -1,0 +1,216 @@
+"""Exports of tables to S3, in their bucket or in a folder, as gathered tables: whole and full ones, or none.
+
+Invariant: nothing of an export is skipped. A file is as its manifest says, by MD5 sum and number of items, and each
+line is an item of the table; what is not is named by file and line. Files of a bucket are fetched once: a later run
+finds them.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import shutil
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from sync_rules.adapters.files import writing_whole
+from sync_rules.extras.discover.imports.imported_model import FoundTable
+from sync_rules.extras.discover.propose.export_keys import GivenKeys, Names, Shape, key_of
+from sync_rules.extras.discover.propose.table_files import GatheredTable
+from sync_rules.jobs.backfill.export import DataFile, Folder, Manifest, Shelf, bare_files, read_manifest, summaries_in
+from sync_rules.model import json_bytes
+from sync_rules.model.entities import address_of
+from sync_rules.model.errors import UserError
+
+TOLD_EVERY_ITEMS: Final = 10_000  # how often progress is told
+CHUNK_BYTES: Final = 1 << 20
+READ_OFF: Final = "its key is read off the items, for an export does not hold it"
+NO_INDEXES: Final = "its indexes are not known, for an export does not hold them: add them, or give --index"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An export of one table. `place` and `shelf` are where its files are; `files` has them by their paths there."""
+
+    table: str
+    place: str
+    shelf: Shelf
+    files: Mapping[str, DataFile]
+
+    @property
+    def items(self) -> int:
+        """The number of its items that the manifest says; 0 without one."""
+        return sum(one.items or 0 for one in self.files.values())
+
+
+def exports_in(place: str, shelf: Shelf, called: str) -> list[Exported]:
+    """The exports in a place. `called`: the name of the table where no manifest says it.
+
+    Raises:
+        UserError: when one is incremental, cut short or in another format.
+        StoreError: when the place does not answer.
+    """
+    names = shelf.names()
+    summaries = summaries_in(names)
+    if not summaries:
+        return [Exported(called, place, shelf, {name: DataFile() for name in bare_files(place, names)})]
+    return [_exported(place, shelf, read_manifest(place, shelf, names, summary)) for summary in summaries]
+
+
+def _exported(place: str, shelf: Shelf, manifest: Manifest) -> Exported:
+    return Exported(address_of(manifest.table_arn).name, place, shelf, manifest.files)
+
+
+# ---------------------------------------------------------------- gathered
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A reading of exports: into which folder files of a bucket are fetched, how many at a time, and who is told of the
+    items that were looked at. `stopping` is asked between files and items.
+    """
+
+    folder: Path
+    workers: int = 1
+    on_items: Callable[[int], None] = lambda _items: None
+    stopping: Callable[[], bool] = lambda: False
+
+    def gathered(self, export: Exported, found: FoundTable | None, given: GivenKeys) -> GatheredTable | None:
+        """The table of an export. `found`: its description, if it was looked at. None for one without an item whose key
+        nothing says.
+
+        Raises:
+            UserError: when a file is not what it should be, or the key cannot be told.
+            StoreError: when a file cannot be fetched.
+        """
+        paths = self._local(export)
+        indexes = {} if found else given.indexes.get(export.table, {})
+        key = tuple(one.name for one in found.key) if found else given.keys.get(export.table)
+        shape = Shape({name for names in indexes.values() for name in names})
+        size = 0
+        for name, path in paths.items():
+            size += path.stat().st_size
+            self._look(export, name, path, shape)
+        if found is not None:
+            _require_key(export, found, shape)
+            return GatheredTable(found, tuple(paths.values()), shape.items, size)
+        if not shape.items:
+            return None
+        unique = partial(self._unique, export, paths)
+        checks = [*([] if key else [READ_OFF]), *([] if indexes else [NO_INDEXES])]
+        made = FoundTable(export.table, export.table, key_of(export.table, shape, key, unique), checks=checks)
+        made.indexes = [shape.index(index, names) for index, names in indexes.items()]
+        return GatheredTable(made, tuple(paths.values()), shape.items, size)
+
+    # ------------------------------------------------------------ files
+    def _local(self, export: Exported) -> dict[str, Path]:
+        """The files on this machine, whole as far as sums tell."""
+        with ThreadPoolExecutor(self.workers) as pool:
+            paths = list(pool.map(partial(self._fetched, export), export.files))
+        return dict(zip(export.files, paths, strict=True))
+
+    def _fetched(self, export: Exported, name: str) -> Path:
+        self._go_on()
+        if isinstance(export.shelf, Folder):
+            path = export.shelf.path(name)
+        else:
+            path = self.folder / f"{_digest(f'{export.place}/{name}')}.json.gz"
+            if not path.exists():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                with export.shelf.open(name) as source, writing_whole(path) as target:
+                    shutil.copyfileobj(source, target, CHUNK_BYTES)
+        expected = export.files[name].md5
+        if expected is not None and _md5(path) != expected:
+            if not isinstance(export.shelf, Folder):
+                path.unlink()  # the next run fetches it again
+            raise UserError(
+                f"{_where(export, name)}: expected the MD5 sum that the manifest says, found another: the file is cut "
+                "short or was changed. Copy it again from its bucket, or make another export."
+            )
+        return path
+
+    # ------------------------------------------------------------ items
+    def _look(self, export: Exported, name: str, path: Path, shape: Shape) -> None:
+        before = shape.items
+        for item in self._items(export, name, path, telling=True):
+            shape.add(item)
+        expected = export.files[name].items
+        if expected is not None and shape.items - before != expected:
+            raise UserError(
+                f"{_where(export, name)}: expected {expected:,} items, as the manifest says, found "
+                f"{shape.items - before:,}. Copy it again from its bucket, or make another export."
+            )
+
+    def _items(self, export: Exported, name: str, path: Path, *, telling: bool = False) -> Iterator[Mapping[str, Any]]:
+        number = 0
+        try:
+            with gzip.open(path) as lines:
+                for number, line in enumerate(lines, 1):
+                    if not number % TOLD_EVERY_ITEMS:
+                        self._go_on(TOLD_EVERY_ITEMS if telling else 0)
+                    yield _item(line, f"{_where(export, name)}:{number}")
+        except (OSError, EOFError, zlib.error) as error:
+            cure = "Copy the file again, or make another export."
+            raise UserError(f"{_where(export, name)}:{number + 1}: expected gzip, found it broken. {cure}") from error
+        self._go_on(number % TOLD_EVERY_ITEMS if telling else 0)
+
+    def _unique(self, export: Exported, paths: Mapping[str, Path], keys: Sequence[Names]) -> list[Names]:
+        """The keys among these whose values no two items share."""
+        seen: dict[Names, set[int]] = {names: set() for names in keys}
+        for name, path in paths.items():
+            for item in self._items(export, name, path):
+                for names in list(seen):
+                    value = hash(tuple(repr(item[one]) for one in names))
+                    if value in seen[names]:
+                        del seen[names]
+                    else:
+                        seen[names].add(value)
+                if not seen:
+                    return []
+        return list(seen)
+
+    def _go_on(self, items: int = 0) -> None:
+        """Tell of items that were looked at. Raises KeyboardInterrupt when it is time to stop."""
+        if self.stopping():
+            raise KeyboardInterrupt
+        if items:
+            self.on_items(items)
+
+
+def _item(line: bytes, where: str) -> Mapping[str, Any]:
+    try:
+        item = json_bytes.parsed(line)["Item"]
+    except (ValueError, KeyError, TypeError):
+        item = None
+    if not isinstance(item, dict) or not all(isinstance(value, dict) and len(value) == 1 for value in item.values()):
+        cure = "Give a full export of the table in DynamoDB JSON."
+        raise UserError(f'{where}: expected an item, {{"Item": ...}}, found something else. {cure}')
+    return item
+
+
+def _require_key(export: Exported, found: FoundTable, shape: Shape) -> None:
+    for one in found.key:
+        if shape.items and shape.types.get(one.name) != one.type:
+            raise UserError(
+                f"{export.place}: expected items of table {found.called}, each with {one.name} ({one.type}), found "
+                "some without it. Name the table of the export with --table, and its place with --from-export."
+            )
+
+
+def _where(export: Exported, name: str) -> str:
+    return f"{export.place.rstrip('/')}/{name}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _md5(path: Path) -> str:
+    """The sum in base64, as a manifest has it."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False))
+    return base64.b64encode(found.digest()).decode()

@@ -1,0 +1,277 @@
+"""From files of items to frames: entities read off the keys, rows staged, tables loaded.
+
+Invariant: each item of a file is in the frame of its entity, or is counted as one that fits none.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+from sync_rules.extras.discover.imports.identifiers import singular, table_slug
+from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable
+from sync_rules.extras.discover.imports.key_kinds import Sample
+from sync_rules.extras.discover.imports.normalization import Settled, SettledEntity, settle
+from sync_rules.extras.discover.imports.sample_entities import entities_of
+from sync_rules.extras.discover.propose.database import Database
+from sync_rules.extras.discover.propose.frames import Column, Frame
+from sync_rules.extras.discover.propose.proposal import Progress
+from sync_rules.extras.discover.propose.row_staging import (
+    ENTRY_COLUMNS,
+    Layout,
+    Staged,
+    items_of,
+    layout_of,
+    opened_maps,
+    stage,
+)
+from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
+from sync_rules.model.errors import UserError
+from sync_rules.model.templates import parse_template
+
+PART: Final = re.compile(r"(?<=[^A-Za-z])([A-Za-z]{2,20}[_-])\{(\w+)\}")
+SAMPLES: Final = 4_000  # items of a table that entities are read off
+PARALLEL_MIN: Final = 50_000  # items, below which a second process costs more than it saves
+PARTS_MAX: Final = 1_000  # of a table
+SHARES_EACH: Final = 8  # of the files, for each process: what it has done is told after each
+ROUNDS: Final = 3  # times that entities are read off again, for items that fit none
+
+
+@dataclass
+class Loaded:
+    """The frames of all tables, and what to say of them."""
+
+    settled: Settled
+    frames: list[Frame] = field(default_factory=list)
+    unknown: dict[str, int] = field(default_factory=dict)  # by table: items that fit no entity
+    left_out: dict[str, int] = field(default_factory=dict)  # by entity: values of attributes that are not looked at
+
+
+def load(database: Database, gathered: Gathered, directory: Path, progress: Progress, threads: int) -> Loaded:
+    """Stage and load all tables. Progress goes from 0 to 0.5.
+
+    Raises:
+        UserError: when a file is no file of items.
+    """
+    samples = {id(one.found): _sampled(one) for one in gathered.tables}
+    for attempt in range(ROUNDS):
+        settled = _entities([one.found for one in gathered.tables], samples)
+        loaded, strangers = _attempt(
+            database, gathered, settled, samples, directory=directory, progress=progress, threads=threads
+        )
+        if not any(strangers.values()) or attempt == ROUNDS - 1:
+            return loaded
+        for key, items in strangers.items():
+            samples[key] = [*samples[key], *items]
+    return loaded
+
+
+def _sampled(table: GatheredTable) -> list[dict[str, Any]]:
+    return list(items_of(table.files, max(1, table.items // SAMPLES)))
+
+
+def _entities(tables: Sequence[FoundTable], samples: Mapping[int, Sequence[dict[str, Any]]]) -> Settled:
+    found = Found("items")
+    others = [
+        (name, content)
+        for items in samples.values()
+        for item in items
+        for name, value in item.items()
+        if isinstance(content := value.get("S"), str)
+    ]
+    for table in tables:
+        fresh = FoundTable(
+            table.called, table.physical, table.key, list(table.indexes), table.stream, list(table.checks)
+        )
+        found.tables.append(fresh)
+        entities = entities_of(fresh, [Sample(item) for item in samples[id(table)]], live=True)
+        own = {one.name for one in table.key}
+        texts = {content for name, content in others if name not in own}
+        _with_whole_parts(entities, texts, samples[id(table)])
+        if len(entities) == 1:
+            _with_whole_ids(entities[0], texts, samples[id(table)])
+        found.entities += entities
+    return settle(found, "items")
+
+
+def _with_whole_ids(entity: FoundEntity, texts: AbstractSet[str], items: Sequence[Mapping[str, Any]]) -> None:
+    """Take ids such as cus_123 for the field itself in the one kind of a table, unless others leave the word out."""
+    for attribute in entity.table.key:
+        template = entity.key.get(attribute.name, "")
+        own = {str(item[attribute.name].get("S")) for item in items if attribute.name in item}
+        start = template.partition("{")[0]
+        if not start or template.count("{") != 1 or not template.endswith("}"):
+            continue
+        cut = {text.removeprefix(start) for text in own}
+        whole = len(own & texts)
+        field_name = template[len(start) + 1 : -1]
+        is_held = sum(field_name in item for item in items) > len(items) // 2
+        if whole > len(cut & texts) or (start[-1] in "_-" and not is_held):
+            del entity.key[attribute.name]
+            entity.called = singular(table_slug(entity.table.called))
+
+
+def _with_whole_parts(
+    entities: Sequence[FoundEntity], texts: AbstractSet[str], items: Sequence[Mapping[str, Any]]
+) -> None:
+    """Take the word of an id such as usr_12 in USER#usr_12 for a part of it, where others name it with the word."""
+    values: dict[str, set[str]] = defaultdict(set)
+    for attribute, text in ((name, text) for entity in entities for name, text in entity.key.items()):
+        for match in PART.finditer(text):
+            template = parse_template(text)
+            for item in items:
+                bound = template.parse(item.get(attribute)) or {}
+                if match[2] in bound:
+                    values[match[1]].add(str(bound[match[2]].get("S")))
+    for word, found in values.items():
+        if len({word + one for one in found} & texts) > len(found & texts):
+            for entity in entities:
+                for name, text in entity.key.items():
+                    entity.key[name] = PART.sub(partial(_without_word, word), text)
+
+
+def _without_word(word: str, part: re.Match[str]) -> str:
+    return part[0].removeprefix(word)
+
+
+def _attempt(
+    database: Database,
+    gathered: Gathered,
+    settled: Settled,
+    samples: Mapping[int, Sequence[dict[str, Any]]],
+    *,
+    directory: Path,
+    progress: Progress,
+    threads: int,
+) -> tuple[Loaded, dict[int, list[dict[str, Any]]]]:
+    loaded = Loaded(settled)
+    strangers: dict[int, list[dict[str, Any]]] = {}
+    total = sum(one.items for one in gathered.tables) or 1
+    done = 0
+    by_called = {table.found.called: table for table in settled.tables}
+    for number, one in enumerate(gathered.tables):
+        table = by_called.get(one.found.called)
+        if table is None:
+            continue
+        entities = [each for each in settled.entities if each.table is table and not each.refused]
+        layouts = _layouts(entities, samples[id(one.found)])
+
+        def on_share(share: float, before: int = done, items: int = one.items) -> None:
+            progress("reading items", 0.5 * (before + share * items) / total)
+
+        parts = _staged(one, layouts, directory / "spool", number, threads=threads, on_share=on_share)
+        strangers[id(one.found)] = [item for part in parts for item in part.strangers]
+        loaded.unknown[table.name] = sum(part.unknown for part in parts)
+        for entity, layout in zip(entities, layouts, strict=True):
+            loaded.frames.append(_frame(database, entity, layout, parts, len(loaded.frames)))
+            loaded.left_out[entity.name] = sum(part.left_out[layout.name] for part in parts)
+        done += one.items
+        progress("reading items", 0.5 * done / total)
+    return loaded, strangers
+
+
+def _layouts(entities: Sequence[SettledEntity], samples: Sequence[dict[str, Any]]) -> list[Layout]:
+    """The layouts, the one whose keys say most first, as a key may fit a looser one too."""
+    plain = [layout_of(one) for one in entities]
+    own: dict[str, list[dict[str, Any]]] = {one.name: [] for one in plain}
+    for item in samples:
+        for layout in plain:
+            if layout.bound(item) is not None:
+                own[layout.name].append(item)
+                break
+    return [layout_of(one, opened_maps(own[one.name])) for one in entities]
+
+
+def _staged(
+    table: GatheredTable,
+    layouts: Sequence[Layout],
+    directory: Path,
+    number: int,
+    *,
+    threads: int,
+    on_share: Callable[[float], None],
+) -> list[Staged]:
+    """Read the files, several at once where that pays. `on_share` is told which share of them is done."""
+    workers = min(threads, len(table.files))
+    base = number * PARTS_MAX
+    if workers <= 1 or table.items < PARALLEL_MIN:
+        return [stage(table.files, layouts, directory, base)]
+    count = min(len(table.files), workers * SHARES_EACH, PARTS_MAX)
+    shares = [table.files[start::count] for start in range(count)]
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_silently)
+    try:
+        with _interrupt_later():  # its processes begin here
+            jobs = [pool.submit(stage, share, layouts, directory, base + part) for part, share in enumerate(shares)]
+        parts = []
+        for job in jobs:
+            parts.append(job.result())
+            on_share(len(parts) / count)
+    except BrokenProcessPool as error:
+        raise UserError("a process that read items was ended from outside", "give the machine more memory") from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return parts
+
+
+@contextmanager
+def _interrupt_later() -> Iterator[None]:
+    """Hold Ctrl-C back, also for processes that begin meanwhile: they would print where they stood."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _end_silently() -> None:
+    """Let Ctrl-C end this process at once: the one that began it says so."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _frame(database: Database, entity: SettledEntity, layout: Layout, parts: Sequence[Staged], number: int) -> Frame:
+    name = entity.name
+    rows = sum(part.counts[name] for part in parts)
+    roads = dict.fromkeys(road for part in parts for road in part.columns[name])
+    order = {road: place for place, road in enumerate(roads)}
+    frame = Frame(entity, f"e{number}", f"x{number}", rows)
+    frame.roads = list(dict.fromkeys(road for part in parts for road in part.roads[name]))
+    bound = set(layout.fields)
+    for place, field_name in enumerate(layout.fields):
+        frame.columns.append(
+            Column(frame, (field_name,), f"f{place}", is_field=True, in_identity=place < layout.identity)
+        )
+    for road, place in order.items():
+        column = Column(frame, road, f"c{place}", is_shadowed=road[0] in bound)
+        if not column.in_key:
+            frame.columns.append(column)
+    fields = {f"f{place}": "VARCHAR" for place in range(len(layout.fields))}
+    columns = {f"c{place}": "VARCHAR" for place in order.values()}
+    _create(database, frame.sql, {"rid": "BIGINT", **fields, **columns})
+    _create(database, frame.entries, ENTRY_COLUMNS)
+    for part in parts:
+        own = {f"c{order[road]}": "VARCHAR" for road in part.columns[name]}
+        rows_file, entries_file = part.rows[name]
+        if part.counts[name]:
+            database.load(frame.sql, rows_file, {"rid": "BIGINT", **fields, **own})
+        if part.roads[name]:
+            database.load(frame.entries, entries_file, ENTRY_COLUMNS)
+        rows_file.unlink()
+        entries_file.unlink()
+    return frame
+
+
+def _create(database: Database, name: str, columns: Mapping[str, str]) -> None:
+    inner = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+    database.run(f"CREATE OR REPLACE TABLE {name} ({inner})")

@@ -1,0 +1,230 @@
+"""Entities as tables of DuckDB, and what is known of each of their columns.
+
+Invariant: a column is named by the path by which a rule would read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from sync_rules.extras.discover.imports.identifiers import words
+from sync_rules.extras.discover.imports.normalization import SettledEntity
+from sync_rules.extras.discover.propose.database import Database
+from sync_rules.extras.discover.propose.row_staging import code_of
+from sync_rules.extras.discover.propose.value_texts import BOOLEAN, NULL, NUMBER, STRING, TEXTS
+from sync_rules.model.values import Path as Road
+from sync_rules.model.values import show_path
+
+YES_AND_NO: Final = 2  # different values
+FEW: Final = 24  # different values of an enumeration, at most
+DATE: Final = r"s\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?)?"
+EPOCHS: Final = ((900_000_000, 2_200_000_000), (900_000_000_000, 2_200_000_000_000))  # seconds, milliseconds
+MOST: Final = 0.95  # of the values: the rest may be faults
+CROWD: Final = 10_000  # rows of which all values are looked at one by one
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The values of a column in figures. `alike` is the chance that two of them, drawn at random, are equal."""
+
+    count: int = 0
+    distinct: int = 0
+    alike: float = 0.0
+    types: frozenset[str] = frozenset()
+    dates: int = 0
+    whole: int = 0  # whole numbers, also those that are written as text
+    least: int = 0
+    most: int = 0
+    empty: int = 0  # empty texts and nulls
+    longest: int = 0
+
+    @property
+    def is_constant(self) -> bool:
+        """True if all values are the same."""
+        return self.distinct <= 1
+
+    @property
+    def is_boolean(self) -> bool:
+        """True for truth values, in any spelling: nothing but two different values."""
+        return self.types <= {BOOLEAN, NULL} or self.distinct <= YES_AND_NO
+
+    @property
+    def is_date(self) -> bool:
+        """True for dates and moments, as texts or as seconds."""
+        if self.count and self.dates >= MOST * self.count:
+            return True
+        return self.is_whole and any(first <= self.least and self.most <= last for first, last in EPOCHS)
+
+    @property
+    def is_whole(self) -> bool:
+        """True for whole numbers."""
+        return self.count > 0 and self.whole == self.count
+
+    @property
+    def is_number(self) -> bool:
+        """True for numbers of DynamoDB's type."""
+        return NUMBER in self.types and self.types <= {NUMBER, NULL}
+
+    @property
+    def is_text(self) -> bool:
+        """True for texts."""
+        return STRING in self.types and self.types <= {STRING, NULL}
+
+    @property
+    def is_small(self) -> bool:
+        """True for an enumeration: few values, each of which comes again and again."""
+        return self.distinct <= FEW and self.count >= 2 * self.distinct
+
+    @property
+    def is_sequence(self) -> bool:
+        """True for whole numbers that lie close together, as ids that are given one after the other."""
+        return self.is_whole and self.distinct > FEW // 2 and (self.most - self.least + 1) <= 2 * self.distinct
+
+    @property
+    def is_dense(self) -> bool:
+        """True for small whole numbers of any number: they are found among each other's by chance."""
+        return self.is_whole and (self.most - self.least + 1) <= max(4 * self.distinct, 100)
+
+
+@dataclass(eq=False)
+class Column:
+    """A field of an entity's keys, or an attribute, at any depth. `sql` is its name in DuckDB."""
+
+    frame: Frame
+    road: Road
+    sql: str
+    is_field: bool = False
+    in_identity: bool = False
+    is_shadowed: bool = False  # a field of the same name is read in its place
+    profile: Profile = field(default_factory=Profile)
+
+    @property
+    def path(self) -> str:
+        """The path as the rules file spells it."""
+        return show_path(self.road)
+
+    @property
+    def shown(self) -> str:
+        """The entity and the path."""
+        return f"{self.frame.name}.{self.path}"
+
+    @property
+    def in_key(self) -> bool:
+        """True for an attribute of the key of the table."""
+        return not self.is_field and self.road[0] in self.frame.key_names
+
+    @property
+    def in_index(self) -> bool:
+        """True for an attribute of the key of an index."""
+        return not self.is_field and len(self.road) == 1 and self.road[0] in self.frame.index_names
+
+    @property
+    def writable(self) -> bool:
+        """True for what a rule may write: no field and no part of the table's key."""
+        return not self.is_field and not self.in_key and not self.is_shadowed
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of its name."""
+        return frozenset(word for part in self.road for word in words(part))
+
+    def bare(self, alias: str) -> str:
+        """The expression of its value without the type."""
+        return f"substr({alias}.{self.sql}, 2)"
+
+    def __repr__(self) -> str:
+        return self.shown
+
+
+@dataclass(eq=False)
+class Frame:
+    """An entity with its rows and columns. `sql` and `entries` are its tables in DuckDB."""
+
+    entity: SettledEntity
+    sql: str
+    entries: str
+    rows: int
+    columns: list[Column] = field(default_factory=list)
+    roads: list[Road] = field(default_factory=list)  # of the entries
+    kin: list[tuple[Column, Column]] = field(default_factory=list)  # own fields, and those of others that have the same
+
+    @property
+    def name(self) -> str:
+        """The entity's name in the rules file."""
+        return self.entity.name
+
+    @cached_property
+    def key_names(self) -> frozenset[str]:
+        """The attributes of the table's key."""
+        return frozenset(one.name for one in self.entity.table.found.key)
+
+    @cached_property
+    def index_names(self) -> frozenset[str]:
+        """The attributes of the keys of indexes, without those of the table's key."""
+        return frozenset(self.entity.table.found.types) - self.key_names
+
+    @cached_property
+    def identity(self) -> tuple[Column, ...]:
+        """The fields that name one item."""
+        return tuple(one for one in self.columns if one.in_identity)
+
+    @cached_property
+    def by_path(self) -> dict[str, Column]:
+        """The columns by their paths, fields before attributes."""
+        found: dict[str, Column] = {}
+        for column in self.columns:
+            found.setdefault(column.path, column)
+        return found
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of the entity's name."""
+        return frozenset(words(self.name))
+
+    def key_shown(self, alias: str = "t") -> str:
+        """The expression of an item's key for people: the name of the entity and its fields."""
+        parts = " || ' ' || ".join(f"coalesce({one.bare(alias)}, '?')" for one in self.identity)
+        return f"'{self.name} ' || {parts}" if parts else f"'{self.name}'"
+
+    def code(self, road: Road) -> int:
+        """The number of a road in the table of entries."""
+        return code_of(road)
+
+
+# ---------------------------------------------------------------- profiles
+def profile_all(database: Database, frames: Iterable[Frame]) -> None:
+    """Find the figures of all columns."""
+    for frame in frames:
+        for column in frame.columns:
+            column.profile = profiled(database, frame, column)
+
+
+def profiled(database: Database, frame: Frame, column: Column) -> Profile:
+    """The figures of a column."""
+    name = column.sql
+    figures = database.row(
+        f"WITH counted AS (SELECT {name} v, count(*) k FROM {frame.sql} WHERE {name} IS NOT NULL GROUP BY {name}) "
+        "SELECT coalesce(sum(k), 0)::BIGINT, count(*), coalesce(sum(k::DOUBLE * k), 0), "
+        "coalesce(string_agg(DISTINCT v[1], ''), ''), "
+        f"coalesce(sum(k) FILTER (regexp_full_match(v, '{DATE}')), 0)::BIGINT, "
+        "coalesce(sum(k) FILTER (i IS NOT NULL AND regexp_full_match(v, '[sn]-?\\d+')), 0)::BIGINT, min(i), max(i), "
+        "coalesce(sum(k) FILTER (length(v) = 1), 0)::BIGINT, coalesce(max(length(v)), 0) "
+        "FROM (SELECT *, try_cast(substr(v, 2) AS BIGINT) i FROM counted)"
+    )
+    count, distinct, squares, types, dates, whole, least, most, empty, longest = figures
+    alike = squares / (count * count) if count else 0.0
+    return Profile(count, distinct, alike, frozenset(types), dates, whole, least or 0, most or 0, empty, longest)
+
+
+def named(columns: Sequence[Column]) -> str:
+    """The columns' names in DuckDB, with commas between."""
+    return ", ".join(one.sql for one in columns)
+
+
+def linkable(column: Column) -> bool:
+    """True for what may name an item: texts and numbers, not all the same."""
+    profile = column.profile
+    return profile.count > profile.empty and bool(profile.types & set(TEXTS)) and profile.types <= {*TEXTS, NULL}

@@ -1,0 +1,271 @@
+"""Ways to make the map, list, set or text of a parent of its children: the rules that are worth a comparison.
+
+Invariant: a shape is told by some parents alone; how many agree with it is counted elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sync_rules.extras.discover.propose.evidence import AGREE_MIN, CASES_MIN
+from sync_rules.extras.discover.propose.expectation import (  # fmt: skip
+    Expected,
+    between,
+    counts_of,
+    held_list,
+    held_map,
+    held_maps,
+    held_numbers,
+    held_set,
+    held_text,
+    list_of,
+    map_of,
+    maps_of,
+    rank,
+    set_of,
+    sums_of,
+    text_of,
+)
+from sync_rules.extras.discover.propose.frames import Column
+from sync_rules.extras.discover.propose.link_search import Join
+from sync_rules.extras.discover.propose.parents import Parent, Row
+from sync_rules.extras.discover.propose.value_texts import LIST, MAP, NUMBER, STRING, TEXTS, unescaped
+
+PROBE: Final = 40  # parents on which something is tried first
+PROBE_MIN: Final = 0.4  # of them agree, that it is worth a comparison with all
+MOST: Final = 0.7  # of the entries: the others may be faults
+STRAY_MAX: Final = 0.05  # of the entries have a field that no column fills
+OVERLAPPING_MAX: Final = 6  # columns of whose values a set may consist
+ORDERS_MAX: Final = 12  # columns by which lists may be ordered
+LIMIT_MIN: Final = 20  # items of an embed rule's limit, at least
+KINDS_MAX: Final = 200  # different values by each of which something is counted
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A way to make what a parent holds: the rule, the columns that it reads, and what is expected of some children."""
+
+    kind: str
+    rule: Mapping[str, Any]
+    reads: tuple[Column, ...]
+    expected: Expected
+    found: Callable[[Parent], Any]
+
+
+class Shapes:
+    """The shapes of what the sources of a link hold, by the columns of its targets."""
+
+    def __init__(self, join: Join, columns: Sequence[Column]) -> None:
+        self.child = join.target.name
+        self.columns = columns
+        self.places = {id(column): place for place, column in enumerate(columns)}
+        linked = {id(column) for column in join.columns}
+        self.own = [one for one in join.target.identity if id(one) not in linked]
+
+    def of(self, column: Column, sample: Sequence[Parent]) -> Iterator[Shape]:
+        """The ways to make what some parents hold in a column."""
+        types = column.profile.types - {"z"}
+        if types == {STRING}:
+            yield from self._joined(column, sample)
+            return
+        entries = [entry for parent in sample for entry in parent.entries]
+        if not entries:
+            return
+        most = MOST * len(entries)
+        inner = Counter(entry.value[:1] for entry in entries)
+        if types <= {"S", "N"} or (LIST in types and inner[STRING] + inner[NUMBER] >= most):
+            yield from self._values(column, sample)
+        elif MAP in types and inner[NUMBER] >= most:
+            yield from self._by_value(column)
+        elif types & {MAP, LIST} and inner[MAP] >= most:
+            yield from self._embedded(column, sample)
+
+    def _values(self, column: Column, sample: Sequence[Parent]) -> Iterator[Shape]:
+        """Sets and lists of a column's values, or of the children's ids."""
+        is_list = LIST in column.profile.types
+        letter = NUMBER if "N" in column.profile.types else ""
+        child = self.child
+        held = _most_overlapping(sample, self.columns, self.places)
+        for one in held:
+            place = self.places[id(one)]
+            options: dict[str, Any] = {}
+            if letter:
+                options["numbers"] = True
+            if not is_list:
+                as_id = self.own == [one]
+                rule = {"collect": child if as_id else one.shown, "into": column.shown}
+                rule |= {"as": f"{{{one.path}}}"} if as_id else {}
+                yield Shape("collect", {**rule, **options}, (one,), set_of(place, letter), held_set)
+                continue
+            for order, key, reverse in self._orders(one):
+                rule = {"collect": one.shown, "into": column.shown, "as": "list"}
+                rule |= {"order": order} if order else {}
+                for limit in _limits(sample):
+                    for distinct in (False, True):
+                        told = {
+                            **rule,
+                            **({"distinct": True} if distinct else {}),
+                            **({"limit": limit} if limit else {}),
+                        }
+                        made = list_of(place, key, reverse=reverse, distinct=distinct, limit=limit)
+                        yield Shape("collect", told, (one,), made, held_list)
+
+    def _joined(self, column: Column, sample: Sequence[Parent]) -> Iterator[Shape]:
+        """One text of the values of all children."""
+        several = [one for one in sample if one.held and len(one.children) > 1][:PROBE]
+        if len(several) < CASES_MIN:
+            return
+        for one in self.columns:
+            place = self.places[id(one)]
+            if not one.profile.types <= {*TEXTS, "z"} or one.profile.is_constant:
+                continue
+            found = Counter(between(parent.held or "", [row[place] for row in parent.children]) for parent in several)
+            found.pop(None, None)
+            (separator, count), *_ = found.most_common(1) or [(None, 0)]
+            if separator is None or count < PROBE_MIN * len(several):
+                continue
+            for order, key, reverse in self._orders(one):
+                for distinct in (False, True):
+                    rule = {"collect": one.shown, "into": column.shown, "join": unescaped(separator)}
+                    rule |= {"order": order} if order else {}
+                    told = {**rule, **({"distinct": True} if distinct else {})}
+                    listed = list_of(place, key, reverse=reverse, distinct=distinct, limit=0)
+                    yield Shape("collect", told, (one,), text_of(listed, separator), held_text)
+
+    def _by_value(self, column: Column) -> Iterator[Shape]:
+        """A map with a number for each value of a column: a count, or a sum."""
+        for one in self.columns:
+            if one.in_identity or not one.profile.types <= {*TEXTS, "z"} or one.profile.distinct > KINDS_MAX:
+                continue
+            place = self.places[id(one)]
+            rule = {"count": self.child, "into": column.shown, "per": one.path}
+            yield Shape("count", rule, (one,), counts_of(place), held_numbers)
+            for amount in self.columns:
+                if amount is not one and amount.profile.is_number and not amount.in_identity:
+                    told = {"sum": amount.shown, "into": column.shown, "per": one.path}
+                    made = sums_of(place, self.places[id(amount)])
+                    yield Shape("sum", told, (one, amount), made, held_numbers)
+
+    def _embedded(self, column: Column, sample: Sequence[Parent]) -> Iterator[Shape]:
+        """Maps and lists of maps, whose fields are columns of the children."""
+        names = Counter(name for parent in sample for entry in parent.entries for name in entry.fields)
+        total = sum(len(parent.entries) for parent in sample)
+        fields: dict[str, Column] = {}
+        for name, count in names.items():
+            best = self._field(name, sample)
+            if best is not None:
+                fields[name] = best
+            elif count > STRAY_MAX * total:
+                return
+        if not fields:
+            return
+        cells = [(name, self.places[id(one)]) for name, one in fields.items()]
+        plain = all(name == one.path for name, one in fields.items())
+        shown: Any = list(fields) if plain else {one.path: name for name, one in fields.items()}
+        rule = {"embed": self.child, "into": column.shown}
+        reads = tuple(fields.values())
+        most = max(len(parent.entries) for parent in sample)
+        if MAP in column.profile.types:
+            for by, made in self._namings(sample):
+                told = {**rule, **({"by": by} if by else {}), "fields": shown}
+                told |= {"limit": {"items": max(LIMIT_MIN, 2 * most)}}
+                yield Shape("embed", told, reads, map_of(made, cells), held_map)
+            return
+        for order, key, reverse in self._orders(None):
+            for limit in _limits(sample):
+                told = {**rule, "fields": shown, "as": "list"}
+                told |= {"order": order} if order else {}
+                told |= {"limit": {"items": limit or max(LIMIT_MIN, 2 * most)}}
+                told |= {"on_overflow": "oldest"} if limit else {}
+                yield Shape("embed", told, reads, maps_of(cells, key, reverse=reverse, limit=limit), held_maps)
+
+    def _field(self, name: str, sample: Sequence[Parent]) -> Column | None:
+        """The column of the children that fills a field of the entries."""
+        hits: Counter[int] = Counter()
+        total = 0
+        for parent in sample[: 10 * PROBE]:
+            there = Counter(entry.fields[name] for entry in parent.entries if name in entry.fields)
+            total += sum(there.values())
+            for place in range(len(self.columns)):
+                own = Counter(row[place] for row in parent.children)
+                hits[place] += sum(min(count, own[value]) for value, count in there.items())
+        good = [place for place, count in hits.items() if count >= AGREE_MIN * total]
+        named = [place for place in good if self.columns[place].path == name]
+        best = named or sorted(good, key=lambda place: (-hits[place], -self.columns[place].profile.distinct))
+        return self.columns[best[0]] if best else None
+
+    def _namings(self, sample: Sequence[Parent]) -> Iterator[tuple[str, Callable[[Row], str]]]:
+        """The names of the entries: the ids of the children, or one of their columns."""
+        places = [self.places[id(one)] for one in self.own]
+
+        def by_id(row: Row) -> str:
+            return "#".join((row[place] or " ")[1:] for place in places)
+
+        if places and _names_overlap(sample, by_id):
+            yield "", by_id
+            return
+        for one in self.columns:
+            place = self.places[id(one)]
+
+            def by_column(row: Row, place: int = place) -> str:
+                return (row[place] or " ")[1:]
+
+            if one.profile.types <= {*TEXTS, "z"} and _names_overlap(sample, by_column):
+                yield f"{{{one.path}}}", by_column
+
+    def _orders(self, own: Column | None) -> Iterator[tuple[str, Callable[[Row], Any], bool]]:
+        """The orders that lists may have: by value or by name, then by each column, both ways."""
+        places = [self.places[id(one)] for one in self.own]
+
+        def by_names(row: Row) -> Any:
+            return "#".join((row[place] or " ")[1:] for place in places)
+
+        yield "", (by_names if own is None else lambda row: rank(row[self.places[id(own)]])), False
+        candidates = [one for one in self.columns if one.profile.types <= {*TEXTS, "z"} and one.profile.distinct > 1]
+        candidates.sort(key=lambda one: (not one.profile.is_date, not one.in_identity, -one.profile.distinct))
+        for one in candidates[:ORDERS_MAX]:
+            place = self.places[id(one)]
+
+            def by_column(row: Row, place: int = place) -> Any:
+                return rank(row[place]), by_names(row)
+
+            yield one.path, by_column, False
+            yield f"-{one.path}", by_column, True
+
+
+def _limits(sample: Sequence[Parent]) -> list[int]:
+    """No limit; or the length that no list exceeds, if parents of more children have it."""
+    most = max(len(one.entries) for one in sample)
+    full = sum(len(one.entries) == most for one in sample if len(one.children) > most)
+    beyond = sum(len(one.children) > most for one in sample)
+    return [most] if beyond and full >= AGREE_MIN * beyond else [0]
+
+
+def _most_overlapping(sample: Sequence[Parent], columns: Sequence[Column], places: Mapping[int, int]) -> list[Column]:
+    """The columns in which most entries occur, the plainest first."""
+    scores: dict[int, int] = {}
+    total = 0
+    probe = [one for one in sample if one.entries][: 4 * PROBE]
+    for parent in probe:
+        total += len(parent.entries)
+    for column in columns:
+        place = places[id(column)]
+        hits = 0
+        for parent in probe:
+            own = {row[place][1:] for row in parent.children if row[place] and row[place][0] in TEXTS}
+            hits += sum(entry.value[1:] in own for entry in parent.entries)
+        scores[id(column)] = hits
+    good = [one for one in columns if scores[id(one)] >= AGREE_MIN * total]
+    return sorted(good, key=lambda one: (-scores[id(one)], not one.in_identity))[:OVERLAPPING_MAX]
+
+
+def _names_overlap(sample: Sequence[Parent], name: Callable[[Row], str]) -> bool:
+    total = hits = 0
+    for parent in [one for one in sample if one.entries][: 4 * PROBE]:
+        own = {name(row) for row in parent.children}
+        total += len(parent.entries)
+        hits += sum(entry.name in own for entry in parent.entries)
+    return hits >= AGREE_MIN * total

@@ -1,0 +1,199 @@
+"""Maps, lists and sets of parents that their children make: embed, collect, and counts by a value: which agree best.
+
+Invariant: what a parent should hold is made of its children as the rule would make it, and compared as a whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from sync_rules.extras.discover.imports.identifiers import singular
+from sync_rules.extras.discover.propose.candidates import Finding
+from sync_rules.extras.discover.propose.child_conditions import Condition, conditions, may_decide
+from sync_rules.extras.discover.propose.copies import EXAMPLES
+from sync_rules.extras.discover.propose.database import Database
+from sync_rules.extras.discover.propose.evidence import (
+    AGREE_MIN,
+    BITS_ALONE,
+    KAPPA_MIN,
+    ONE_VALUE,
+    Agreement,
+    Grade,
+    chance_of,
+)
+from sync_rules.extras.discover.propose.expectation import near
+from sync_rules.extras.discover.propose.frames import Column
+from sync_rules.extras.discover.propose.group_shapes import PROBE, PROBE_MIN, Shape, Shapes
+from sync_rules.extras.discover.propose.link_search import Join
+from sync_rules.extras.discover.propose.parents import Families, Parent, left
+from sync_rules.extras.discover.propose.proposal import Example
+
+PARENTS: Final = 1_500  # in the sample, each with all of its children
+PART: Final = 20_000  # parents that are counted together
+CHILDREN_MAX: Final = 500  # of a parent in the sample, on average
+HALF: Final = 0.5  # agree at least: each of several children may be wrong
+FEW: Final = 0.2  # agree at least where most of their entries do
+RARE: Final = 0.1
+SEVERAL: Final = 3
+LONG_MIN: Final = 6  # letters of a text that several values may be joined in
+BETTER: Final = 0.02  # so much more must agree with a condition than without
+EVEN: Final = 0.0005  # of two that differ by less, the first one stays
+
+
+def groups(database: Database, join: Join) -> list[Finding]:
+    """Find the maps, lists and sets of the items that a link points to which hold the items that point."""
+    source = join.source
+    columns = {column.road: column for column in source.columns if column.writable}
+    roads = [columns[road] for road in source.roads if road in columns]
+    roads += [one for one in columns.values() if one.profile.is_text and one.profile.longest > LONG_MIN]
+    if not roads or (join.by_chance and join.source is join.target) or join.each > CHILDREN_MAX:
+        return []
+    search = _Search(database, join)
+    return [finding for column in roads for finding in search.of(column)]
+
+
+class _Search:
+    """The search along one link."""
+
+    def __init__(self, database: Database, join: Join) -> None:
+        self.join = join
+        self.columns = [one for one in join.target.columns if not one.is_shadowed and one.profile.count]
+        self.families = Families(database, join, self.columns)
+        self.shapes = Shapes(join, self.columns)
+        self.places = self.shapes.places
+        parts = max(1, join.source.rows // PARENTS)
+        self.children = self.families.children(parts)
+        self.parts = parts
+
+    def of(self, column: Column) -> Iterator[Finding]:
+        """The best finding for one attribute of the parents."""
+        sample = [
+            one for one in self.families.parents(column, self.parts, self.children).values() if one.held or one.children
+        ]
+        there = [one for one in sample if one.held]
+        if len(there) <= 1:
+            return
+        best: tuple[Shape, Agreement, Condition | None] | None = None
+        for condition in [None, *self._conditions(column, sample)]:
+            shown = left(sample, condition, self.places)
+            for shape in self.shapes.of(column, shown):
+                agreement = _agreement(shape, shown)
+                if agreement is not None and (
+                    best is None or agreement.rate > best[1].rate + (BETTER if condition else EVEN)
+                ):
+                    best = shape, agreement, condition
+            if best is not None and best[1].rate >= AGREE_MIN and condition is None:
+                break
+        if best is not None:
+            yield self._counted(column, *best)
+
+    def _conditions(self, column: Column, sample: Sequence[Parent]) -> Iterator[Condition]:
+        """Conditions under which as many children are left as the parents have entries."""
+        probe = [one for one in sample if one.entries][:PROBE]
+        if column.profile.types <= {"S", "N"}:
+            probe = probe[: PROBE // 2]
+        for decider in self.columns:
+            if not may_decide(decider):
+                continue
+            place = self.places[id(decider)]
+            values = {row[place] for parent in sample for row in parent.children}
+            for condition in conditions(decider, values):
+                counts = [sum(row[place] in condition.values for row in one.children) for one in probe]
+                hits = sum(count >= len(one.entries) for count, one in zip(counts, probe, strict=True))
+                exact = sum(count == len(one.entries) for count, one in zip(counts, probe, strict=True))
+                is_set = column.profile.types <= {"S", "N", "z"}
+                if hits >= PROBE_MIN * len(probe) and (is_set or exact >= PROBE_MIN * len(probe)):
+                    yield condition
+
+    # ------------------------------------------------------------ counting
+    def _counted(self, column: Column, shape: Shape, sample: Agreement, condition: Condition | None) -> Finding:
+        agree = checked = sources = 0
+        differing: list[Example] = []
+        parts = 1 + self.join.source.rows // PART
+        for part in range(parts):
+            parents = self.families.parents(column, parts, self.families.children(parts, part), part).values()
+            for parent in left(list(parents), condition, self.places):
+                checked += 1
+                sources += bool(parent.children)
+                if shape.expected(parent.children) == shape.found(parent):
+                    agree += 1
+                else:
+                    differing.append(Example(parent.key, "what its children make", parent.held or "nothing"))
+            differing = sorted(differing, key=lambda one: one.key)[:EXAMPLES]
+        named = _named(column, self.join, shape)
+        grade, contra = _judged(self.join, sample, agree / checked if checked else 0.0, named)
+        rule = dict(shape.rule)
+        if condition is not None:
+            rule["where"] = condition.where
+        if self.join.link:
+            rule["link"] = self.join.link
+        reads = (*shape.reads, *((condition.column,) if condition else ()))
+        inside = tuple(
+            one for one in self.join.source.columns if one.road[: len(column.road)] == column.road and one is not column
+        )
+        finding = Finding(
+            shape.kind, self.join.target, self.join.source, (column, *inside), reads, rule, grade, checked, agree
+        )
+        finding.join, finding.sources, finding.examples, finding.named = self.join, sources, tuple(differing), named
+        finding.plainness = 12 + 2 * bool(condition)
+        finding.spoke_for = [f"{agree} of {checked} agree, {sample.chance:.1%} would by chance"]
+        finding.spoke_against = contra
+        finding.figures = {
+            "rate": finding.rate,
+            "chance": sample.chance,
+            "kappa": sample.kappa,
+            "values": sample.values,
+        }
+        return finding
+
+
+# ---------------------------------------------------------------- judging
+def _agreement(shape: Shape, sample: Sequence[Parent]) -> Agreement | None:
+    """The agreement of the parents that hold something, or should; after a probe of a few."""
+    there = [one for one in sample if one.held or one.children]
+    probe = [one for one in there if one.held][:PROBE]
+    if sum(near(shape.expected(one.children), shape.found(one)) for one in probe) < PROBE_MIN * len(probe):
+        return None
+    mine: Counter[str] = Counter()
+    theirs: Counter[str] = Counter()
+    agree = several = 0
+    alike = 0.0
+    values = set()
+    for parent in there:
+        expected, held = shape.expected(parent.children), shape.found(parent)
+        shown = _shown(held)
+        mine[shown] += 1
+        theirs[_shown(expected)] += 1
+        alike += near(expected, held)
+        if expected == held:
+            agree += 1
+            values.add(shown)
+            several += len(parent.children) > 1
+    chance = chance_of(mine, theirs, len(there))
+    groups = several or agree // 2
+    return Agreement(len(there), agree, chance, len(values), groups, chance, alike / len(there))
+
+
+def _shown(value: Any) -> str:
+    return str(sorted(value)) if isinstance(value, frozenset) else str(value)
+
+
+def _named(column: Column, join: Join, shape: Shape) -> float:
+    mine = {singular(word) for word in column.words}
+    child = {singular(word) for word in join.target.words}
+    read = {singular(word) for one in shape.reads for word in one.words}
+    return min(1.0, 0.6 * bool(mine & child) + 0.6 * bool(mine & read))
+
+
+def _judged(join: Join, sample: Agreement, rate: float, named: float) -> tuple[Grade, list[str]]:
+    if min(sample.rate, sample.kappa, rate) < (FEW if sample.near >= AGREE_MIN else HALF):
+        return "none", ["too few agree"]
+    if min(sample.rate, rate) < AGREE_MIN or sample.kappa < KAPPA_MIN:
+        thin = sample.chance > RARE or sample.bits < SEVERAL * BITS_ALONE
+        return ("weak" if thin else "likely"), ["too few agree: the children may be wrong themselves"]
+    if sample.values <= 1:
+        return "none", [ONE_VALUE]
+    grade, contra = sample.judged(named, by_chance=join.by_chance)
+    return grade, [contra] if contra else []

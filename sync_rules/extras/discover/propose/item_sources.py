@@ -1,0 +1,138 @@
+"""Tables of an account or exports of them, as the one form in which rules are looked for.
+
+Invariant: after this nobody knows where items came from. A table is there once. An export of which the key is not known
+is refused with the cure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sync_rules.adapters.files import as_mistake, locked
+from sync_rules.adapters.state import FileState
+from sync_rules.extras.discover.imports.table_variables import padded
+from sync_rules.extras.discover.propose.export_keys import KeyNotToldError, given_keys, none_told
+from sync_rules.extras.discover.propose.export_tables import Exported, Reading, exports_in
+from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
+from sync_rules.extras.discover.propose.table_scans import LiveTable
+from sync_rules.jobs.backfill.export import Shelf
+from sync_rules.model.entities import address_of
+from sync_rules.model.errors import UserError
+
+OWNER_ONLY: Final = 0o700
+IGNORED: Final = "# Made by sync-rules propose: items of your tables. Delete the folder when you are done.\n*\n"
+
+
+# ---------------------------------------------------------------- the workspace
+@dataclass(frozen=True)
+class Workspace:
+    """A folder of this machine for items that were read. It is its owner's alone, and no part of a git repository."""
+
+    path: Path
+    state: FileState
+
+    @property
+    def scans(self) -> Path:
+        """The folder of the tables that were scanned."""
+        return self.path / "tables"
+
+    @property
+    def exports(self) -> Path:
+        """The folder of the files that were fetched from buckets."""
+        return self.path / "exports"
+
+    @property
+    def stage(self) -> Path:
+        """The folder of what is computed of the items."""
+        return self.path / "stage"
+
+
+@contextmanager
+def workspace_at(path: Path) -> Iterator[Workspace]:
+    """Open a workspace, made if it is missing, for this process alone. Raises UserError."""
+    with as_mistake(path):
+        path.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
+        ignored = path / ".gitignore"
+        if not ignored.exists():
+            ignored.write_text(IGNORED)
+    progress = path / "progress.json"
+    with locked(progress, "propose", "--workspace"):
+        yield Workspace(path, FileState(progress))
+
+
+# ---------------------------------------------------------------- exports
+@dataclass(frozen=True)
+class Given:
+    """The tables among exported ones that the account describes, and keys and indexes of others, as texts."""
+
+    described: Sequence[LiveTable] = ()
+    keys: Sequence[str] = ()
+    indexes: Sequence[str] = ()
+
+
+def find_exports(places: Mapping[str, Shelf], given: Given) -> tuple[Exported, ...]:
+    """The exports in some places, one of each table.
+
+    Raises:
+        UserError: when one is not whole and full, a table has two, or a described table has none.
+        StoreError: when a place does not answer.
+    """
+    found = [one for place, shelf in places.items() for one in exports_in(place, shelf, _called(place, places, given))]
+    by_table: dict[str, Exported] = {}
+    for one in found:
+        if one.table in by_table:
+            where = (
+                f"{by_table[one.table].place} and {one.place}" if by_table[one.table].place != one.place else one.place
+            )
+            raise UserError(f"{where}: found two exports of table {one.table}. Name the place of one of them.")
+        by_table[one.table] = one
+    for table in given.described:
+        if _bare(table) not in by_table:
+            known = ", ".join(sorted(by_table))
+            raise UserError(
+                f"table {table.name} has no export among those given, which are of {known}. Name its export with "
+                "--from-export, or leave out --table"
+            )
+    return tuple(found)
+
+
+def gather_exports(exports: Sequence[Exported], given: Given, reading: Reading) -> Gathered:
+    """The tables of some exports. Raises like `Reading.gathered`, and UserError when no item is there."""
+    described = {_bare(table): table.found for table in given.described}
+    keys = given_keys(given.keys, given.indexes, [one.table for one in exports])
+    for table in (*keys.keys, *keys.indexes):
+        if table in described:
+            option = "--key" if table in keys.keys else "--index"
+            raise UserError(f"table {table}: the account says its key and indexes: leave out {option} or --table")
+    tables: list[GatheredTable | None] = []
+    not_told: list[KeyNotToldError] = []
+    for one in exports:
+        try:
+            tables.append(reading.gathered(one, described.get(one.table), keys))
+        except KeyNotToldError as error:
+            not_told.append(error)
+    if not_told:
+        raise none_told(not_told)
+    if not any(tables):
+        names = ", ".join(one.table for one in exports)
+        raise UserError(f"nothing found, because the export of {names} has no items: name another with --from-export")
+    empty = tuple(one.table for one, table in zip(exports, tables, strict=True) if table is None)
+    return Gathered(tuple(table for table in tables if table is not None), empty)
+
+
+def _bare(table: LiveTable) -> str:
+    return address_of(table.name).name
+
+
+def _called(place: str, places: Mapping[str, Shelf], given: Given) -> str:
+    """The name of a table whose export says none: as it is given, or that of the folder."""
+    named = [_bare(table) for table in given.described] or [text.partition("=")[0] for text in given.keys]
+    if len(places) == 1 and len(named) == 1:
+        return named[0]
+    last = place.rstrip("/").rpartition("/")[2]
+    return padded(re.sub(r"[^A-Za-z0-9_.-]", "-", last)[:255])

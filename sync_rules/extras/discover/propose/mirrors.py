@@ -1,0 +1,191 @@
+"""Mirrors: items that have the content of another item under a key that is made of its attributes.
+
+Invariant: a mirror exists for each source that has what its key is made of, and holds nothing of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any, Final
+
+from sync_rules.extras.discover.propose.candidates import Finding
+from sync_rules.extras.discover.propose.copies import EXAMPLES
+from sync_rules.extras.discover.propose.database import Database
+from sync_rules.extras.discover.propose.evidence import AGREE_MIN
+from sync_rules.extras.discover.propose.frames import Column, Frame, Profile
+from sync_rules.extras.discover.propose.link_search import Overlap, equal
+from sync_rules.extras.discover.propose.proposal import Example
+from sync_rules.extras.discover.propose.value_texts import TEXTS
+
+HELD_MIN: Final = 0.75  # of the mirrors have a source, and of the sources a mirror
+WAYS_MAX: Final = 12
+ITEMS_MIN: Final = 3
+Overlaps = dict[tuple[Column, Column], Overlap]
+
+
+def mirrors(database: Database, frames: Sequence[Frame], overlaps: Overlaps) -> Iterator[Finding]:
+    """Find the entities that mirror another one."""
+    for mirror in frames:
+        for source in frames:
+            if mirror is not source and mirror.identity and mirror.rows >= ITEMS_MIN and source.rows >= ITEMS_MIN:
+                best = _best(database, source, mirror, overlaps)
+                if best is not None:
+                    yield best
+
+
+@dataclass(frozen=True)
+class Told:
+    """The sources of mirrors: an entity's items, or with `each` a row for each element of one of their lists."""
+
+    frame: Frame
+    each: Column | None = None
+
+    @property
+    def sql(self) -> str:
+        """The table in a statement, by the name s."""
+        if self.each is None:
+            return f"{self.frame.sql} s"
+        return (
+            f"(SELECT DISTINCT s.*, x.v AS {self.each.sql} FROM {self.frame.sql} s JOIN {self.frame.entries} x "
+            f"ON x.rid = s.rid WHERE x.road = {self.frame.code(self.each.road)} AND x.field IS NULL "
+            f"AND x.v[1] IN ('s', 'n')) s"
+        )
+
+
+def _best(database: Database, source: Frame, mirror: Frame, overlaps: Overlaps) -> Finding | None:
+    """The best way to fill the mirror's key from columns of the source, one of them perhaps the elements of a list."""
+    choices = []
+    for field in mirror.identity:
+        there = [
+            column
+            for column in source.columns
+            if not column.is_shadowed
+            and (overlap := overlaps.get((column, field))) is not None
+            and overlap.values >= HELD_MIN
+        ]
+        choices.append(there)
+    told: list[tuple[Told, list[list[Column]]]] = [(Told(source), choices)]
+    for number, field in enumerate(mirror.identity):
+        if all(choices[:number] + choices[number + 1 :]):
+            others = choices[:number], choices[number + 1 :]
+            lists = _elements(database, source, field)
+            told += [(Told(source, each), [*others[0], [each], *others[1]]) for each in lists]
+    found = []
+    for one, ways in told:
+        for columns in islice(product(*ways), WAYS_MAX):
+            if len(set(columns)) == len(columns):
+                finding = _measured(database, one, mirror, columns)
+                if finding is not None:
+                    found.append(finding)
+    return max(found, key=lambda one: (one.rate, one.named), default=None)
+
+
+def _elements(database: Database, source: Frame, field: Column) -> Iterator[Column]:
+    """The lists and sets of an entity whose elements are values of a field."""
+    for road in source.roads:
+        values, met = database.row(
+            f"SELECT count(*), count(*) FILTER (EXISTS (SELECT 1 FROM {field.frame.sql} m "
+            f"WHERE {field.bare('m')} = substr(x.v, 2))) FROM (SELECT DISTINCT v FROM {source.entries} "
+            f"WHERE road = {source.code(road)} AND field IS NULL AND v[1] IN ('s', 'n') AND name = 's') x"
+        )
+        if values and met >= HELD_MIN * values:
+            yield Column(source, road, "each_v", profile=Profile(types=frozenset(TEXTS)))
+
+
+def _measured(database: Database, source: Told, mirror: Frame, columns: Sequence[Column]) -> Finding | None:
+    pairs = list(zip(mirror.identity, columns, strict=True))
+    on = " AND ".join(equal(column, "s", field, "m") for field, column in pairs)
+    there = " AND ".join(f"s.{column.sql} IS NOT NULL" for column in columns)
+    wanted, distinct, both = database.row(
+        f"SELECT (SELECT count(*) FROM {source.sql} WHERE {there}), "
+        f"(SELECT count(DISTINCT m.rid) FROM {source.sql} JOIN {mirror.sql} m ON {on}), "
+        f"(SELECT count(*) FROM {source.sql} JOIN {mirror.sql} m ON {on})"
+    )
+    if not both or distinct < both or both < HELD_MIN * wanted or distinct < HELD_MIN * mirror.rows:
+        return None
+    attributes = _attributes(database, source, mirror, on)
+    if attributes is None or (not attributes and len(columns) == 1 and columns[0].in_identity):
+        return None
+    lacking = _lacking(source.frame, columns, attributes)
+    if lacking and any(other.in_identity for _, other in attributes):
+        return None  # an attribute of another name says whose it is: copies go along it
+    finding = _finding(database, source, mirror, pairs, attributes=attributes, wanted=wanted)
+    if lacking and finding.grade == "sure":
+        finding.grade = "weak"
+        names = " and ".join(one.path for one in lacking)
+        finding.spoke_against.append(
+            f"{mirror.name} does not hold {names}, by which a mirror says whose it is: add it first"
+        )
+    return finding
+
+
+def _lacking(source: Frame, columns: Sequence[Column], attributes: Sequence[tuple[Column, Column]]) -> list[Column]:
+    """The fields that name a source and that its mirror has neither in its key nor under the name of the field."""
+    held = {id(one) for one in columns} | {id(other) for one, other in attributes if one.path == other.path}
+    return [one for one in source.identity if id(one) not in held]
+
+
+def _attributes(database: Database, source: Told, mirror: Frame, on: str) -> list[tuple[Column, Column]] | None:
+    """The attributes of the mirror with those of the source that they equal; None if it has some of its own."""
+    own = [
+        one
+        for one in mirror.columns
+        if not one.is_field and not one.is_shadowed and len(one.road) == 1 and one.profile.count
+    ]
+    own = [one for one in own if not one.in_index]
+    theirs = [one for one in source.frame.columns if not one.is_shadowed and one.profile.count]
+    found = []
+    for column in own:
+        parts = [f"count(*) FILTER (m.{column.sql} IS NOT DISTINCT FROM s.{one.sql})" for one in theirs]
+        if not parts:
+            return None
+        total, *counts = database.row(
+            f"SELECT count(*), {', '.join(parts)} FROM {source.sql} JOIN {mirror.sql} m ON {on}"
+        )
+        ranked = sorted(zip(counts, theirs, strict=True), key=lambda one: (-one[0], one[1].path != column.path))
+        count, best = ranked[0]
+        if count >= AGREE_MIN * total and not (column.profile.is_constant and best.path != column.path):
+            found.append((column, best))
+        elif not column.profile.is_constant:
+            return None
+    return found
+
+
+def _finding(
+    database: Database, source: Told, mirror: Frame, pairs: list[tuple[Column, Column]],
+    *, attributes: list[tuple[Column, Column]], wanted: int,
+) -> Finding:  # fmt: skip
+    kept = [(one, other) for one, other in attributes if not other.in_identity or one.path != other.path]
+    alike = " AND ".join(f"m.{one.sql} IS NOT DISTINCT FROM s.{other.sql}" for one, other in kept) or "true"
+    on = " AND ".join(equal(column, "s", field, "m") for field, column in pairs)
+    there = " AND ".join(f"s.{column.sql} IS NOT NULL" for _, column in pairs)
+    (agree,) = database.row(f"SELECT count(*) FROM {source.sql} JOIN {mirror.sql} m ON {on} WHERE {alike}")
+    (strangers,) = database.row(
+        f"SELECT count(*) FROM {mirror.sql} m WHERE NOT EXISTS (SELECT 1 FROM {source.sql} WHERE {on})"
+    )
+    rows = database.rows(
+        f"SELECT {source.frame.key_shown('s')} k FROM {source.sql} LEFT JOIN {mirror.sql} m ON {on} "
+        f"WHERE {there} AND (m.rid IS NULL OR NOT ({alike})) ORDER BY k LIMIT {EXAMPLES}"
+    )
+    rule: dict[str, Any] = {"mirror": source.frame.name, "into": mirror.name}
+    link = {
+        field.path: column.path for field, column in pairs if field.path != column.path and column is not source.each
+    }
+    if link:
+        rule["link"] = link
+    if source.each is not None:
+        rule["each"] = {field.path: column.path for field, column in pairs if column is source.each}
+    if kept:
+        plain = all(one.path == other.path for one, other in kept)
+        rule["attributes"] = [one.path for one, _ in kept] if plain else {o.path: one.path for one, o in kept}
+    reads = (*(column for _, column in pairs), *(other for _, other in kept))
+    finding = Finding(
+        "mirror", source.frame, mirror, tuple(one for one, _ in attributes), reads, rule,
+        "sure" if agree >= AGREE_MIN * wanted else "none", wanted, agree, strangers,
+    )  # fmt: skip
+    finding.examples = tuple(Example(key, "a mirror like it", "another, or none") for (key,) in rows)
+    finding.plainness, finding.sources, finding.named = 6, wanted, 0.5
+    finding.spoke_for = [f"{agree} of {wanted} have an item of the same content under the other key"]
+    return finding

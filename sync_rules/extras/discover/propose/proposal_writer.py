@@ -1,0 +1,206 @@
+"""Writes a proposal as a rules file: each rule with its evidence, the uncertain ones as comments with the reason.
+
+Invariant: the text passes `check`. A rule that `check` refuses stands as a comment with what it says; an index that is
+missing is written with a `# CHECK:`, so that whoever makes it is done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable
+from sync_rules.extras.discover.imports.normalization import Settled, SettledEntity, SettledTable
+from sync_rules.extras.discover.imports.rules_writer import (
+    EDITOR_LINE,
+    LINE_MAX,
+    flow,
+    lines,
+    one_line,
+    scalar,
+    wrapped,
+)
+from sync_rules.extras.discover.propose.proposal import MissingIndex, Proposal, Proposed, ProposedTable
+from sync_rules.language.load import check_rules
+from sync_rules.language.problems import Problem, errors
+from sync_rules.model.entities import Index, KeyAttribute
+
+ADVICE: Final = re.compile(r"add an index under tables\.([^.]+)\.indexes: ([A-Za-z0-9_.-]+): (\{[^;(]*\})")
+MORE: Final = ("an index cannot reach into a map", "outside its key")  # cures that ask for more than an index
+NEEDED: Final = re.compile(r"say entities\.([^.]+)\.required: \[([^\],]+)\]")
+TYPED: Final = re.compile(r'"?([^\s"{}:,]+)"?: ([SNB])\b')
+OPTIONS_MAX: Final = 3  # of a rule in one line: more are easier to read one below the other
+INDEXES_MAX: Final = 20  # global ones of a table, without asking AWS for more
+SENTENCES: Final = frozenset({"copy", "count", "sum", "min", "max", "mirror", "collect"})
+LEDGER: Final = "ledger"
+LEDGER_CHECK: Final = "counters and values are booked here: make it with sync-rules tables create, or by the template"
+NOTHING: Final = "rules: {}"
+
+
+def written(proposal: Proposal, head: str = "data") -> str:
+    """The rules file of a proposal that was `settled`. `head` says what it was made from."""
+    settled = _settled(proposal)
+    top = f"# Proposed from {one_line(head)}. Nothing is applied yet: look at each rule, then run sync-rules plan."
+    left_out = [f"# table {one_line(name)} is left out: its export has no items" for name in proposal.without_items]
+    body = [EDITOR_LINE, top, *left_out, *lines(settled)]
+    kept = [one for one in proposal.rules if one.held_back is None]
+    body.append("rules:" if kept else NOTHING)
+    if not proposal.rules:
+        body += wrapped(f"Nothing was found: {proposal.nothing_because or 'no rule holds'}")
+    for one in kept:
+        body += _evidence(one)
+        body += _rule(one)
+    held = [one for one in proposal.rules if one.held_back is not None]
+    if held:
+        body += ["", "  # Not sure, or not possible as it is. To take one in, remove the # before it:"]
+    for one in held:
+        body += _evidence(one)
+        body += [f"  # {line[2:]}" for line in _rule(one)]
+    return "\n".join(body) + "\n"
+
+
+def settled(proposal: Proposal) -> Proposal:
+    """The proposal with what `check` says of its rules: missing indexes, and rules that must stand as comments."""
+    while True:
+        wrong = errors(check_rules(written(proposal), {})[1])
+        if not wrong:
+            return proposal
+        rules = _corrected(proposal, wrong)
+        if rules == proposal.rules:  # it is not a rule: no rule can stand
+            rules = tuple(replace(one, held_back=one.held_back or wrong[0].message) for one in rules)
+            if rules == proposal.rules:
+                return proposal
+        proposal = replace(proposal, rules=rules)
+
+
+def _corrected(proposal: Proposal, wrong: Sequence[Problem]) -> tuple[Proposed, ...]:
+    by_rule: dict[str, Problem] = {}
+    for problem in wrong:
+        match problem.location.key_path:
+            case ("rules", str(name), *_):
+                by_rule.setdefault(name, problem)
+            case ("tables", str(table), "indexes", str(index), *_):
+                for one in proposal.rules:
+                    if one.index is not None and (one.index.table, one.index.name) == (table, index):
+                        by_rule.setdefault(one.name, problem)
+    return tuple(_judged(proposal, one, by_rule[one.name]) if one.name in by_rule else one for one in proposal.rules)
+
+
+def _judged(proposal: Proposal, rule: Proposed, problem: Problem) -> Proposed:
+    needed = [] if rule.required else NEEDED.findall(problem.cure or "")
+    if needed and all(name in _always(proposal, entity) for entity, name in needed):
+        return replace(rule, required=tuple(name for _, name in needed))
+    index = _missing(problem) if rule.index is None else None
+    if index is not None and _has_room(proposal, index):
+        return replace(rule, index=index)
+    cure = f". Cure: {problem.cure}" if problem.cure else ""
+    return replace(rule, held_back=f"{problem.message}{cure}")
+
+
+def _missing(problem: Problem) -> MissingIndex | None:
+    cure = problem.cure or ""
+    match = ADVICE.search(cure)
+    only = match is not None and not any(more in cure for more in MORE)
+    return MissingIndex(match[1], match[2], match[3]) if match is not None and only else None
+
+
+def _always(proposal: Proposal, entity: str) -> tuple[str, ...]:
+    return next((one.always for one in proposal.entities if one.name == entity), ())
+
+
+def _has_room(proposal: Proposal, index: MissingIndex) -> bool:
+    table = next((one for one in proposal.tables if one.name == index.table), None)
+    added = {one.index.name for one in proposal.rules if one.index is not None and one.index.table == index.table}
+    return table is not None and len(table.found.indexes) + len({*added, index.name}) <= INDEXES_MAX
+
+
+# ---------------------------------------------------------------- tables and entities
+def _settled(proposal: Proposal) -> Settled:
+    needs = [one for one in proposal.rules if one.held_back is None]
+    tables, entities = [], []
+    for table in proposal.tables:
+        settled_table = _table(table, needs)
+        tables.append(settled_table)
+        for entity in table.entities:
+            found = FoundEntity(entity.name, table.found)
+            found.required = [name for one in needs if one.target == entity.name for name in one.required]
+            entities.append(SettledEntity(entity.name, settled_table, found, dict(entity.key), list(entity.checks)))
+    if any(_books(one) for one in proposal.rules) and not any(one.name == LEDGER for one in tables):
+        found_ledger = FoundTable(LEDGER, LEDGER, (KeyAttribute("PK", "S"), KeyAttribute("SK", "S")))
+        tables.append(SettledTable(LEDGER, found_ledger, "", [], [LEDGER_CHECK]))
+    return Settled(tables, entities)
+
+
+def _books(rule: Proposed) -> bool:
+    """True for a rule that needs a ledger."""
+    values = rule.kind == "collect" and "." in str(rule.rule["collect"])
+    return (values or rule.kind in ("count", "sum", "min", "max")) and rule.rule.get("mode") != "recount"
+
+
+def _table(table: ProposedTable, needs: Sequence[Proposed]) -> SettledTable:
+    checks, indexes = list(table.checks), list(table.found.indexes)
+    for rule in needs:
+        missing = rule.index
+        if missing is None or missing.table != table.name or any(one.name == missing.name for one in indexes):
+            continue
+        indexes.append(_index(missing))
+        checks.append(f"index {missing.name} is not there yet, and {rule.name} needs it: add it to the table")
+    physical = "" if table.found.physical == table.name else table.found.physical
+    return SettledTable(table.name, table.found, physical, indexes, checks)
+
+
+def _index(missing: MissingIndex) -> Index:
+    keys = tuple(KeyAttribute(name, kind) for name, kind in TYPED.findall(missing.text))
+    return Index(missing.name, keys)
+
+
+# ---------------------------------------------------------------- rules
+def _evidence(rule: Proposed) -> list[str]:
+    """The comments of a rule."""
+    said = f"{rule.agree:,} of {rule.checked:,} agree ({rule.agreement:.1%})"
+    if rule.differ:
+        shown = ", ".join(one.key for one in rule.examples[:3])
+        said += f"; {rule.differ:,} {'differs' if rule.differ == 1 else 'differ'}" + (
+            f", e.g. {shown}" if shown else ""
+        )
+    if rule.orphans:
+        said += f"; {rule.orphans:,} name no item"
+    parts = [f"{said}; confidence {rule.confidence}"]
+    parts += rule.remarks
+    if rule.held_back is not None:
+        parts.append(f"not taken: {rule.held_back}")
+        if rule.index is not None:
+            parts.append(f"it needs an index of {rule.index.table}: {rule.index.name}: {rule.index.text}")
+    return [line for part in parts for line in wrapped(part)]
+
+
+def rule_text(rule: Proposed) -> str:
+    """A rule as it stands in the file, at the margin."""
+    return "\n".join(line[2:] for line in _rule(rule))
+
+
+def _rule(rule: Proposed) -> list[str]:
+    first = rule.rule.get(rule.kind)
+    if rule.kind in SENTENCES and set(rule.rule) == {rule.kind, "into"} and isinstance(first, str):
+        sentence = f"{rule.kind} {first} into {rule.rule['into']}"
+        line = f"  {rule.name}: {sentence}"
+        if not re.search(r"[\"':#{}\[\]&*!|>%@`]", sentence) and len(line) <= LINE_MAX:
+            return [line]
+    whole = f"  {rule.name}: {_yaml(rule.rule)}"
+    if len(whole) <= LINE_MAX and len(rule.rule) <= OPTIONS_MAX:
+        return [whole]
+    return [f"  {rule.name}:", *(f"    {key}: {_yaml(value)}" for key, value in rule.rule.items())]
+
+
+def _yaml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return flow({str(name): _yaml(inner) for name, inner in value.items()})
+    if isinstance(value, str):
+        return scalar(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(_yaml(inner) for inner in value) + "]"
+    return "null" if value is None else str(value)

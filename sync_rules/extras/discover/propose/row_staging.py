@@ -1,0 +1,262 @@
+"""Items laid out as rows: a table of DuckDB for each entity, with a column for each field and each attribute.
+
+Invariant: a value is staged as its typed text. An attribute that comes late is a column that earlier rows lack; what is
+in lists, sets and maps by id stands in rows of its own, the entries.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from sync_rules.extras.discover.imports.normalization import SettledEntity
+from sync_rules.extras.discover.propose.value_texts import kept, typed
+from sync_rules.model import json_bytes
+from sync_rules.model.errors import UserError
+from sync_rules.model.templates import Template, parse_template
+from sync_rules.model.values import Path as Road
+
+COLUMNS_MAX: Final = 300  # of an entity: an item of 10,000 attributes is a map by id, or no table
+DEPTH_MAX: Final = 5
+ENTRIES_MAX: Final = 2_000  # of an item's map or list
+OWN_NAMES: Final = 0.5  # maps of maps: at most this share of the maps has each name, where names are ids
+OWN_SCALARS: Final = 0.2
+MOSTLY: Final = 0.8
+ENTRY_COLUMNS: Final = {
+    "rid": "BIGINT", "road": "BIGINT", "place": "BIGINT", "name": "VARCHAR", "field": "VARCHAR", "v": "VARCHAR",
+}  # fmt: skip
+STRANGERS_MAX: Final = 2_000
+AGAIN: Final = "export or gather the table again"
+RIDS_OF_A_FILE: Final = 1 << 40
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An entity as it is staged. `opened` are maps by id, which have no columns of their own.
+
+    `fields` come first among the columns: those of the table's key, then those of index keys.
+    """
+
+    name: str
+    templates: tuple[tuple[str, str, Template], ...]  # of each key attribute: its name, its type
+    fields: tuple[str, ...]
+    identity: int  # so many of the fields name one item
+    indexed: tuple[tuple[str, Template], ...] = ()
+    opened: frozenset[Road] = frozenset()
+
+    def bound(self, item: Mapping[str, Mapping[str, Any]]) -> list[str | None] | None:
+        """The fields of an item, as typed texts; None for an item of another entity."""
+        found: dict[str, str] = {}
+        for name, kind, template in self.templates:
+            value = item.get(name)
+            if value is None or kind not in value:
+                return None
+            parsed = template.parse(value)
+            if parsed is None:
+                return None
+            for each, content in parsed.items():
+                told = typed(content)
+                if found.setdefault(each, told) != told:
+                    return None
+        for name, template in self.indexed:
+            for each, content in (template.parse(item.get(name)) or {}).items():
+                found.setdefault(each, typed(content))
+        return [found.get(name) for name in self.fields]
+
+
+def layout_of(entity: SettledEntity, opened: frozenset[Road] = frozenset()) -> Layout:
+    """The layout of an entity."""
+    types = {one.name: one.type for one in entity.table.found.key}
+    templates = tuple((name, types[name], template) for name, template in entity.templates.items())
+    indexed = tuple(
+        (name, parse_template(text, pads=True)) for name, text in entity.key.items() if name not in entity.templates
+    )
+    fields = dict.fromkeys(entity.identity)
+    fields |= dict.fromkeys(one for _, template in indexed for one in template.fields)
+    return Layout(entity.name, templates, tuple(fields), len(entity.identity), indexed, opened)
+
+
+# ---------------------------------------------------------------- reading
+def items_of(files: Sequence[Path], every: int = 1) -> Iterator[dict[str, Any]]:
+    """The items in files, or every so manieth.
+
+    Raises:
+        UserError: for a line that is no item, or a file that is no gzip; the message names file and line.
+    """
+    number = 0
+    for file in files:
+        line_number = 0
+        try:
+            with gzip.open(file) as lines:
+                for line_number, line in enumerate(lines, 1):
+                    number += 1
+                    if every > 1 and number % every:
+                        continue
+                    yield _item(line, file, line_number)
+        except (OSError, EOFError, zlib.error) as error:
+            raise UserError(f"{file.name}:{line_number + 1}: expected gzip, found it broken", AGAIN) from error
+
+
+def _item(line: bytes, file: Path, line_number: int) -> dict[str, Any]:
+    try:
+        item = json_bytes.parsed(line)["Item"]
+    except (ValueError, KeyError, TypeError):
+        item = None
+    if not isinstance(item, dict):
+        raise UserError(f'{file.name}:{line_number}: expected {{"Item": ...}} in the JSON of DynamoDB', AGAIN)
+    return item
+
+
+def opened_maps(items: Sequence[Mapping[str, Any]]) -> frozenset[Road]:
+    """The maps of some items whose names are ids: each name is in few of the maps."""
+    maps: Counter[Road] = Counter()
+    names: dict[Road, Counter[str]] = defaultdict(Counter)
+    of_maps: Counter[Road] = Counter()
+
+    def look(road: Road, content: Mapping[str, Any]) -> None:
+        maps[road] += 1
+        names[road].update(content.keys())
+        of_maps[road] += all("M" in value for value in content.values())
+        for name, value in content.items():
+            if "M" in value and len(road) < DEPTH_MAX and len(names[(*road, name)]) <= COLUMNS_MAX:
+                look((*road, name), value["M"])
+
+    for item in items:
+        for name, value in item.items():
+            if "M" in value:
+                look((name,), value["M"])
+    return frozenset(
+        road
+        for road, seen in names.items()
+        if seen
+        and sum(seen.values())
+        <= len(seen) * maps[road] * (OWN_NAMES if of_maps[road] >= MOSTLY * maps[road] else OWN_SCALARS)
+    )
+
+
+# ---------------------------------------------------------------- writing
+@dataclass
+class Spool:
+    """The rows of one entity that come from some files: texts between tabs, and the columns in their order."""
+
+    layout: Layout
+    rows: TextIO
+    entries: TextIO
+    columns: dict[Road, int] = field(default_factory=dict)
+    roads: dict[Road, int] = field(default_factory=dict)  # of the entries
+    count: int = 0
+    left_out: int = 0  # attributes beyond the columns
+
+    def add(self, rid: int, fields: list[str | None], item: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write an item."""
+        self.count += 1
+        row: dict[int, str] = {}
+        for name, value in item.items():
+            self._value(rid, row, (name,), value)
+        texts = [str(rid), *(text or "" for text in fields)]
+        if row:
+            end = max(row) + 1
+            texts += [row.get(place, "") for place in range(end)]
+        self.rows.write("\t".join(texts) + "\n")
+
+    def _value(self, rid: int, row: dict[int, str], road: Road, value: Mapping[str, Any]) -> None:
+        place = self.columns.get(road)
+        if place is None:
+            if len(self.columns) >= COLUMNS_MAX or '"' in road[-1] or not road[-1]:
+                self.left_out += 1
+                return
+            place = self.columns[road] = len(self.columns)
+        row[place] = typed(value)
+        ((kind, content),) = value.items()
+        if kind == "M":
+            if road in self.layout.opened:
+                self._entries(rid, road, content.items())
+            elif len(road) < DEPTH_MAX:
+                for name, inner in content.items():
+                    self._value(rid, row, (*road, name), inner)
+                if content and ({*map(_kind, content.values())} in ({"M"}, {"N"})):
+                    self._entries(rid, road, content.items())
+        elif kind == "L":
+            self._entries(rid, road, (("", inner) for inner in content))
+        elif kind in ("SS", "NS"):
+            self._entries(rid, road, (("", {kind[0]: one}) for one in content))
+
+    def _entries(self, rid: int, road: Road, entries: Any) -> None:
+        code = self.roads.setdefault(road, code_of(road))
+        write = self.entries.write
+        for place, (name, value) in enumerate(entries):
+            if place >= ENTRIES_MAX:
+                break
+            start = f"{rid}\t{code}\t{place}\ts{kept(name)}\t"
+            write(f"{start}\t{typed(value)}\n")
+            if "M" in value:
+                for each, inner in value["M"].items():
+                    write(f"{start}{kept(each)}\t{typed(inner)}\n")
+
+
+def _kind(value: Mapping[str, Any]) -> str:
+    return next(iter(value), "")
+
+
+def code_of(road: Road) -> int:
+    """A number for a road, the same in each process."""
+    return zlib.crc32("\0".join(road).encode("utf-8", "surrogatepass"))
+
+
+def _opened(path: Path) -> TextIO:
+    return path.open("w", encoding="utf-8", errors="surrogatepass")
+
+
+@dataclass
+class Staged:
+    """The spools of one batch of files: by entity its columns, its roads, its rows, and items that fit no entity."""
+
+    rows: dict[str, tuple[Path, Path]]
+    columns: dict[str, dict[Road, int]]
+    roads: dict[str, dict[Road, int]]
+    counts: dict[str, int]
+    left_out: dict[str, int]
+    strangers: list[dict[str, Any]]
+    unknown: int
+
+
+def stage(files: Sequence[Path], layouts: Sequence[Layout], directory: Path, part: int) -> Staged:
+    """Write the items in files as rows of their entities. `part` tells these files from others of the table."""
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = {
+        one.name: (directory / f"{one.name}.{part}.rows", directory / f"{one.name}.{part}.entries") for one in layouts
+    }
+    spools = [Spool(one, _opened(paths[one.name][0]), _opened(paths[one.name][1])) for one in layouts]
+    strangers: list[dict[str, Any]] = []
+    unknown = 0
+    rid = part * RIDS_OF_A_FILE
+    try:
+        for item in items_of(files):
+            rid += 1
+            for spool in spools:
+                fields = spool.layout.bound(item)
+                if fields is not None:
+                    spool.add(rid, fields, item)
+                    break
+            else:
+                unknown += 1
+                if len(strangers) < STRANGERS_MAX:
+                    strangers.append(item)
+    finally:
+        for spool in spools:
+            spool.rows.close()
+            spool.entries.close()
+    return Staged(
+        paths,
+        {one.layout.name: one.columns for one in spools},
+        {one.layout.name: one.roads for one in spools},
+        {one.layout.name: one.count for one in spools},
+        {one.layout.name: one.left_out for one in spools},
+        strangers,
+        unknown,
+    )

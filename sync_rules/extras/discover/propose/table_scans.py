@@ -1,0 +1,300 @@
+"""Live tables read into files: parallel scans at a limited rate, which stop at any moment and go on later.
+
+Invariant: a file is written as a whole, and noted after that, so a scan that was stopped or killed goes on behind its
+last noted file, and reads no page twice that it had noted. The files are like the data files of an export, and hold the
+items as they were read: eventually consistent, at half the price. The folder is the owner's alone.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from sync_rules.adapters import retries
+from sync_rules.adapters.budget import Rate
+from sync_rules.adapters.dynamodb import CURES
+from sync_rules.adapters.files import writing_whole
+from sync_rules.adapters.state import State
+from sync_rules.extras.discover.imports.imported_model import FoundTable
+from sync_rules.extras.discover.imports.live_tables import described
+from sync_rules.extras.discover.propose.table_files import GatheredTable
+from sync_rules.jobs.backfill.segments import Segment
+from sync_rules.jobs.backfill.throttle import slowing, utc_now
+from sync_rules.model import json_bytes
+from sync_rules.model.entities import address_of, misnamed
+from sync_rules.model.errors import UserError
+from sync_rules.model.units import READ_UNIT_BYTES, read_units
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+FILE_BYTES: Final = 16 << 20  # of lines, before they are compressed: what a kill loses of a segment
+PAGE_MAX_ITEMS: Final = 100_000  # a page has 1 MB at most
+GZIP_LEVEL: Final = 1
+
+
+@dataclass(frozen=True)
+class LiveTable:
+    """A table to be scanned, by the name or ARN it was given. `identity` tells it from another one of its name. `items`
+    and `bytes` are DynamoDB's count, up to six hours old.
+    """
+
+    name: str
+    found: FoundTable
+    identity: str
+    items: int
+    bytes: int
+
+    @property
+    def read_units(self) -> float:
+        """The units that one scan takes, by that count."""
+        return read_units(self.bytes, consistent=False)
+
+    @property
+    def folder(self) -> str:
+        """The name of a folder of its own."""
+        return f"{address_of(self.name).name}-{sha256(self.identity.encode()).hexdigest()[:12]}"
+
+
+def live_tables(client: DynamoDBClient, names: Sequence[str]) -> tuple[LiveTable, ...]:
+    """The tables of these names or ARNs.
+
+    Raises:
+        UserError: when there is no such table.
+        StoreError: when it may not be described.
+    """
+    made = []
+    for name in dict.fromkeys(names):
+        if misnamed(name):
+            raise UserError(misnamed(name))
+        found, answer = described(client, name)
+        identity = f"{answer.get('TableArn', name)} {answer.get('TableId', '')}".rstrip()
+        count = answer.get("ItemCount", 0), answer.get("TableSizeBytes", 0)
+        made.append(LiveTable(name, found, identity, *count))
+    return tuple(made)
+
+
+# ---------------------------------------------------------------- what was read
+@dataclass(frozen=True)
+class Read:
+    """How far a segment is: where it goes on, its number of files, what they hold, and the units that it took."""
+
+    cursor: Mapping[str, Any] | None = None
+    done: bool = False
+    files: int = 0
+    items: int = 0
+    units: float = 0.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the scans of some tables are. `before`: the items that an earlier run had read."""
+
+    items: int
+    of_items: int
+    units: float
+    before: int
+
+
+@dataclass(frozen=True)
+class TableScan:
+    """The scan of one table in a workspace: when it began, and the segments of which it consists."""
+
+    table: LiveTable
+    began: datetime
+    segments: tuple[Segment, ...]
+
+
+@dataclass(eq=False)
+class Scanning:
+    """The scans of some tables into a folder, with their progress in a state: what is there is not read again.
+
+    `segments` of each scan that begins, of which `workers` run at a time. `rate` limits read units a second. `on_page`
+    is called with the progress after each page, by one thread at a time.
+    """
+
+    client: DynamoDBClient
+    folder: Path
+    state: State
+    _: KW_ONLY
+    segments: int = 1
+    workers: int = 1
+    rate: Rate = field(default_factory=lambda: Rate(0))
+    stopping: Callable[[], bool] = lambda: False
+    on_page: Callable[[Progress], None] = lambda _progress: None
+    now: Callable[[], datetime] = utc_now
+
+    def __post_init__(self) -> None:
+        self._lock = Lock()
+        self._broken = False
+        self._retrying = retries.retrying(sleep=slowing(self.rate))
+        self._sum = [0, 0.0]
+        self._before = self._of = 0
+
+    def forget(self, tables: Sequence[LiveTable]) -> None:
+        """Remove what was read of these tables."""
+        for table in tables:
+            if (scan := self.begun(table)) is not None:
+                for segment in scan.segments:
+                    self.state.remove(_document(scan, segment))
+                self.state.remove(table.folder)
+            shutil.rmtree(self.folder / table.folder, ignore_errors=True)
+
+    def begun(self, table: LiveTable) -> TableScan | None:
+        """The scan of a table that was begun, if there is one."""
+        head = self.state.load(table.folder)
+        if head is None:
+            return None
+        return _scan(table, datetime.fromisoformat(head["began"]), head["segments"])
+
+    def left(self, table: LiveTable) -> float:
+        """The share of a table that is still to be read, by segments and items."""
+        scan = self.begun(table)
+        if scan is None:
+            return 1.0
+        found = [self._load(scan, segment) for segment in scan.segments]
+        if all(one.done for one in found):
+            return 0.0
+        read = sum(one.items for one in found)
+        return max(0.0, 1 - read / table.items) if table.items else 1.0
+
+    def run(self, tables: Sequence[LiveTable]) -> tuple[GatheredTable, ...] | None:
+        """Read what is not there yet. None when it was stopped before the end. Raises StoreError and UserError."""
+        scans = [self.begun(table) or self._begin(table) for table in tables]
+        work = [(scan, segment, self._load(scan, segment)) for scan in scans for segment in scan.segments]
+        self._before = sum(read.items for _, _, read in work)
+        self._sum = [self._before, sum(read.units for _, _, read in work)]
+        self._of = sum(table.items for table in tables)
+        with ThreadPoolExecutor(self.workers) as pool:
+            done = all(list(pool.map(lambda one: self._run_one(*one), work)))
+        return tuple(self._gathered(scan) for scan in scans) if done else None
+
+    # ------------------------------------------------------------ one segment
+    def _run_one(self, scan: TableScan, segment: Segment, read: Read) -> bool:
+        """Read a segment to its end. Says whether it came there. The others stop when it fails."""
+        try:
+            while not read.done and not self._halted():
+                read = self._next_file(scan, segment, read)
+        except BaseException:
+            self._broken = True
+            raise
+        return read.done
+
+    def _next_file(self, scan: TableScan, segment: Segment, read: Read) -> Read:
+        """Read pages until a file is full, the segment ends or it is time to stop, and write them. A read that fails
+        leaves what was read before it in a file.
+        """
+        lines: list[bytes] = []
+        size, units, cursor, done = 0, read.units, read.cursor, False
+        failed: Exception | None = None
+        while not done and size < FILE_BYTES and not self._halted():
+            try:
+                page = self._page(scan.table, segment, cursor)
+            except Exception as error:  # noqa: BLE001 - raised below
+                failed = error
+                break
+            made = [_line(item) for item in page["Items"]]
+            lines += made
+            spent = _units(page, made)
+            size, units = size + sum(map(len, made)), units + spent
+            cursor = page.get("LastEvaluatedKey") or None
+            done = cursor is None
+            self._count(len(made), spent)
+            self.rate.take(spent)
+        if lines or done:
+            read = self._noted(scan, segment, Read(cursor, done, read.files, read.items, units), lines)
+        if failed is not None:
+            raise failed
+        return read
+
+    def _page(self, table: LiveTable, segment: Segment, cursor: Mapping[str, Any] | None) -> Any:
+        request: dict[str, Any] = {
+            "TableName": table.name,
+            "Segment": segment.number,
+            "TotalSegments": segment.total,
+            "Limit": self._page_items(table),
+            "ReturnConsumedCapacity": "TOTAL",
+        }
+        if cursor is not None:
+            request["ExclusiveStartKey"] = cursor
+        where = f"dynamodb:Scan of {table.name}"
+        return retries.ask(self._retrying, where, self.client.scan, CURES, **request)
+
+    def _page_items(self, table: LiveTable) -> int:
+        """So many items of a page that one page takes no more than the rate allows in a second."""
+        if not self.rate.ceiling or not table.items:
+            return PAGE_MAX_ITEMS
+        item_bytes = max(1.0, table.bytes / table.items)
+        allowed = self.rate.ceiling * READ_UNIT_BYTES * 2 / item_bytes
+        return max(1, min(PAGE_MAX_ITEMS, int(allowed)))
+
+    def _noted(self, scan: TableScan, segment: Segment, read: Read, lines: Sequence[bytes]) -> Read:
+        """Write lines as the next file, and note it."""
+        if lines:
+            path = self._path(scan, segment, read.files)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with writing_whole(path) as file, gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL) as out:
+                out.writelines(lines)
+            read = Read(read.cursor, read.done, read.files + 1, read.items + len(lines), read.units)
+        self.state.save(_document(scan, segment), vars(read))
+        return read
+
+    # ------------------------------------------------------------ the workspace
+    def _begin(self, table: LiveTable) -> TableScan:
+        shutil.rmtree(self.folder / table.folder, ignore_errors=True)
+        scan = _scan(table, self.now(), self.segments)
+        self.state.save(table.folder, {"began": scan.began.isoformat(), "segments": self.segments})
+        return scan
+
+    def _load(self, scan: TableScan, segment: Segment) -> Read:
+        found = self.state.load(_document(scan, segment))
+        return Read() if found is None else Read(**found)
+
+    def _path(self, scan: TableScan, segment: Segment, number: int) -> Path:
+        return self.folder / scan.table.folder / f"{segment.number:05}-{number:05}.json.gz"
+
+    def _gathered(self, scan: TableScan) -> GatheredTable:
+        read = [(segment, self._load(scan, segment)) for segment in scan.segments]
+        paths = tuple(self._path(scan, segment, number) for segment, one in read for number in range(one.files))
+        gone = next((path for path in paths if not path.exists()), None)
+        if gone is not None:
+            raise UserError(f"{gone}: expected a file of an earlier run, found none. Read the tables anew: --restart")
+        items, size = sum(one.items for _, one in read), sum(path.stat().st_size for path in paths)
+        return GatheredTable(scan.table.found, paths, items, size)
+
+    # ------------------------------------------------------------ between threads
+    def _halted(self) -> bool:
+        return self._broken or self.stopping()
+
+    def _count(self, items: int, units: float) -> None:
+        with self._lock:
+            self._sum[0] += items
+            self._sum[1] += units
+            self.on_page(Progress(int(self._sum[0]), self._of, self._sum[1], self._before))
+
+
+def _scan(table: LiveTable, began: datetime, total: int) -> TableScan:
+    return TableScan(table, began.astimezone(UTC), tuple(Segment(table.name, number, total) for number in range(total)))
+
+
+def _document(scan: TableScan, segment: Segment) -> str:
+    return f"{scan.table.folder}/{segment.number}"
+
+
+def _line(item: Mapping[str, Any]) -> bytes:
+    return f"{json_bytes.compact({'Item': item}, default=json_bytes.base64_of)}\n".encode()
+
+
+def _units(page: Mapping[str, Any], lines: Sequence[bytes]) -> float:
+    """The units that a page took, as the service says, else by its length."""
+    said = (page.get("ConsumedCapacity") or {}).get("CapacityUnits")
+    return float(said) if said is not None else math.ceil(sum(map(len, lines)) / READ_UNIT_BYTES) / 2

@@ -1,0 +1,172 @@
+"""`sync-rules selftest`: prove in your account what sync-rules relies on from AWS.
+
+It shows its cost and asks, makes a stack of its own, tests each fact of docs/proof/aws-assumptions.md that minutes can
+show, measures, writes a report as JSON and as Markdown, and removes everything. Your tables are not touched.
+docs/proof/selftest.md has the rights that it needs.
+
+The name of the stack is in a file `.sync-rules-selftest-*.json` of this folder before the stack is made, until it is
+gone. After a kill, --clean removes what is left: stacks that such files name, and all others in the Region that have
+the name and the tag of a self-test.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from sync_rules import DOCS
+from sync_rules.adapters import aws
+from sync_rules.adapters.files import require_place, write_whole
+from sync_rules.cli import options as opt
+from sync_rules.cli.asking import agreed
+from sync_rules.cli.signals import stop_signals
+from sync_rules.extras.proof import cost_estimate
+from sync_rules.extras.proof.assumptions import ASSUMPTIONS
+from sync_rules.extras.proof.probe import WAIT_SECONDS, Finding, Verdict, Waiting
+from sync_rules.extras.proof.probe_table import PROBES
+from sync_rules.extras.proof.proof_report import Report, consequence, measured_lines, page
+from sync_rules.extras.proof.proof_stack import (
+    STACK_LOOK_SECONDS,
+    STACK_SECONDS,
+    Clients,
+    Journal,
+    journals,
+    left,
+    new_journal,
+    remove,
+)
+from sync_rules.extras.proof.self_test import run
+from sync_rules.model.errors import UserError
+
+HERE: Final = Path()
+SIGNS: Final = {Verdict.HOLDS: "✓", Verdict.FALSE: "✗", Verdict.NOT_TESTED: "○", Verdict.FAILED: "!"}
+
+
+def selftest(
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Only remove what earlier runs left.")] = False,
+    only: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="NUMBER", help=f"Only this fact of {DOCS}/proof/aws-assumptions.md. Repeatable; not measured."
+        ),
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="Longest wait for something that has to come.")
+    ] = WAIT_SECONDS,
+    out: Annotated[Path, typer.Option("--out", metavar="NAME", help="Reports to write: NAME.json and NAME.md.")] = Path(
+        "sync-rules-selftest"
+    ),
+    as_json: opt.Json = False,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
+) -> int:
+    """Prove in your account what sync-rules relies on from AWS. Makes and removes a stack of its own."""
+    clients = Clients(endpoint_url, region)
+    if clean:
+        return _clean(clients, yes=yes)
+    numbers = _numbers(only)
+    document, text = (out.with_name(out.name + ending) for ending in (".json", ".md"))
+    for path in (document, text):
+        require_place(path)
+    _show_cost(clients)
+    if not agreed("Begin?", yes=yes):
+        return 0
+    journal = new_journal(HERE, clients)
+    with stop_signals() as stopping:
+        report = run(
+            journal,
+            clients,
+            numbers=numbers,
+            waiting=Waiting(wait),
+            tell=_tell,
+            found=_show_progress if as_json else _show,
+            stopping=stopping,
+        )
+    write_whole(document, json.dumps(report.document(), indent=2) + "\n")
+    write_whole(text, page(report))
+    if as_json:
+        print(json.dumps(report.document()))
+    else:
+        _show_end(report, document, text)
+    return 0 if report.well else 1
+
+
+def _numbers(only: list[int] | None) -> frozenset[int]:
+    """The facts that were asked for. Raises UserError for a number that none has."""
+    for number in only or ():
+        if number not in ASSUMPTIONS:
+            raise UserError(
+                f"--only {number}: expected a number from 1 to {max(ASSUMPTIONS)} ({DOCS}/proof/aws-assumptions.md)"
+            )
+    return frozenset(only or ASSUMPTIONS)
+
+
+# ---------------------------------------------------------------- asked
+def _show_cost(clients: Clients) -> None:
+    """The estimate, and the place where it is spent."""
+    _tell(f"A stack of its own at {aws.place(clients.dynamodb, aws.account_of(clients.dynamodb))}, for minutes.")
+    for line in cost_estimate.lines():
+        _tell(f"  {line}")
+    _tell(f"Estimated at {cost_estimate.total():.2f} USD at most.")
+
+
+# ---------------------------------------------------------------- removed
+def _clean(clients: Clients, *, yes: bool) -> int:
+    """Remove what earlier runs left."""
+    noted = [journal for journal in journals(HERE) if not journal.in_use()]
+    running = {journal.stack for journal in journals(HERE)} - {journal.stack for journal in noted}
+    found = [name for name in left(clients) if name not in running]
+    names = sorted({*found, *(journal.stack for journal in noted)})
+    if not names:
+        _tell("nothing is left")
+        return 0
+    for name in names:
+        _tell(f"{name}: {'left in the account' if name in found else 'noted by an earlier run'}")
+    if not agreed("Remove them? One of them may be of a self-test that runs elsewhere.", yes=yes):
+        return 0
+    waiting: Waiting[object] = Waiting(STACK_SECONDS, STACK_LOOK_SECONDS)
+    for journal in noted:
+        _remove_noted(journal, waiting)
+    for name in set(found) - {journal.stack for journal in noted}:
+        remove(name, clients, waiting)
+    _tell(f"{len(names)} removed")
+    return 0
+
+
+def _remove_noted(journal: Journal, waiting: Waiting[object]) -> None:
+    remove(journal.stack, Clients(journal.endpoint_url, journal.region), waiting)
+    journal.forget()
+
+
+# ---------------------------------------------------------------- shown
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _line(finding: Finding) -> str:
+    return f"{SIGNS[finding.verdict]} {finding.number:>2} {finding.verdict}: {finding.seen} ({finding.seconds:.1f} s)"
+
+
+def _show(finding: Finding) -> None:
+    print(_line(finding), flush=True)
+    if finding.verdict is Verdict.FALSE:
+        print(f"     {ASSUMPTIONS[finding.number].fact}")
+        for line in consequence(finding):
+            print(f"     {line}", flush=True)
+
+
+def _show_progress(finding: Finding) -> None:
+    _tell(_line(finding))
+
+
+def _show_end(report: Report, document: Path, text: Path) -> None:
+    for line in measured_lines(report):
+        print(line)
+    print(f"{report.summary()} ({len(PROBES)} facts have a probe)")
+    print(f"written: {document}, {text}")

@@ -1,0 +1,72 @@
+"""The cost of a self-test, estimated before it begins: parts, each a quantity that is not exceeded and its price.
+
+Invariant: the quantities are upper limits, above what a run on an emulator was counted to need (a test compares them),
+with room for the waits on AWS. Prices are on-demand prices of us-east-1 without free tier; Regions differ by less than
+the factor that the limit leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from sync_rules.jobs.dryrun.money import MILLION, MONTH_HOURS
+from sync_rules.jobs.dryrun.prices import own_prices
+
+MAX_USD: Final = Decimal("0.25")
+PRICES_REGION: Final = "us-east-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """So many of one thing, and the price in USD of `per` of them."""
+
+    what: str
+    quantity: int
+    usd: Decimal
+    per: int
+    source: str
+
+    @property
+    def cost(self) -> Decimal:
+        """The cost in USD."""
+        return self.quantity * self.usd / self.per
+
+
+def parts() -> Iterator[Part]:
+    """Everything that costs something."""
+    prices = own_prices().regions[PRICES_REGION]
+    functions, queues, streams, watched = prices.functions, prices.queues, prices.streams, prices.watch
+    if functions is None or queues is None or streams is None or watched is None:
+        raise LookupError(PRICES_REGION)
+    table, pricing = prices.on_demand, "https://aws.amazon.com/dynamodb/pricing/on-demand/"
+    thousand = 1_000
+    yield Part("DynamoDB write units", 40_000, table.write_units_million, MILLION, pricing)
+    yield Part("DynamoDB read units", 150_000, table.read_units_million, MILLION, pricing)
+    small = prices.provisioned.write_unit_hour + prices.provisioned.read_unit_hour
+    yield Part("DynamoDB table of one unit, hours", 1, small, 1, "https://aws.amazon.com/dynamodb/pricing/provisioned/")
+    yield Part("DynamoDB Streams reads", 20_000, streams.reads_million, MILLION, pricing)
+    compute = "https://aws.amazon.com/lambda/pricing/"
+    yield Part("Lambda requests", 3_000, functions.requests_million, MILLION, compute)
+    yield Part("Lambda GB-seconds", 750, functions.x86_gb_second, 1, compute)
+    yield Part("SQS requests", 5_000, queues.requests_million, MILLION, "https://aws.amazon.com/sqs/pricing/")
+    yield Part(
+        "Step Functions transitions", 200, Decimal("0.025"), thousand, "https://aws.amazon.com/step-functions/pricing/"
+    )
+    yield Part("S3 lists and puts", 2_500, Decimal("0.005"), thousand, "https://aws.amazon.com/s3/pricing/")
+    watch = "https://aws.amazon.com/cloudwatch/pricing/"
+    yield Part("CloudWatch requests", 1_000, Decimal("0.01"), thousand, watch)
+    yield Part("CloudWatch metric, hours", 1, watched.metric_month / MONTH_HOURS, 1, watch)
+    yield Part("CloudWatch logs, MB", 2, Decimal("0.50"), 1_024, watch)
+
+
+def total() -> Decimal:
+    """The whole estimate in USD."""
+    return sum((part.cost for part in parts()), Decimal(0))
+
+
+def lines() -> list[str]:
+    """The estimate for people, a line for each part."""
+    return [f"{part.what:<34} {part.quantity:>8,}  {part.cost:.4f} USD" for part in parts()]

@@ -1,0 +1,155 @@
+"""Probes of items: sizes, keys, numbers, depth, sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from sync_rules.extras.proof.probe import require, require_refused
+from sync_rules.extras.proof.probes.read_facts import keyed
+from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
+from sync_rules.model.values import AttributeValue, Item
+
+INVALID: Final = "ValidationException"
+PARTITION_KEY_MAX_BYTES: Final = 2_048
+SORT_KEY_MAX_BYTES: Final = 1_024
+LEVELS_MAX: Final = 32
+EXPRESSION_MAX_BYTES: Final = 4_096
+OPERATORS_MAX: Final = 300
+
+
+def refused(site: Site, said: str, item: Item) -> None:
+    """Require that an item is refused as invalid."""
+    require_refused(site.db.put_item, INVALID, said, TableName=site.table("items"), Item=item)
+
+
+def sizes(site: Site) -> str:
+    """46: an item of exactly 400 KB, as this package counts, is accepted; one byte more is refused."""
+    pk = fresh("46#")
+    shapes: Mapping[str, AttributeValue] = {
+        "plain": {"S": "x"},
+        "letters": {"S": "äöü€"},
+        "map": {"M": {"a": {"S": "x"}, "b": {"M": {}}}},
+        "list": {"L": [{"S": "x"}, {"BOOL": True}, {"L": []}]},
+    }
+    for sk, shape in shapes.items():
+        item = {**keyed(pk, sk), "it": shape, "fill": {"S": ""}}
+        room = ITEM_MAX_BYTES - item_bytes(item)
+        refused(site, f"an item with a {sk} and one byte over 400 KB", {**item, "fill": {"S": "x" * (room + 1)}})
+        site.put({**item, "fill": {"S": "x" * room}})
+    return f"items of exactly 400 KB accepted, of one byte more refused: {', '.join(shapes)}"
+
+
+def numbers(site: Site) -> str:
+    """47: 38 digits, from 1E-130 to 9.9E+125, in DynamoDB's own spelling."""
+    pk = fresh("47#")
+    spelt = {"1.0": "1", "1.50": "1.5", "007": "7", "9" * 38: "9" * 38}
+    for sk, (given, wanted) in enumerate(spelt.items()):
+        site.put({**keyed(pk, str(sk)), "n": {"N": given}})
+        found = site.get(keyed(pk, str(sk)))["n"]["N"]
+        require(found == wanted, f"the number {given} came back as {found}, expected {wanted}")
+    for text in ("1E-130", "9.9E+125", "-9.9E+125"):
+        site.put({**keyed(pk, text), "n": {"N": text}})
+    for text in ("1" * 39, "1E-131", "1E+126"):
+        refused(site, f"the number {text}", {**keyed(pk, "no"), "n": {"N": text}})
+    return "38 digits and both ends accepted, one more refused; 1.0 is 1"
+
+
+def key_sizes(site: Site) -> str:
+    """48: the sizes of keys, and no empty one."""
+    start = fresh("48#")
+    pk = start + "x" * (PARTITION_KEY_MAX_BYTES - len(start))
+    sk = "x" * SORT_KEY_MAX_BYTES
+    site.put(keyed(pk, sk))
+    refused(site, "a partition key of 2,049 bytes", keyed(pk + "x"))
+    refused(site, "a sort key of 1,025 bytes", keyed(start, sk + "x"))
+    refused(site, "an empty partition key", keyed(""))
+    refused(site, "an empty sort key", keyed(start, ""))
+    return "2,048 and 1,024 bytes accepted; one more, and none, refused"
+
+
+def index_types(site: Site) -> str:
+    """49: an item whose attribute has another type than the index's key is refused as a whole."""
+    key = keyed(fresh("49#"))
+    refused(site, "a number where an index has a string", {**key, "link": {"N": "1"}})
+    refused(site, "an empty string where an index has a key", {**key, "link": {"S": ""}})
+    require(not site.get(key), "a refused item is there")
+    site.put(key)
+    update: dict[str, Any] = {
+        "TableName": site.table("items"),
+        "Key": key,
+        "UpdateExpression": "SET link = :v",
+        "ExpressionAttributeValues": {":v": {"N": "1"}},
+    }
+    require_refused(site.db.update_item, INVALID, "an update to another type than the index's", **update)
+    return "refused by put and update, nothing written"
+
+
+def depths(site: Site) -> str:
+    """50: 32 levels, expressions of 4 KB and 300 operators."""
+    key, name = keyed(fresh("50#")), site.table("items")
+
+    def nested(levels: int) -> AttributeValue:
+        value: AttributeValue = {"S": "x"}
+        for _ in range(levels):
+            value = {"M": {"a": value}}
+        return value
+
+    site.put({**key, "deep": nested(LEVELS_MAX - 1)})
+    refused(site, "a value of more than 32 levels", {**key, "deep": nested(LEVELS_MAX + 1)})
+
+    def expressed(condition: str) -> dict[str, Any]:
+        return {
+            "TableName": name,
+            "Key": key,
+            "UpdateExpression": "SET a = :v",
+            "ConditionExpression": condition,
+            "ExpressionAttributeValues": {":v": {"S": "x"}},
+        }
+
+    tests = " AND ".join(["attribute_exists(pk)"] * 100)  # 199 operators, 2,496 bytes
+    site.ask(site.db.update_item, **expressed(tests))
+    long = "attribute_exists(" + "x" * EXPRESSION_MAX_BYTES + ")"
+    require_refused(site.db.update_item, INVALID, "an expression of more than 4 KB", **expressed(long))
+    many = " AND ".join(["a=:v"] * OPERATORS_MAX)  # 599 operators, 2,695 bytes
+    require_refused(site.db.update_item, INVALID, "an expression of 599 operators", **expressed(many))
+    return "32 levels and 199 operators accepted; 33, 4,114 bytes and 599 operators refused"
+
+
+def sets(site: Site) -> str:
+    """51: a set has no order, no element twice, and is never empty."""
+    key, name = keyed(fresh("51#")), site.table("items")
+    site.put({**key, "set": {"SS": ["a", "b"]}})
+    condition: dict[str, Any] = {"ConditionExpression": "#s = :same", "ExpressionAttributeNames": {"#s": "set"}}
+    same = {"ExpressionAttributeValues": {":same": {"SS": ["b", "a"]}}}
+    site.put({**key, "set": {"SS": ["b", "a"]}}, more=condition | same)
+    refused(site, "a set with an element twice", {**key, "set": {"SS": ["a", "a"]}})
+    refused(site, "an empty set", {**key, "set": {"SS": []}})
+
+    def changed(verb: str, *elements: str) -> None:
+        site.ask(
+            site.db.update_item,
+            TableName=name,
+            Key=key,
+            UpdateExpression=f"{verb} #s :e",
+            ExpressionAttributeNames={"#s": "set"},
+            ExpressionAttributeValues={":e": {"SS": list(elements)}},
+        )
+
+    changed("ADD", "a", "c")
+    found = sorted(site.get(key)["set"]["SS"])
+    require(found == ["a", "b", "c"], f"ADD of one old and one new element to a and b makes {found}")
+    changed("DELETE", "a", "b", "c")
+    require("set" not in site.get(key), "a set without elements is still there")
+    return "equal in any order; twice and empty refused; the last element takes the set with it"
+
+
+PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
+    46: sizes,
+    47: numbers,
+    48: key_sizes,
+    49: index_types,
+    50: depths,
+    51: sets,
+}

@@ -1,0 +1,291 @@
+"""Probes of event source mappings: what a function is given, in which order, and again after it failed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from sync_rules.adapters import aws_errors
+from sync_rules.extras.proof.probe import UnseenError, require
+from sync_rules.extras.proof.probes.read_facts import keyed
+from sync_rules.extras.proof.probes.stream_facts import Reading
+from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.model import json_bytes
+
+HOPS: Final = 18  # Lambda stops a loop that it sees after about 16
+ITEMS: Final = 6
+VERSIONS: Final = 20
+DAY_SECONDS: Final = 86_400
+METRIC_PERIOD_SECONDS: Final = 60
+METRIC_LOOK_SECONDS: Final = 2.0  # each look costs
+HOUR_MS: Final = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A record as the function was given it: in which batch, and the record."""
+
+    batch: str
+    record: Mapping[str, Any]
+
+    @property
+    def number(self) -> int:
+        """Its sequence number."""
+        return int(self.record["dynamodb"]["SequenceNumber"])
+
+    @property
+    def image(self) -> Mapping[str, Any]:
+        """The new image."""
+        image: Mapping[str, Any] = self.record["dynamodb"].get("NewImage", {})
+        return image
+
+
+def deliveries(site: Site, pk: str) -> list[Delivery]:
+    """All deliveries so far of a partition key, in their order."""
+    return [
+        Delivery(item["batch"]["S"], json_bytes.parsed(item["record"]["S"])) for item in site.query(pk, table="log")
+    ]
+
+
+# ---------------------------------------------------------------- judged without a service
+def from_failed_on(given: Sequence[Delivery], failed: int) -> str:
+    """12: the reason why, after record `failed` was reported, not everything from it on came again; "" if it did."""
+    first = next((one.batch for one in given if one.number == failed), None)
+    if first is None:
+        return "the record that is to fail was not delivered"
+    from_it = {one.number for one in given if one.batch == first and one.number >= failed}
+    again = {one.number for one in given if one.batch != first}
+    lost = len(from_it - again)
+    return f"of {len(from_it)} records from the reported one on, {lost} did not come again" if lost else ""
+
+
+def whole_again(given: Sequence[Delivery], failed: int) -> str:
+    """13: the reason why the batch of a record that failed did not come again as a whole; "" if it did."""
+    first = next((one.batch for one in given if one.number == failed), None)
+    if first is None:
+        return "the record that is to fail was not delivered"
+    batch = {one.number for one in given if one.batch == first}
+    lost = len(batch - {one.number for one in given if one.batch != first})
+    return f"of a failed batch of {len(batch)} records, {lost} did not come again" if lost else ""
+
+
+def in_order(numbers: Iterable[int]) -> bool:
+    """14: True if what is delivered for the first time is newer than everything before it."""
+    newest = -1
+    seen: set[int] = set()
+    for number in numbers:
+        if number not in seen and number < newest:
+            return False
+        seen.add(number)
+        newest = max(newest, number)
+    return True
+
+
+# ---------------------------------------------------------------- probes
+def event_form(site: Site) -> str:
+    """10: base64 text and seconds in an event, bytes and a date from GetRecords."""
+    pk, reading = fresh("in#10#"), Reading(site, "mapped")
+    site.put({**keyed(pk), "b": {"B": b"\x00\xff"}, "bs": {"BS": [b"\x01"]}}, "mapped")
+    found, came = site.waiting.until(lambda: deliveries(site, pk), len)
+    require(came, "a record was not delivered to the function")
+    image, created = found[0].image, found[0].record["dynamodb"]["ApproximateCreationDateTime"]
+    require(image["b"] == {"B": "AP8="} and image["bs"] == {"BS": ["AQ=="]}, "binary values are no base64 text")
+    right = isinstance(created, int | float) and abs(created - time.time()) < DAY_SECONDS
+    require(right, "the creation time is no number of seconds")
+    own, came = site.waiting.until(lambda: reading.of(pk), len)
+    require(came, "GetRecords does not show the record")
+    read = own[0]["dynamodb"]
+    require(read["NewImage"]["b"] == {"B": b"\x00\xff"}, "GetRecords has no bytes")
+    require(isinstance(read["ApproximateCreationDateTime"], datetime), "GetRecords has no date")
+    return "the event has base64 text and seconds, GetRecords has bytes and a date"
+
+
+def _told(site: Site, do: str, judge: Callable[[Sequence[Delivery], int], str]) -> None:
+    """Write items of which one tells the function to fail, and judge what it is given."""
+    pk = fresh(f"in#{do}#")
+    for n in range(ITEMS):
+        site.put({**keyed(pk, str(n)), **({"do": {"S": do}} if n == 2 else {})}, "mapped")  # noqa: PLR2004
+
+    def reason() -> str:
+        given = deliveries(site, pk)
+        failed = [one.number for one in given if one.image.get("do")]
+        lacking = ITEMS - len({one.number for one in given})
+        return judge(given, failed[0]) if failed and not lacking else f"{lacking} of {ITEMS} records were not delivered"
+
+    said, _ = site.waiting.until(reason, lambda said: not said)
+    require(not said, f"told to {do}: {said}")
+
+
+def partial_response(site: Site) -> str:
+    """12: everything from the lowest reported number comes again."""
+    _told(site, "report", from_failed_on)
+    return "everything from the reported record on came again"
+
+
+def whole_failure(site: Site) -> str:
+    """13: an empty or unknown identifier, and an exception, fail the whole batch."""
+    for do in ("empty", "unknown", "raise"):
+        _told(site, do, whole_again)
+    return "an empty and an unknown identifier and an exception each brought the whole batch again"
+
+
+def order_of_items(site: Site) -> str:
+    """14: the records of one item come in their order, with four batches of a shard at a time."""
+    pks = [fresh("in#14#") for _ in range(3)]
+    for n in range(VERSIONS):
+        for pk in pks:
+            site.put({**keyed(pk), "n": {"N": str(n)}}, "mapped")
+    for pk in pks:
+        given, came = site.waiting.until(partial(deliveries, site, pk), lambda given: len(_numbers(given)) >= VERSIONS)
+        require(came, f"{len(_numbers(given))} of {VERSIONS} records of an item were delivered")
+        require(in_order(one.number for one in given), "records of one item were delivered out of order")
+    return f"{VERSIONS} records each of three items, in their order"
+
+
+def _numbers(given: Iterable[Delivery]) -> set[int]:
+    return {one.number for one in given}
+
+
+def from_the_oldest(site: Site) -> str:
+    """15: a mapping at TRIM_HORIZON delivers what was written before it was enabled."""
+    pks = [fresh("15#") for _ in range(3)]
+    for pk in pks:
+        site.put(keyed(pk), "early")
+    uuid = site.outputs["EarlyMapping"]
+
+    def enabled() -> bool:
+        try:
+            site.ask(site.clients.lambdas.update_event_source_mapping, UUID=uuid, Enabled=True)
+        except aws_errors.ERRORS as error:
+            if aws_errors.code(error) != "ResourceInUseException":  # it is still being made
+                raise
+            return False
+        return True
+
+    site.waiting.until(enabled, bool)
+    for pk in pks:
+        _, came = site.waiting.until(partial(deliveries, site, pk), len)
+        require(came, "a record from before the mapping was enabled was not delivered")
+    return "records from before the mapping was enabled were delivered"
+
+
+def given_up(site: Site) -> str:
+    """16: the on-failure destination in S3 holds the records of a batch that was given up."""
+    pk, s3 = fresh("16#"), site.clients.s3
+    site.put({**keyed(pk), "do": {"S": "always"}}, "poisoned")
+
+    def holds() -> bool:
+        for entry in site.ask(s3.list_objects_v2, Bucket=site.name, Prefix="aws/lambda/").get("Contents", ()):
+            body = site.ask(s3.get_object, Bucket=site.name, Key=entry["Key"])["Body"].read()
+            payload = json_bytes.parsed(json_bytes.parsed(body).get("payload", "{}"))
+            keys = [record["dynamodb"]["Keys"]["pk"].get("S") for record in payload.get("Records", ())]
+            if pk in keys:
+                return True
+        return False
+
+    _, came = replace(site.waiting, pause=METRIC_LOOK_SECONDS).until(holds, bool)
+    require(came, "the bucket holds no records of a batch that always fails")
+    return "the bucket holds the records of the batch that was given up"
+
+
+def filters(site: Site) -> str:
+    """17: every record that matches a filter is delivered."""
+    pk = fresh("in#17#")
+    exact = [fresh("in#"), "whole"]
+    site.put(keyed(pk), "mapped")
+    for sk in exact:
+        site.put({**keyed("exactly", sk), "at": {"S": pk}}, "mapped")
+    out = fresh("out#17#")
+    site.put(keyed(out), "mapped")
+    _, came = site.waiting.until(lambda: deliveries(site, pk), len)
+    require(came, "a record whose key matches a prefix was not delivered")
+
+    def matched() -> set[str]:
+        given = [one for one in deliveries(site, "exactly") if one.image.get("at") == {"S": pk}]
+        return {one.record["dynamodb"]["Keys"]["sk"]["S"] for one in given}
+
+    found, came = site.waiting.until(matched, lambda found: found >= set(exact))
+    require(came, f"of two records whose keys match a filter of equal strings, {len(found)} were delivered")
+    also = "others too" if deliveries(site, out) else "others not"
+    return f"records that match a prefix or equal strings were delivered, {also}"
+
+
+def undetected_loop(site: Site) -> str:
+    """19: a loop through a table goes on."""
+    pk = fresh("in#19#")
+    site.put({**keyed(pk), "do": {"S": "hop"}, "n": {"N": str(HOPS)}}, "mapped")
+
+    def rounds() -> int:
+        return len({one.image["n"]["N"] for one in deliveries(site, pk)})
+
+    found, came = site.waiting.until(rounds, lambda found: found > HOPS)
+    require(came, f"a loop through a table ended after {found} of {HOPS + 1} rounds")
+    return f"a loop of {HOPS} rounds through a table was not stopped"
+
+
+def iterator_age(site: Site) -> str:
+    """20: the age of the last record of a batch, in milliseconds."""
+    dimensions = [{"Name": "FunctionName", "Value": site.table("deliver")}]
+    points = _points(site, "AWS/Lambda", "IteratorAge", dimensions)
+    if not points:
+        raise UnseenError("CloudWatch had no IteratorAge in the time there was")
+    units = {point["Unit"] for point in points}
+    require(units == {"Milliseconds"}, f"IteratorAge is in {sorted(units)}")
+    oldest = max(point["Maximum"] for point in points)
+    require(0 < oldest < HOUR_MS, f"IteratorAge is {oldest:g} ms in a stack that is minutes old")
+    return f"published, at most {oldest:g} ms"
+
+
+def embedded_metric(site: Site) -> str:
+    """65: a log line becomes a metric."""
+    name = fresh("sync-rules-selftest/")
+    asked = json.dumps({"emf": name}).encode()
+    answer = site.ask(site.clients.lambdas.invoke, FunctionName=site.table("deliver"), Payload=asked)
+    require(not answer.get("FunctionError"), "the function that writes the line failed")
+    points = _points(site, name, "told", [])
+    if not points:
+        raise UnseenError("CloudWatch had no metric of the log line in the time there was")
+    total = sum(point["SampleCount"] for point in points)
+    require(total == 1, f"one log line became {total:g} samples")
+    return "one log line became one sample"
+
+
+def _points(site: Site, namespace: str, metric: str, dimensions: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """The data points of the last hour, as soon as there are any; none if they do not come in time."""
+
+    def look() -> list[dict[str, Any]]:
+        now = datetime.now(UTC)
+        answer = site.ask(
+            site.clients.cloudwatch.get_metric_statistics,
+            Namespace=namespace,
+            MetricName=metric,
+            Dimensions=dimensions,
+            StartTime=now - timedelta(hours=1),
+            EndTime=now + timedelta(minutes=1),
+            Period=METRIC_PERIOD_SECONDS,
+            Statistics=["Maximum", "SampleCount"],
+        )
+        found: list[dict[str, Any]] = answer["Datapoints"]
+        return found
+
+    points: list[dict[str, Any]] = replace(site.waiting, pause=METRIC_LOOK_SECONDS).until(look, len)[0]
+    return points
+
+
+PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
+    10: event_form,
+    12: partial_response,
+    13: whole_failure,
+    14: order_of_items,
+    15: from_the_oldest,
+    16: given_up,
+    17: filters,
+    19: undetected_loop,
+    20: iterator_age,
+    65: embedded_metric,
+}

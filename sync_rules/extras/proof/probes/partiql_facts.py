@@ -1,0 +1,182 @@
+"""Probes of PartiQL: the forms of the statements that are sent, and the answers to each statement of a batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from sync_rules.extras.proof.probe import RefutedError, require
+from sync_rules.extras.proof.probes.read_facts import keyed
+from sync_rules.extras.proof.probes.write_facts import PREPARED_BYTES, RETURN_OLD
+from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.model import json_bytes
+from sync_rules.model.values import Item
+
+KEY: Final = '"pk"=? AND "sk"=?'
+FAILED: Final = "ConditionalCheckFailed"
+INVALID: Final = "ValidationError"
+
+
+def statement(site: Site, key: Item, clauses: str, *values: str, where: str = "", seen: tuple[str, ...] = ()) -> Any:
+    """An UPDATE of one item; a refusal returns the item."""
+    text = f'UPDATE "{site.table("items")}" {clauses} WHERE {KEY}{where and " AND "}{where}'
+    marks = [*({"S": value} for value in values), key["pk"], key["sk"], *({"S": value} for value in seen)]
+    return {"Statement": text, "Parameters": marks, **RETURN_OLD}
+
+
+def sent(site: Site, *statements: Any, **more: Any) -> list[dict[str, Any]]:
+    """The answers to the statements of one request, in its order."""
+    answer = site.ask(site.db.batch_execute_statement, Statements=list(statements), **more)
+    found: list[dict[str, Any]] = answer["Responses"]
+    require(len(found) == len(statements), f"{len(statements)} statements have {len(found)} answers")
+    return found
+
+
+def codes(answers: list[dict[str, Any]]) -> list[str]:
+    """The error code of each answer, "" where the statement was carried out."""
+    return [(one.get("Error") or {}).get("Code", "") for one in answers]
+
+
+def each_alone(site: Site) -> str:
+    """38: each statement succeeds or fails by itself, answers are in order."""
+    pk = fresh("38#")
+    keys = [keyed(pk, str(n)) for n in range(4)]
+    for key in keys:
+        site.put({**key, "v": {"S": f"v{key['sk']['S']}"}})
+    wheres = ["v0", "other", "v2", "other"]
+    asked = [
+        statement(site, k, 'SET "w"=?', "new", where='"v"=?', seen=(w,)) for k, w in zip(keys, wheres, strict=True)
+    ]
+    found = codes(sent(site, *asked))
+    require(found == ["", FAILED, "", FAILED], f"the answers are {found}, expected '', {FAILED}, '', {FAILED}")
+    made = ["w" in item for item in site.query(pk)]
+    require(made == [True, False, True, False], f"the items written are {made}, the answers are {found}")
+    return "of four statements two were written and two refused, in the order of the request"
+
+
+def malformed(site: Site) -> str:
+    """39: a malformed statement fails alone; else the whole request fails as invalid."""
+    pk = fresh("39#")
+    keys = [keyed(pk, str(n)) for n in range(3)]
+    for key in keys:
+        site.put(key)
+    asked = [statement(site, key, 'SET "w"=?', "new") for key in keys]
+    asked[1] = {**asked[1], "Statement": asked[1]["Statement"].replace("SET", "SETT")}
+    found = codes(sent(site, *asked))
+    require(found == ["", INVALID, ""], f"the answers are {found}, expected '', {INVALID}, ''")
+    made = ["w" in item for item in site.query(pk)]
+    require(made == [True, False, True], f"the items written are {made}, the answers are {found}")
+    return "a malformed statement between two others failed alone"
+
+
+def same_item(site: Site) -> str:
+    """40: two statements of one batch may name one item."""
+    key = keyed(fresh("40#"))
+    site.put(key)
+    found = codes(sent(site, statement(site, key, 'SET "a"=?', "1"), statement(site, key, 'SET "b"=?', "2")))
+    require(found == ["", ""], f"two statements for one item are answered {found}")
+    require({"a", "b"} <= site.get(key).keys(), "two statements for one item were accepted, and one was not written")
+    return "both statements for one item were written"
+
+
+def never_creates(site: Site) -> str:
+    """41: UPDATE never makes an item; a false WHERE is answered with the item."""
+    nobody, key = keyed(fresh("41#")), keyed(fresh("41#"))
+    stands = {**key, "v": {"S": "stands"}}
+    site.put(stands)
+    update = statement(site, key, 'SET "v"=?', "new", where='"v"=?', seen=("other",))
+    found = sent(site, statement(site, nobody, 'SET "v"=?', "new"), update)
+    require(codes(found) == [FAILED, FAILED], f"without an item, and with a false WHERE: {codes(found)}")
+    require(not site.get(nobody), "UPDATE made an item")
+    require(site.get(key) == stands, "an UPDATE with a false WHERE was written")
+    require(found[1]["Error"].get("Item") == stands, "a false WHERE is answered without the item")
+    return "no item was made, and the refusal has the item"
+
+
+def comparisons(site: Site) -> str:
+    """42: WHERE compares other attributes than the key."""
+    pk = fresh("42#")
+    keys = [keyed(pk, str(n)) for n in range(6)]
+    for key in keys:
+        site.put({**key, "v": {"S": "here"}, "m": {"M": {"in": {"S": "deep"}}}})
+    tests: list[tuple[str, tuple[str, ...], str]] = [
+        ('"v"=? AND "m"."in"=?', ("here", "deep"), ""),
+        ('"m"."in"=?', ("other",), FAILED),
+        ('"none" IS MISSING', (), ""),
+        ('"v" IS MISSING', (), FAILED),
+        ('"v" IS NOT MISSING', (), ""),
+        ('"none" IS NOT MISSING', (), FAILED),
+    ]
+    asked = [statement(site, k, 'SET "w"=?', "x", where=t, seen=s) for k, (t, s, _) in zip(keys, tests, strict=True)]
+    found, wanted = codes(sent(site, *asked)), [expected for _, _, expected in tests]
+    require(found == wanted, f"the answers are {found}, expected {wanted}")
+    made = ["w" in item for item in site.query(pk)]
+    require(made == [not expected for expected in wanted], "what was written is not what the answers say")
+    return "=, IS MISSING and IS NOT MISSING decide as written, also on a nested attribute"
+
+
+def forms(site: Site) -> str:
+    """43: several paths in SET, REMOVE by REMOVE, a quote in a name."""
+    key = keyed(fresh("43#"))
+    before = {**key, "a": {"S": "1"}, "b": {"S": "2"}, "m": {"M": {"in": {"S": "3"}}}}
+    site.put(before)
+    answers = sent(
+        site,
+        statement(site, key, 'SET "a"=?, "m"."in"=?, "q""uote"=?', "x", "y", "z"),
+    )
+    require(codes(answers) == [""], f"SET with commas is answered {codes(answers)}")
+    answers = sent(site, statement(site, key, 'SET "c"=? REMOVE "a" REMOVE "b"', "w"))
+    require(codes(answers) == [""], f"SET with two REMOVE is answered {codes(answers)}")
+    wanted = {**key, "m": {"M": {"in": {"S": "y"}}}, 'q"uote': {"S": "z"}, "c": {"S": "w"}}
+    require(site.get(key) == wanted, "the statements were accepted, and the item is not what they say")
+    return "SET with commas, SET with two REMOVE, and a quoted quote did what they say"
+
+
+def statement_costs(site: Site) -> str:
+    """44: a statement costs what the UpdateItem would."""
+    key = keyed(fresh("44#"))
+    site.put({**key, "big": {"S": "x" * PREPARED_BYTES}})
+    asked = statement(site, key, 'SET "v"=?', "new")
+    answer = site.ask(site.db.batch_execute_statement, Statements=[asked], ReturnConsumedCapacity="TOTAL")
+    batch = sum(one["CapacityUnits"] for one in answer["ConsumedCapacity"])
+    answer = site.ask(
+        site.db.update_item,
+        TableName=site.table("items"),
+        Key=key,
+        UpdateExpression="SET v = :v",
+        ExpressionAttributeValues={":v": {"S": "newer"}},
+        ReturnConsumedCapacity="TOTAL",
+    )
+    update = answer["ConsumedCapacity"]["CapacityUnits"]
+    require(batch == update, f"a statement costs {batch} units, the same UpdateItem {update}")
+    return f"both cost {update:g} units"
+
+
+def own_right(site: Site) -> str:
+    """45: a role with dynamodb:PartiQLUpdate on the table, and nothing else, may send the statements."""
+    key = keyed(fresh("45#"))
+    site.put({**key, "v": {"S": "old"}})
+    event = {"statements": [statement(site, key, 'SET "v"=?', "new", where='"v"=?', seen=("old",))]}
+    answer = site.ask(
+        site.clients.lambdas.invoke, FunctionName=site.table("limited"), Payload=json.dumps(event).encode()
+    )
+    said = json_bytes.parsed(answer["Payload"].read())
+    if answer.get("FunctionError"):
+        raise RefutedError(f"the function that sends the statements fails with {answer['FunctionError']}")
+    require(not said["error"], f"a role with PartiQLUpdate alone is refused with {said['error']}")
+    require(said["codes"] == [""], f"a role with PartiQLUpdate alone has its statement answered {said['codes']}")
+    require(site.get(key)["v"] == {"S": "new"}, "the statement was accepted, and not written")
+    return "a role with dynamodb:PartiQLUpdate alone wrote"
+
+
+PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
+    38: each_alone,
+    39: malformed,
+    40: same_item,
+    41: never_creates,
+    42: comparisons,
+    43: forms,
+    44: statement_costs,
+    45: own_right,
+}

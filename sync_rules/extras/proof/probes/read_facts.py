@@ -1,0 +1,241 @@
+"""Probes of reads: consistency, batches, pages, segments, indexes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final
+
+from sync_rules.extras.proof.probe import require, require_refused
+from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.model.values import Item
+
+ROUNDS: Final = 20
+PAGE_ITEMS: Final = 8
+BIG_BYTES: Final = 180_000  # six such items are more than a page
+SEGMENTS: Final = 4
+SECOND_LOOK_SECONDS: Final = 60  # the first one that a fan-out through an index takes
+INDEX: Final = "by_link"
+
+
+def keyed(pk: str, sk: str = "-", **more: str) -> Item:
+    """An item of strings."""
+    return {"pk": {"S": pk}, "sk": {"S": sk}, **{name: {"S": value} for name, value in more.items()}}
+
+
+def consistent_reads(site: Site) -> str:
+    """21: three kinds of consistent reads, each right after a write was acknowledged."""
+    key = keyed(fresh("21#"))
+    name = site.table("items")
+    for n in range(ROUNDS):
+        wanted = {**key, "n": {"N": str(n)}}
+        site.put(wanted)
+        batch = site.ask(site.db.batch_get_item, RequestItems={name: {"Keys": [key], "ConsistentRead": True}})
+        seen = {
+            "GetItem": site.get(key),
+            "BatchGetItem": next(iter(batch["Responses"].get(name, ())), {}),
+            "Query": next(iter(site.query(key["pk"]["S"])), {}),
+        }
+        for read, found in seen.items():
+            require(found == wanted, f"{read} did not show the write that was acknowledged before it")
+    return f"{ROUNDS} writes, each seen by GetItem, BatchGetItem and Query"
+
+
+def tables_as_named(site: Site) -> str:
+    """22: the answer names the tables as the request did."""
+    key = keyed(fresh("22#"))
+    site.put(key)
+    for name in (site.table("items"), site.outputs["ItemsArn"]):
+        answer = site.ask(site.db.batch_get_item, RequestItems={name: {"Keys": [key], "ConsistentRead": True}})
+        said = "ARN" if name.startswith("arn:") else "name"
+        require(answer["Responses"].get(name) == [key], f"asked by {said}, the answer has another name for the table")
+    return "the answer has the name, or the ARN, that the request had"
+
+
+def batch_get(site: Site) -> str:
+    """23: a hundred keys, none twice, numbers compared as numbers."""
+    pk, name, numbers = fresh("23#"), site.table("items"), site.table("numbers")
+    keys = [keyed(pk, f"{n:03d}") for n in range(101)]
+
+    def asked(table: str, wanted: list[Item]) -> dict[str, Any]:
+        return {"RequestItems": {table: {"Keys": wanted, "ConsistentRead": True}}}
+
+    for first in range(0, 100, 25):
+        puts = [{"PutRequest": {"Item": key}} for key in keys[first : first + 25]]
+        left: dict[str, Any] = {name: puts}
+        while left:
+            left = site.ask(site.db.batch_write_item, RequestItems=left)["UnprocessedItems"]
+    found: list[Item] = []
+    left = {name: {"Keys": keys[:100], "ConsistentRead": True}}
+    while left:
+        answer = site.ask(site.db.batch_get_item, RequestItems=left)
+        found += answer["Responses"].get(name, [])
+        left = answer["UnprocessedKeys"]
+    require(len(found) == 100, f"of 100 keys, {len(found)} were answered and none was unprocessed")  # noqa: PLR2004
+    call = site.db.batch_get_item
+    require_refused(call, "ValidationException", "101 keys", **asked(name, keys))
+    require_refused(call, "ValidationException", "a key twice", **asked(name, [keys[0], keys[0]]))
+    spelt: list[Item] = [{"pk": {"N": "1"}}, {"pk": {"N": "1.0"}}]
+    require_refused(call, "ValidationException", "a number as 1 and as 1.0", **asked(numbers, spelt))
+    return "100 keys answered; 101, a key twice, and one number in two spellings refused"
+
+
+def pages(site: Site) -> str:
+    """24: a page ends at its limit or at 1 MB, and goes on from any key, also of an item that is gone."""
+    pk = fresh("24#")
+    items = [keyed(pk, str(n)) for n in range(PAGE_ITEMS)]
+    for item in items:
+        site.put({**item, "big": {"S": "x" * BIG_BYTES}})
+
+    def page(**more: Any) -> tuple[list[str], Any]:
+        answer = site.ask(
+            site.db.query,
+            TableName=site.table("items"),
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": pk}},
+            ConsistentRead=True,
+            **more,
+        )
+        return [item["sk"]["S"] for item in answer["Items"]], answer.get("LastEvaluatedKey")
+
+    by_size, more = page()
+    require(0 < len(by_size) < PAGE_ITEMS and more, f"a page of 1.4 MB: {len(by_size)} of 8 items, more: {bool(more)}")
+    seen, start = 0, dict[str, Any]()
+    while True:
+        found, more = page(Limit=3, **start)
+        seen += len(found)
+        if not more:
+            break
+        require(len(found) == 3, f"a page with Limit 3 has {len(found)} items and is not the last")  # noqa: PLR2004
+        start = {"ExclusiveStartKey": more}
+    require(seen == PAGE_ITEMS, f"pages with Limit 3 have {seen} of {PAGE_ITEMS} items")
+    site.ask(site.db.delete_item, TableName=site.table("items"), Key=items[3])
+    after, _ = page(ExclusiveStartKey=items[3], ProjectionExpression="pk, sk")
+    require(after[:1] == ["4"], "the key of a deleted item does not begin a page at the item after it")
+    return "pages end at 1 MB and at Limit; the key of a deleted item begins a page"
+
+
+def segments(site: Site) -> str:
+    """25: all segments together have each item once."""
+    mine = {fresh("25#") for _ in range(40)}
+    for pk in mine:
+        site.put(keyed(pk))
+    found: list[str] = []
+    for segment in range(SEGMENTS):
+        start: dict[str, Any] = {}
+        while True:
+            answer = site.ask(
+                site.db.scan,
+                TableName=site.table("items"),
+                Segment=segment,
+                TotalSegments=SEGMENTS,
+                ConsistentRead=True,
+                ProjectionExpression="pk",
+                **start,
+            )
+            found += [item["pk"]["S"] for item in answer["Items"] if item["pk"]["S"] in mine]
+            if not answer.get("LastEvaluatedKey"):
+                break
+            start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+    require(len(found) == len(set(found)), f"{len(found) - len(set(found))} items are in two segments")
+    require(set(found) == mine, f"{len(mine - set(found))} of {len(mine)} items are in no segment")
+    return f"{len(mine)} items, each once in {SEGMENTS} segments"
+
+
+def _listed(site: Site, link: str) -> list[str]:
+    answer = site.ask(
+        site.db.query,
+        TableName=site.table("items"),
+        IndexName=INDEX,
+        KeyConditionExpression="link = :link",
+        ExpressionAttributeValues={":link": {"S": link}},
+    )
+    return [item["sk"]["S"] for item in answer["Items"]]
+
+
+def index_lag(site: Site) -> str:
+    """26: the index follows within the time of the second look, and takes no consistent read."""
+    pk, lags = fresh("26#"), []
+    for n in range(ROUNDS):
+        began = time.monotonic()
+        site.put(keyed(pk, str(n), link=pk))
+        _, there = site.waiting.until(lambda: _listed(site, pk), partial(_holds, str(n)))
+        lags.append(time.monotonic() - began)
+        require(there and lags[-1] < SECOND_LOOK_SECONDS, f"a row was not in the index after {lags[-1]:.0f} s")
+    require_refused(
+        site.db.query,
+        "ValidationException",
+        "a consistent read of an index",
+        TableName=site.table("items"),
+        IndexName=INDEX,
+        ConsistentRead=True,
+        KeyConditionExpression="link = :link",
+        ExpressionAttributeValues={":link": {"S": pk}},
+    )
+    return f"{ROUNDS} rows, the last of them seen after {max(lags) * 1000:.0f} ms with the way there and back"
+
+
+def _holds(wanted: str, found: list[str]) -> bool:
+    return wanted in found
+
+
+def sparse_index(site: Site) -> str:
+    """27: an item without the key of an index is not in it; one that loses it goes."""
+    pk = fresh("27#")
+    site.put(keyed(pk, "with", link=pk))
+    site.put(keyed(pk, "without"))
+    site.put(keyed(pk, "lost", link=pk))
+    site.ask(site.db.update_item, TableName=site.table("items"), Key=keyed(pk, "lost"), UpdateExpression="REMOVE link")
+    found, right = site.waiting.until(lambda: _listed(site, pk), lambda found: found == ["with"])
+    require(right, f"the index has {sorted(found)}, expected only the item with its key")
+    every: list[Item] = []
+    start: dict[str, Any] = {}
+    while True:
+        answer = site.ask(site.db.scan, TableName=site.table("items"), IndexName=INDEX, **start)
+        every += answer["Items"]
+        if not answer.get("LastEvaluatedKey"):
+            break
+        start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+    listed = [item["sk"]["S"] for item in every if item["pk"]["S"] == pk]
+    require(listed == ["with"], f"a scan of the index lists {sorted(listed)}")
+    return "items without the index's key are not in it"
+
+
+def one_claim(site: Site) -> str:
+    """58: of several conditional writes at once, one wins, and a consistent read names it."""
+    name = site.table("items")
+    for _ in range(5):
+        key = keyed(fresh("58#"))
+        with ThreadPoolExecutor(8) as pool:
+            accepted = list(pool.map(partial(_claims, site, name, key), range(8)))
+        won = [who for who, well in enumerate(accepted) if well]
+        require(len(won) == 1, f"{len(won)} of 8 claims of one unit were accepted")
+        require(site.get(key).get("by") == {"S": str(won[0])}, "the item names another than the winner")
+    return "of 8 claims at once one was accepted, five times"
+
+
+def _claims(site: Site, name: str, key: Item, who: int) -> bool:
+    """Claim an item; False when another has it."""
+    try:
+        site.db.put_item(  # sent once: a claim whose answer is lost would be refused the second time
+            TableName=name,
+            Item={**key, "by": {"S": str(who)}},
+            ConditionExpression="attribute_not_exists(pk)",
+        )
+    except site.db.exceptions.ConditionalCheckFailedException:
+        return False
+    return True
+
+
+PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
+    21: consistent_reads,
+    22: tables_as_named,
+    23: batch_get,
+    24: pages,
+    25: segments,
+    26: index_lag,
+    27: sparse_index,
+    58: one_claim,
+}

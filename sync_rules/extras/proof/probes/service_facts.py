@@ -1,0 +1,214 @@
+"""Probes of other services: queues, the bucket, the state machine, roles, the stack itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from sync_rules.adapters import aws_errors
+from sync_rules.extras.proof.probe import require, require_refused
+from sync_rules.extras.proof.probes.mapping_facts import deliveries
+from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.extras.proof.stack_template import DEAD_AFTER_RECEIVES
+from sync_rules.model import json_bytes
+
+MESSAGES: Final = 20
+MESSAGE_MAX_BYTES: Final = 1_048_576
+DELAY_MAX_SECONDS: Final = 900
+DELAY_SECONDS: Final = 3
+INPUT_MAX_BYTES: Final = 262_144
+POLICY_MAX_CHARACTERS: Final = 10_240
+TOO_LONG: Final = "InvalidParameterValue InvalidMessageContents MessageTooLong AWS.SimpleQueueService.MessageTooLong"
+
+
+def send(site: Site, queue: str, pk: str, fail: int = 0, **more: Any) -> None:
+    """Send a message; a function that is given it fails so often."""
+    body = json.dumps({"pk": pk, "fail": fail})
+    site.ask(site.clients.sqs.send_message, QueueUrl=site.outputs[queue], MessageBody=body, **more)
+
+
+def receive(site: Site, queue: str, pk: str, visible_again_seconds: int = 60) -> str:
+    """The receipt of a message of this key; "" if a look at the queue does not show it."""
+    answer = site.ask(
+        site.clients.sqs.receive_message,
+        QueueUrl=site.outputs[queue],
+        MaxNumberOfMessages=10,
+        VisibilityTimeout=visible_again_seconds,
+    )
+    receipts = [
+        one["ReceiptHandle"] for one in answer.get("Messages", ()) if json_bytes.parsed(one["Body"]).get("pk") == pk
+    ]
+    return str(receipts[0]) if receipts else ""
+
+
+def received(site: Site, queue: str, pk: str, visible_again_seconds: int = 60) -> str:
+    """The receipt, after as many looks as there is time for; "" if none shows the message."""
+    found, _ = site.waiting.until(lambda: receive(site, queue, pk, visible_again_seconds), bool)
+    return str(found)
+
+
+# ---------------------------------------------------------------- queues
+def every_message(site: Site) -> str:
+    """52: each message is delivered."""
+    pks = [fresh("52#") for _ in range(MESSAGES)]
+    for pk in pks:
+        send(site, "MappedQueue", pk)
+    missing, _ = site.waiting.until(lambda: [pk for pk in pks if not deliveries(site, pk)], lambda missing: not missing)
+    require(not missing, f"of {MESSAGES} messages, {len(missing)} were not delivered")
+    return f"{MESSAGES} messages were delivered"
+
+
+def message_limits(site: Site) -> str:
+    """53: messages of 1 MiB, delays of 900 seconds, and a delay that is kept."""
+    call, url = site.clients.sqs.send_message, site.outputs["WorkQueue"]
+    whole = "x" * MESSAGE_MAX_BYTES
+    site.ask(call, QueueUrl=url, MessageBody=whole, DelaySeconds=DELAY_MAX_SECONDS)  # never seen by another probe
+    require_refused(call, TOO_LONG, "a message of 1 MiB and a byte", QueueUrl=url, MessageBody=whole + "x")
+    late = {"QueueUrl": url, "MessageBody": "{}", "DelaySeconds": DELAY_MAX_SECONDS + 1}
+    require_refused(call, "InvalidParameterValue", "a delay of 901 seconds", **late)
+    pk = fresh("53#")
+    send(site, "MappedQueue", pk, DelaySeconds=DELAY_SECONDS)
+    given, came = site.waiting.until(lambda: deliveries(site, pk), len)
+    require(came, "a delayed message was not delivered")
+    about = given[0].record["attributes"]
+    waited = (int(about["ApproximateFirstReceiveTimestamp"]) - int(about["SentTimestamp"])) / 1000
+    require(waited >= DELAY_SECONDS - 1, f"a message with a delay of {DELAY_SECONDS} s came after {waited:g} s")
+    return "1 MiB and 900 s accepted, more refused; a delay was kept"
+
+
+def visible_again(site: Site) -> str:
+    """54: what is not deleted comes again, at once if so asked; what a function reports comes again."""
+    pk = fresh("54#")
+    send(site, "WorkQueue", pk)
+    receipt = received(site, "WorkQueue", pk)
+    require(receipt, "a message could not be received")
+    require(not receive(site, "WorkQueue", pk), "a message that was received is visible before its timeout")
+    change, url = site.clients.sqs.change_message_visibility, site.outputs["WorkQueue"]
+    site.ask(change, QueueUrl=url, ReceiptHandle=receipt, VisibilityTimeout=0)
+    receipt = received(site, "WorkQueue", pk)
+    require(receipt, "a message whose timeout was set to 0 did not come again")
+    site.ask(site.clients.sqs.delete_message, QueueUrl=url, ReceiptHandle=receipt)
+    pk = fresh("54#")
+    send(site, "MappedQueue", pk, fail=1)
+    given, again = site.waiting.until(lambda: deliveries(site, pk), lambda given: len(given) > 1)
+    require(again, f"a message that the function reported as failed came {len(given)} times")
+    return "visible again after a timeout of 0, and after a function reported it"
+
+
+def dead_letters(site: Site) -> str:
+    """55: a message goes to the dead-letter queue after its receives."""
+    pk = fresh("55#")
+    send(site, "WorkQueue", pk)
+    for n in range(DEAD_AFTER_RECEIVES):
+        require(not receive(site, "DeadQueue", pk, 0), f"a message is a dead letter after {n} receives")
+        require(received(site, "WorkQueue", pk, 0), f"a message could not be received {n + 1} times")
+
+    def look() -> str:
+        require(not receive(site, "WorkQueue", pk, 0), f"a message was received {DEAD_AFTER_RECEIVES + 1} times")
+        return receive(site, "DeadQueue", pk)
+
+    found, _ = site.waiting.until(look, bool)
+    require(found, f"a message is no dead letter after {DEAD_AFTER_RECEIVES} receives")
+    return f"a dead letter after {DEAD_AFTER_RECEIVES} receives, not before"
+
+
+# ---------------------------------------------------------------- the bucket, the state machine, roles, the stack
+def put_once(site: Site) -> str:
+    """57: If-None-Match writes no second object."""
+    put = site.clients.s3.put_object
+    asked = {"Bucket": site.name, "Key": fresh("57/"), "IfNoneMatch": "*"}
+    site.ask(put, Body=b"first", **asked)
+    codes = "PreconditionFailed 412 ConditionalRequestConflict"
+    require_refused(put, codes, "a second put with If-None-Match", Body=b"second", **asked)
+    body = site.ask(site.clients.s3.get_object, Bucket=site.name, Key=asked["Key"])["Body"].read()
+    require(body == b"first", "a put with If-None-Match replaced the object")
+    return "a second put was refused, the first object is there"
+
+
+def _ended(site: Site, units: list[dict[str, bool]]) -> dict[str, Any]:
+    """The description of an execution that has ended."""
+    client = site.clients.stepfunctions
+    asked = json.dumps({"units": units})
+    arn = site.ask(client.start_execution, stateMachineArn=site.outputs["Machine"], input=asked)["executionArn"]
+
+    def look() -> Any:
+        return site.ask(client.describe_execution, executionArn=arn)
+
+    found: dict[str, Any]
+    found, ended = site.waiting.until(look, lambda found: found["status"] != "RUNNING")
+    require(ended, "an execution with a few units did not end")
+    return found
+
+
+def map_rights(site: Site) -> str:
+    """59: the rights of the product's role are enough for a distributed map."""
+    found = _ended(site, [{"fail": False}] * 3)
+    require(found["status"] == "SUCCEEDED", f"a distributed map ended {found['status']}: {found.get('error', '')}")
+    return "a distributed map ran with StartExecution, DescribeExecution and StopExecution"
+
+
+def tolerated(site: Site) -> str:
+    """60: a map ends well although units fail."""
+    found = _ended(site, [{"fail": n % 2 == 0} for n in range(4)])
+    require(found["status"] == "SUCCEEDED", f"a map of which two of four units fail ended {found['status']}")
+    return "two of four units failed, and the map ended well"
+
+
+def input_limit(site: Site) -> str:
+    """61: an execution's input has at most 256 KiB."""
+    call, arn = site.clients.stepfunctions.start_execution, site.outputs["Machine"]
+    text = json.dumps({"units": [], "fill": ""})
+    whole = text.replace('"fill": ""', f'"fill": "{"x" * (INPUT_MAX_BYTES - len(text))}"')
+    site.ask(call, stateMachineArn=arn, input=whole)
+    codes = "InvalidExecutionInput ValidationException"
+    more = whole.replace('"}', 'x"}')
+    require_refused(call, codes, "an input of 256 KiB and a byte", stateMachineArn=arn, input=more)
+    return "256 KiB accepted, a byte more refused"
+
+
+def policy_limit(site: Site) -> str:
+    """64: a role's inline policies have at most 10,240 characters."""
+    names = [f"arn:aws:dynamodb:*:*:table/{n:04d}" for n in range(POLICY_MAX_CHARACTERS // 30)]
+    statement = {"Effect": "Allow", "Action": "dynamodb:GetItem", "Resource": names}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    asked = {"RoleName": site.table("limited"), "PolicyName": "too-long"}
+    client = site.clients.iam
+    try:
+        codes = "LimitExceeded LimitExceededException"
+        said = "inline policies of more than 10,240 characters"
+        require_refused(client.put_role_policy, codes, said, PolicyDocument=document, **asked)
+    except Exception:
+        # The stack's role could not be removed with a policy that the stack does not know.
+        _without_policy(site, asked)
+        raise
+    return "inline policies of more than 10,240 characters were refused"
+
+
+def _without_policy(site: Site, asked: Mapping[str, str]) -> None:
+    try:
+        site.ask(site.clients.iam.delete_role_policy, **asked)
+    except aws_errors.ERRORS as error:
+        if aws_errors.code(error) != "NoSuchEntity":
+            raise
+
+
+def custom_resource(site: Site) -> str:
+    """66: the function of a custom resource is called after what the resource depends on, and its answer is read."""
+    found = site.outputs.get("State", "")
+    require(found == "ACTIVE", f"the custom resource saw its table in state {found or 'unknown'}")
+    return "called when its table was there, and its answer was read"
+
+
+PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
+    52: every_message,
+    53: message_limits,
+    54: visible_again,
+    55: dead_letters,
+    57: put_once,
+    59: map_rights,
+    60: tolerated,
+    61: input_limit,
+    64: policy_limit,
+    66: custom_resource,
+}

@@ -1,0 +1,259 @@
+"""Probes of streams, read without a function: records, their order, their numbers, a stream made anew."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+from sync_rules.extras.proof.probe import UnseenError, require
+from sync_rules.extras.proof.probes.read_facts import keyed
+from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.model.values import Item
+
+ROUNDS: Final = 10
+READ_SECONDS: Final = 0.2  # a shard takes five reads a second, a stream ten descriptions
+LIST_SECONDS: Final = 1.0
+DIGITS: Final = range(21, 41)
+EXPIRED_SECONDS: Final = 60  # so long ago the item had to expire
+BULK_CALLS: Final = (("start", "put_items"), ("describe", "operation"))
+AT_WORK: Final = ("IN_PROGRESS", "CANCELLING")  # of a bulk load
+BY_TIME_TO_LIVE: Final = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
+
+
+class Reading:
+    """A reader of a table's stream, from its oldest record; each call of `more` reads on."""
+
+    def __init__(self, site: Site, table: str = "items") -> None:
+        self._site, self._client = site, site.clients.dynamodbstreams
+        self.arn: str = latest(site, table)
+        self._iterators: dict[str, str | None] = {}
+        self._listed: tuple[float, list[str]] = (-math.inf, [])
+        self.records: dict[str, list[dict[str, Any]]] = {}  # by shard
+
+    def more(self) -> list[dict[str, Any]]:
+        """All records so far, after one more look at each shard."""
+        for shard in self._shards():
+            if shard not in self._iterators:
+                first = {"ShardIteratorType": "TRIM_HORIZON"}
+                answer = self._ask(self._client.get_shard_iterator, StreamArn=self.arn, ShardId=shard, **first)
+                self._iterators[shard] = answer["ShardIterator"]
+            while iterator := self._iterators[shard]:
+                self._site.waiting.sleep(READ_SECONDS)
+                page = self._ask(self._client.get_records, ShardIterator=iterator)
+                self._iterators[shard] = page.get("NextShardIterator")
+                self.records.setdefault(shard, []).extend(page["Records"])
+                if not page["Records"]:
+                    break
+        return [record for shard in self.records.values() for record in shard]
+
+    def of(self, pk: str) -> list[dict[str, Any]]:
+        """The records so far of one partition key, after one more look."""
+        return [record for record in self.more() if record["dynamodb"]["Keys"]["pk"].get("S") == pk]
+
+    def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
+        return self._site.ask(call, **parameters)
+
+    def _shards(self) -> list[str]:
+        """The shards, asked for no more often than a stream answers."""
+        now = time.monotonic()
+        if now - self._listed[0] > LIST_SECONDS:
+            self._listed = (now, list(self._described()))
+        return self._listed[1]
+
+    def _described(self) -> Iterator[str]:
+        start: dict[str, str] = {}
+        while True:
+            about = self._ask(self._client.describe_stream, StreamArn=self.arn, **start)["StreamDescription"]
+            yield from (shard["ShardId"] for shard in about["Shards"])
+            if not about.get("LastEvaluatedShardId"):
+                return
+            start = {"ExclusiveStartShardId": about["LastEvaluatedShardId"]}
+
+
+def latest(site: Site, table: str) -> str:
+    """The ARN of the stream that DescribeTable names."""
+    described: dict[str, Any] = site.ask(site.db.describe_table, TableName=site.table(table))["Table"]
+    arn: str = described.get("LatestStreamArn", "")
+    return arn
+
+
+def _changed(site: Site, pk: str) -> list[tuple[str, Item | None, Item | None]]:
+    """Change one item in every way that the pipeline does; gives the records that must follow."""
+    key, name = keyed(pk), site.table("items")
+    first, second = {**key, "v": {"S": "1"}}, {**key, "v": {"S": "2"}}
+    third, fourth = {**key, "v": {"S": "3"}}, {**key, "v": {"S": "4"}}
+    site.put(first)
+    values = {"ExpressionAttributeValues": {":v": {"S": "2"}}}
+    site.ask(site.db.update_item, TableName=name, Key=key, UpdateExpression="SET v = :v", **values)
+    text = f'UPDATE "{name}" SET "v"=? WHERE "pk"=? AND "sk"=?'  # noqa: S608 - the table is its own
+    statement = {"Statement": text, "Parameters": [{"S": "3"}, key["pk"], key["sk"]]}
+    site.ask(site.db.batch_execute_statement, Statements=[statement])
+    site.ask(site.db.transact_write_items, TransactItems=[{"Put": {"TableName": name, "Item": fourth}}])
+    site.ask(site.db.delete_item, TableName=name, Key=key)
+    return [
+        ("INSERT", None, first), ("MODIFY", first, second), ("MODIFY", second, third), ("MODIFY", third, fourth),
+        ("REMOVE", fourth, None),
+    ]  # fmt: skip
+
+
+def every_change(site: Site) -> str:
+    """1: each change is one record, in the order of the item's changes, with both images."""
+    pk, reading = fresh("1#"), Reading(site)
+    wanted = _changed(site, pk)
+    site.waiting.until(lambda: reading.of(pk), lambda found: len(found) >= len(wanted))
+    mark = fresh("1#")  # a later record of the same stream: what came before it has come
+    site.put(keyed(mark))
+    site.waiting.until(lambda: reading.of(mark), len)
+    found = [
+        (one["eventName"], one["dynamodb"].get("OldImage"), one["dynamodb"].get("NewImage")) for one in reading.of(pk)
+    ]
+    names, expected = [one[0] for one in found], [one[0] for one in wanted]
+    require(names == expected, f"five changes of an item made the records {names}, expected {expected}")
+    require(found == wanted, "the images of the records are not the item before and after its changes")
+    return "put, update, statement, transaction and delete: a record each, in order, with both images"
+
+
+def silent_no_op(site: Site) -> str:
+    """2: a write that changes nothing makes no record."""
+    pk, mark, reading = fresh("2#"), fresh("2#"), Reading(site)
+    key, name = keyed(pk), site.table("items")
+    item = {**key, "v": {"S": "1"}, "s": {"SS": ["a", "b"]}}
+    site.put(item)
+    site.put(item)
+    values = {"ExpressionAttributeValues": {":v": {"S": "1"}}}
+    site.ask(site.db.update_item, TableName=name, Key=key, UpdateExpression="SET v = :v", **values)
+    site.ask(site.db.delete_item, TableName=name, Key=keyed(pk, "none"))
+    site.put({**item, "v": {"S": "2"}})
+    site.put(keyed(mark))
+    site.waiting.until(lambda: reading.of(mark), len)
+    _, there = site.waiting.until(lambda: reading.of(pk), lambda found: len(found) > 1)
+    names = [record["eventName"] for record in reading.of(pk)]
+    require(there and names == ["INSERT", "MODIFY"], f"two changes among five writes made the records {names}")
+    return "of five writes the two that changed something made a record"
+
+
+def read_follows_record(site: Site) -> str:
+    """3: a consistent read at the delivery of a record shows its change, or a later one."""
+    pk, reading = fresh("3#"), Reading(site)
+    for n in range(ROUNDS):
+        site.put({**keyed(pk), "n": {"N": str(n)}})
+        _, came = site.waiting.until(lambda: reading.of(pk), partial(_more_than, n))
+        require(came, "a change made no record")
+        found = site.get(keyed(pk)).get("n", {}).get("N", "-1")
+        require(int(found) >= n, f"a read after the record of change {n} shows change {found}")
+    return f"{ROUNDS} records, each change seen by a read at its delivery"
+
+
+def _more_than(number: int, found: list[Any]) -> bool:
+    return len(found) > number
+
+
+def sequence_numbers(site: Site) -> str:
+    """5: the numbers of a shard grow, and have 21 to 40 digits."""
+    pk, reading = fresh("5#"), Reading(site)
+    for n in range(ROUNDS):
+        site.put({**keyed(pk), "n": {"N": str(n)}})
+    _, came = site.waiting.until(lambda: reading.of(pk), lambda found: len(found) >= ROUNDS)
+    require(came, f"{ROUNDS} changes did not make {ROUNDS} records")
+    for records in reading.records.values():
+        texts = [record["dynamodb"]["SequenceNumber"] for record in records]
+        odd = sorted({len(text) for text in texts if not text.isdecimal() or len(text) not in DIGITS})
+        require(not odd, f"sequence numbers have {odd} digits")
+        values = list(map(int, texts))
+        require(values == sorted(set(values)), "sequence numbers of a shard do not grow")
+    return f"{sum(map(len, reading.records.values()))} records, their numbers grow within each shard"
+
+
+def made_anew(site: Site) -> str:
+    """8: a stream that is made anew has another ARN, which DescribeTable names."""
+    name, before = site.table("switched"), latest(site, "switched")
+    for on in (False, True):
+        wanted = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"} if on else {"StreamEnabled": False}
+        site.ask(site.db.update_table, TableName=name, StreamSpecification=wanted)
+
+        def ready() -> bool:
+            described = site.ask(site.db.describe_table, TableName=name)["Table"]
+            return bool(described["TableStatus"] == "ACTIVE")
+
+        site.waiting.until(ready, bool)
+    after = latest(site, "switched")
+    require(after and after != before, "DescribeTable names the stream of before")
+    site.put(keyed(fresh("8#")), "switched")
+    reading = Reading(site, "switched")
+    _, came = site.waiting.until(reading.more, len)
+    require(came, "the stream that DescribeTable names gets no records")
+    return "another ARN, and records come under it"
+
+
+def expire(site: Site) -> str:
+    """Write an item that had to expire; gives its partition key for `expired`."""
+    pk = fresh("9#")
+    long_ago = str(int(time.time()) - EXPIRED_SECONDS)
+    site.put({**keyed(pk), "expires": {"N": long_ago}})
+    return pk
+
+
+def expired(site: Site) -> str:
+    """9: the record of a delete by Time to Live names the service. Seen only if it comes in time."""
+    reading = Reading(site)
+    known = {"PrincipalId", "Type"}
+
+    def removed() -> list[dict[str, Any]]:
+        return [
+            record
+            for record in reading.more()
+            if record["eventName"] == "REMOVE" and "expires" in record["dynamodb"].get("OldImage", {})
+        ]
+
+    found = removed()
+    if not found:
+        raise UnseenError("no item expired while the selftest ran: Time to Live may take two days")
+    said = {name: value for name, value in found[0].get("userIdentity", {}).items() if name in known}
+    require(said == BY_TIME_TO_LIVE, f"a delete by Time to Live has the identity {said}")
+    return "an item expired, and its record names the service"
+
+
+def bulk_load(site: Site) -> str:
+    """71: an item that a bulk load put has a record. Seen only if the load ends in time, without an error."""
+    start, describe = (getattr(site.db, f"{name}_bulk_{what}", None) for name, what in BULK_CALLS)
+    if start is None or describe is None:
+        raise UnseenError("this botocore cannot start a bulk load: upgrade boto3")
+    pk, reading = fresh("71#"), Reading(site)
+    item, bucket = keyed(pk), {"S3Bucket": site.name, "S3KeyPrefix": f"bulk/{pk}"}
+    line = json.dumps({"Item": item}).encode()
+    site.ask(site.clients.s3.put_object, Bucket=site.name, Key=f"bulk/{pk}/items.json", Body=line)
+    begun = site.ask(
+        start,
+        TableName=site.table("items"),
+        InputS3Configuration={**bucket, "InputFormat": "DYNAMODB_JSON"},
+        OutputS3Configuration={**bucket, "S3KeyPrefix": f"output/{pk}", "OutputType": ["ERROR"]},
+    )
+    arn = begun["BulkOperationDescription"]["BulkOperationArn"]
+
+    def status() -> str:
+        site.waiting.sleep(LIST_SECONDS)
+        about = site.ask(describe, BulkOperationArn=arn)["BulkOperationDescription"]
+        return str(about["BulkOperationStatus"])
+
+    found, _ = site.waiting.until(status, lambda found: found not in AT_WORK)
+    if found != "COMPLETED":
+        raise UnseenError(f"a bulk load of one item is {found}")
+    require(site.get(item) == item, "a bulk load that is complete put no item")
+    _, came = site.waiting.until(lambda: reading.of(pk), len)
+    require(came, "an item that a bulk load put made no record")
+    return "a bulk load put an item, and its record came"
+
+
+PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
+    1: every_change,
+    2: silent_no_op,
+    3: read_follows_record,
+    5: sequence_numbers,
+    8: made_anew,
+    9: expired,
+    71: bulk_load,
+}

@@ -1,0 +1,226 @@
+"""Probes of writes: conditions, refusals, transactions, costs, throttles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from sync_rules.adapters import aws_errors
+from sync_rules.extras.proof.probe import UnseenError, blocked, require, require_refused
+from sync_rules.extras.proof.probes.read_facts import keyed
+from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.model.values import Item
+
+WORKERS: Final = 8
+FAILED: Final = "ConditionalCheckFailed"
+RETURN_OLD: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+PREPARED_BYTES: Final = 2_500  # more than two write units, less than three
+HEAVY_BYTES: Final = 350_000
+THROTTLING_WRITES: Final = 40
+CONTENDED: Final = 200
+
+
+def counting(key: Item, table: str, by: int = 1) -> dict[str, Any]:
+    """The parameters of an update that adds to `n`."""
+    return {
+        "TableName": table,
+        "Key": key,
+        "UpdateExpression": "ADD n :by",
+        "ExpressionAttributeValues": {":by": {"N": str(by)}},
+    }
+
+
+def guarded(key: Item, table: str, seen: str, value: str) -> dict[str, Any]:
+    """The parameters of an update that sets `v` if it is as it was seen."""
+    return {
+        "TableName": table,
+        "Key": key,
+        "UpdateExpression": "SET v = :new",
+        "ConditionExpression": "v = :seen",
+        "ExpressionAttributeValues": {":new": {"S": value}, ":seen": {"S": seen}},
+    }
+
+
+def conditions(site: Site) -> str:
+    """28: conditions decide in one step, and are false on an item that does not exist."""
+    key, name = keyed(fresh("28#")), site.table("items")
+    site.put({**key, "v": {"S": "old"}})
+
+    def won(who: int) -> bool:
+        try:
+            site.db.update_item(**guarded(key, name, "old", str(who)))  # sent once: see reads.one_claim
+        except site.db.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        winners = [who for who, well in enumerate(pool.map(won, range(WORKERS))) if well]
+    require(len(winners) == 1, f"{len(winners)} of {WORKERS} guarded writes of one value were accepted")
+    require(site.get(key)["v"] == {"S": str(winners[0])}, "the item has not the value of the accepted write")
+    nobody = keyed(fresh("28#"))
+    call = site.db.update_item
+    said = "a condition on an item that does not exist"
+    require_refused(call, f"{FAILED}Exception", said, **guarded(nobody, name, "old", "new"))
+    require(not site.get(nobody), "a refused update made an item")
+    return f"of {WORKERS} guarded writes one was accepted; none where there is no item"
+
+
+def refusals(site: Site) -> str:
+    """29: a refusal returns the item, from an update, a transaction and a statement."""
+    key, name = keyed(fresh("29#")), site.table("items")
+    stands = {**key, "v": {"S": "stands"}}
+    site.put(stands)
+    update = {**guarded(key, name, "other", "new"), **RETURN_OLD}
+    error = require_refused(site.db.update_item, f"{FAILED}Exception", "an update with a false guard", **update)
+    require(error.response.get("Item") == stands, "UpdateItem was refused without the item as it was")
+    call, code = site.db.transact_write_items, "TransactionCanceledException"
+    error = require_refused(call, code, "a transaction with a false guard", TransactItems=[{"Update": update}])
+    reason = aws_errors.cancellations(error)[0]
+    require(reason.get("Item") == stands, "TransactWriteItems was refused without the item as it was")
+    text = f'UPDATE "{name}" SET "v"=? WHERE "pk"=? AND "sk"=? AND "v"=?'  # noqa: S608 - the table is its own
+    parameters = [{"S": "new"}, key["pk"], key["sk"], {"S": "other"}]
+    statement = {"Statement": text, "Parameters": parameters, **RETURN_OLD}
+    (one,) = site.ask(site.db.batch_execute_statement, Statements=[statement])["Responses"]
+    require(one.get("Error", {}).get("Item") == stands, "a statement was refused without the item as it was")
+    return "UpdateItem, TransactWriteItems and a statement return the item"
+
+
+def tokens(site: Site) -> str:
+    """31: a transaction that is sent twice with one token has its effect once."""
+    key, name = keyed(fresh("31#")), site.table("items")
+    token = fresh("selftest-")
+    for _ in range(3):
+        actions = [{"Update": counting(key, name)}]
+        site.ask(site.db.transact_write_items, TransactItems=actions, ClientRequestToken=token)
+    n = site.get(key)["n"]["N"]
+    require(n == "1", f"three sends of one token added {n}")
+    return "three sends with one token added once"
+
+
+def transactions(site: Site) -> str:
+    """32: all or nothing, at most 100 actions on different items, reasons in the order of the actions."""
+    pk, name = fresh("32#"), site.table("items")
+    call, cancelled = site.db.transact_write_items, "TransactionCanceledException"
+    exists = {"TableName": name, "Key": keyed(pk, "none"), "ConditionExpression": "attribute_exists(pk)"}
+    put = {"TableName": name, "Item": keyed(pk, "c")}
+    actions = [{"ConditionCheck": exists}, {"Update": counting(keyed(pk, "a"), name)}, {"Put": put}]
+    error = require_refused(call, cancelled, "a transaction with one false condition", TransactItems=actions)
+    codes = [reason.get("Code") for reason in aws_errors.cancellations(error)]
+    require(codes == [FAILED, "None", "None"], f"the reasons are {codes}, expected {FAILED}, None, None")
+    require(not site.query(pk), "a cancelled transaction wrote a part")
+    puts = [{"Put": {"TableName": name, "Item": keyed(pk, f"{n:03d}")}} for n in range(101)]
+    site.ask(call, TransactItems=puts[:100])
+    found = len(site.query(pk))
+    require(found == 100, f"a transaction of 100 puts wrote {found}")  # noqa: PLR2004
+    require_refused(call, f"ValidationException {cancelled}", "101 actions", TransactItems=puts)
+    require_refused(call, "ValidationException", "two actions on one item", TransactItems=[puts[0], puts[0]])
+    return "100 actions in one step, 101 and one item twice refused, reasons in order"
+
+
+def conflicts(site: Site) -> str:
+    """33: a conflict has an error of its own, and another try succeeds."""
+    key, name = keyed(fresh("33#")), site.table("items")
+
+    def tried(n: int) -> str:
+        """The code of a conflict; "" when the write was made."""
+        call: Callable[..., Any] = site.db.transact_write_items if n % 2 else site.db.update_item
+        asked = {"TransactItems": [{"Update": counting(key, name)}]} if n % 2 else counting(key, name)
+        try:
+            call(**asked)
+        except aws_errors.ERRORS as error:
+            if aws_errors.code(error) == "TransactionCanceledException":
+                return str(next(one["Code"] for one in aws_errors.cancellations(error) if one["Code"] != "None"))
+            return aws_errors.code(error)
+        return ""
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        codes = list(pool.map(tried, range(CONTENDED)))
+    met = {code for code in codes if code} - aws_errors.THROTTLED
+    known = {"TransactionConflict", "TransactionConflictException", "TransactionInProgressException"}
+    require(met <= known, f"writes that met a transaction failed with {sorted(met - known)}")
+    made = int(site.get(key)["n"]["N"])
+    require(made >= codes.count(""), f"{codes.count('')} writes were acknowledged, and {made} were made")
+    for n in range(2):
+        tried_again = tried(n)
+        require(not tried_again, f"another try failed with {tried_again}")
+    if not met:
+        raise UnseenError(f"no conflict was met in {CONTENDED} writes of one item at once")
+    return f"{len(codes) - codes.count('')} of {CONTENDED} writes met a conflict, with its own error"
+
+
+def _units(answer: Mapping[str, Any], index: str = "") -> float:
+    consumed = answer["ConsumedCapacity"]
+    consumed = consumed[0] if isinstance(consumed, list) else consumed
+    if index:
+        return float(consumed.get("GlobalSecondaryIndexes", {}).get(index, {}).get("CapacityUnits", 0))
+    return float(consumed.get("Table", consumed)["CapacityUnits"])
+
+
+def costs(site: Site) -> str:
+    """34: a write costs the size of the whole item, before or after, whichever is larger."""
+    key, name = keyed(fresh("34#")), site.table("items")
+    small = {"TableName": name, "ReturnConsumedCapacity": "TOTAL"}
+    put = site.ask(site.db.put_item, Item={**key, "big": {"S": "x" * PREPARED_BYTES}}, **small)
+    update = site.ask(site.db.update_item, **{**counting(key, name), **small})
+    delete = site.ask(site.db.delete_item, Key=key, **small)
+    units = [_units(answer) for answer in (put, update, delete)]
+    require(units == [3, 3, 3], f"put, small update and delete of an item of 2.6 KB cost {units}, expected 3 each")
+    return "put, update and delete of an item of 2.6 KB cost 3 units each"
+
+
+def index_costs(site: Site) -> str:
+    """35: one unit for a row that comes, changes or goes, two for one that moves, none for one that stays."""
+    pk, name = fresh("35#"), site.table("items")
+
+    def cost(text: str, value: str = "") -> float:
+        values = {"ExpressionAttributeValues": {":v": {"S": value}}} if value else {}
+        answer = site.ask(
+            site.db.update_item,
+            TableName=name,
+            Key=keyed(pk),
+            UpdateExpression=text,
+            ReturnConsumedCapacity="INDEXES",
+            **values,
+        )
+        return _units(answer, "by_link")
+
+    steps = {
+        "comes": cost("SET link = :v", f"{pk}a"),
+        "moves": cost("SET link = :v", f"{pk}b"),
+        "stays": cost("SET w = :v", "x"),
+        "goes": cost("REMOVE link"),
+    }
+    require(steps == {"comes": 1, "moves": 2, "stays": 0, "goes": 1}, f"a row's units are {steps}, expected 1, 2, 0, 1")
+    return "a row that comes or goes costs 1 unit, one that moves 2, one that stays 0"
+
+
+def throttles(site: Site) -> str:
+    """37: what throttles says so with a code that is known."""
+    name, met = site.table("small"), 0
+    heavy = {**keyed(fresh("37#")), "big": {"S": "x" * HEAVY_BYTES}}
+    for _ in range(THROTTLING_WRITES):
+        try:
+            site.db.put_item(TableName=name, Item=heavy)  # not sent again: the error is what is looked for
+        except aws_errors.ERRORS as error:
+            code = aws_errors.code(error)
+            require(
+                aws_errors.throttles(error) or blocked(error),
+                f"a table of 1 write unit refuses with {code}, unknown here",
+            )
+            met += bool(aws_errors.throttles(error))
+            if met:
+                return f"a table of 1 write unit throttles with {code}"
+    raise UnseenError(f"{THROTTLING_WRITES} writes of 342 units each were not throttled by a table of 1 unit")
+
+
+PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
+    28: conditions,
+    29: refusals,
+    31: tokens,
+    32: transactions,
+    33: conflicts,
+    34: costs,
+    35: index_costs,
+    37: throttles,
+}

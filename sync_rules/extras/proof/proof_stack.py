@@ -1,0 +1,328 @@
+"""The stack of one self-test: made, asked, removed, and found again by a later run.
+
+Invariant: a file with the stack's name is on disk before the stack is asked for, and goes only after the stack is
+gone. A stack is removed only if its name and its tag are those of a self-test.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Final
+
+from sync_rules import DOCS
+from sync_rules.adapters import aws, aws_errors, retries
+from sync_rules.adapters.files import write_whole
+from sync_rules.extras.proof.probe import DENIED, RefutedError, Waiting, denied_action, require
+from sync_rules.extras.proof.stack_template import TAG, template
+from sync_rules.model import json_bytes
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.values import Item
+
+PREFIX: Final = f"{TAG}-"
+JOURNAL_PATTERN: Final = f".{PREFIX}*.json"
+STACK_SECONDS: Final = 900.0  # to create or delete one: a mapping alone takes minutes
+STACK_LOOK_SECONDS: Final = 0.5  # between two looks at a stack
+APPEARS_SECONDS: Final = 3.0  # in which a stack that was just asked for may appear
+GONE: Final = "ValidationError"  # DescribeStacks of a name that no stack has
+DELETED_AT_ONCE_MAX: Final = 1_000  # of DeleteObjects
+PAGES_MAX: Final = 20  # a bucket with more objects is not one of a self-test, or does not let them go
+QUOTA: Final = re.compile(r"limit|quota|exceeded|too many", re.IGNORECASE)
+CLEAN: Final = "`sync-rules selftest --clean` removes what is left"
+
+
+@dataclass(frozen=True)
+class Clients:
+    """The clients of one account and Region, or of an emulator."""
+
+    endpoint_url: str | None = None
+    region: str | None = None
+
+    def __getattr__(self, service: str) -> Any:
+        """The client that `adapters.aws` makes under this name."""
+        if service.startswith("_"):
+            raise AttributeError(service)
+        return getattr(aws, service)(self.endpoint_url, self.region)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A stack that is there, with its clients; `outputs` are its template's."""
+
+    name: str
+    clients: Clients
+    outputs: Mapping[str, str]
+    waiting: Waiting[Any] = field(default_factory=Waiting)
+
+    def table(self, name: str) -> str:
+        """The physical name of a table, a function or a queue."""
+        return f"{self.name}-{name}"
+
+    def ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
+        """The answer to a call, sent again while a retry may help. Raises what `aws` lists as ERRORS."""
+        return retries.retrying()(call, **parameters)
+
+    @cached_property
+    def db(self) -> Any:
+        """The DynamoDB client."""
+        return self.clients.dynamodb
+
+    def put(self, item: Item, table: str = "items", more: Mapping[str, Any] | None = None) -> Any:
+        """Write an item."""
+        return self.ask(self.db.put_item, TableName=self.table(table), Item=item, **(more or {}))
+
+    def get(self, key: Item, table: str = "items") -> Item:
+        """An item, read consistently; empty if there is none."""
+        answer = self.ask(self.db.get_item, TableName=self.table(table), Key=key, ConsistentRead=True)
+        found: Item = answer.get("Item") or {}
+        return found
+
+    def query(self, pk: str, table: str = "items", **more: Any) -> list[Item]:
+        """All items under a partition key, in the order of their sort keys, read consistently."""
+        found: list[Item] = []
+        start: dict[str, Any] = {}
+        while True:
+            answer = self.ask(
+                self.db.query,
+                TableName=self.table(table),
+                KeyConditionExpression="pk = :pk",
+                ExpressionAttributeValues={":pk": {"S": pk}},
+                ConsistentRead=True,
+                **start,
+                **more,
+            )
+            found += answer["Items"]
+            if not answer.get("LastEvaluatedKey"):
+                return found
+            start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+
+def fresh(prefix: str = "") -> str:
+    """A partition key that no other probe, and no earlier run of this one, has used."""
+    return f"{prefix}{token_hex(6)}"
+
+
+# ---------------------------------------------------------------- journal
+@dataclass(frozen=True)
+class Journal:
+    """The file that names a stack from before it is asked for until it is gone."""
+
+    path: Path
+    stack: str
+    endpoint_url: str | None
+    region: str | None
+
+    def write(self) -> None:
+        """Write it down. Raises UserError when the file cannot be written."""
+        about = {"stack": self.stack, "endpoint_url": self.endpoint_url, "region": self.region}
+        write_whole(self.path, json.dumps(about) + "\n")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the file locked for the block, so that no other process takes the stack for left behind."""
+        with self.path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def in_use(self) -> bool:
+        """True while the process that wrote the file runs."""
+        with self.path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    def forget(self) -> None:
+        """Remove the file: the stack is gone."""
+        self.path.unlink(missing_ok=True)
+
+
+def new_journal(folder: Path, clients: Clients) -> Journal:
+    """The journal of a stack under a name that was just drawn; not written yet."""
+    suffix = token_hex(5)
+    path = folder / JOURNAL_PATTERN.replace("*", suffix)
+    return Journal(path, PREFIX + suffix, clients.endpoint_url, clients.region)
+
+
+def journals(folder: Path) -> Iterator[Journal]:
+    """The journals that earlier runs left. Raises UserError for a file that is none."""
+    for path in sorted(folder.glob(JOURNAL_PATTERN)):
+        try:
+            about = json_bytes.parsed(path.read_bytes())
+            name, endpoint_url, region = about["stack"], about["endpoint_url"], about["region"]
+            require(name.startswith(PREFIX), "another name")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RefutedError) as error:
+            raise UserError(
+                f"{path}: expected a file that selftest wrote. Delete it, and run --clean again."
+            ) from error
+        yield Journal(path, name, endpoint_url, region)
+
+
+# ---------------------------------------------------------------- made
+def require_free(name: str, clients: Clients) -> None:
+    """Check, before anything is written or made, that CloudFormation answers and that no stack has the name.
+
+    Raises:
+        UserError: when a right is missing, or the name is taken.
+        StoreError: when there are no credentials, or no answer.
+    """
+    if described(clients.cloudformation, name, first=True) is not None:
+        raise _taken(name)
+
+
+def _taken(name: str) -> TakenError:
+    return TakenError(f"there is a stack {name} already: run it again, and another name is drawn")
+
+
+def create(journal: Journal, clients: Clients, waiting: Waiting[Any]) -> Site:
+    """Make the stack, and wait until it is there. The journal must have been written.
+
+    Raises:
+        UserError: when the name is taken, a right is missing, or a quota is met. Nothing but what `remove` removes is
+            left.
+        StoreError: when CloudFormation does not answer.
+    """
+    client = clients.cloudformation
+    asked = {
+        "StackName": journal.stack,
+        "TemplateBody": template(journal.stack),
+        "Capabilities": ["CAPABILITY_NAMED_IAM"],
+        "Tags": [{"Key": TAG, "Value": journal.stack.removeprefix(PREFIX)}],
+    }
+    try:
+        retries.retrying(first=True)(client.create_stack, **asked)
+    except aws_errors.ERRORS as error:
+        if aws_errors.code(error) != "AlreadyExistsException":
+            raise refusal(error, f"CreateStack of {journal.stack}") from error
+        there = described(client, journal.stack)
+        if there is not None and not is_ours(there):  # else it was made by a call whose answer was lost
+            raise _taken(journal.stack) from error
+    found, _ = waiting.until(lambda: described(client, journal.stack), settled)
+    if found is None or found["StackStatus"] != "CREATE_COMPLETE":
+        raise UserError(f"stack {journal.stack} could not be made: {_why(client, journal.stack)}")
+    outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
+    return Site(journal.stack, clients, outputs)
+
+
+class TakenError(UserError):
+    """A stack of the drawn name is another's, and is left alone."""
+
+
+def described(client: Any, name: str, *, first: bool = False) -> dict[str, Any] | None:
+    """The description of a stack; None when there is none. `first`: of a command's first call. Raises UserError,
+    StoreError.
+    """
+    try:
+        (found,) = retries.retrying(first=first)(client.describe_stacks, StackName=name)["Stacks"]
+    except aws_errors.ERRORS as error:
+        if aws_errors.code(error) == GONE:
+            return None
+        raise refusal(error, f"DescribeStacks of {name}", client) from error
+    return dict(found)
+
+
+def settled(found: Mapping[str, Any] | None) -> bool:
+    """True for a stack that is gone, or on which nothing goes on."""
+    return found is None or not found["StackStatus"].endswith("IN_PROGRESS")
+
+
+def refusal(error: BaseException, where: str, client: Any = None) -> UserError | StoreError:
+    """The error of a call on the stack, with the right that is missing, and its cure."""
+    action = denied_action(error)
+    if action:
+        return UserError(
+            f"{where} is denied: these credentials need {action} ({DOCS}/proof/selftest.md lists all of them)"
+        )
+    return aws_errors.store_error(error, where, client=client)
+
+
+def _why(client: Any, name: str) -> str:
+    """The first reasons of a stack that failed, with what cures them."""
+    with suppress(*aws_errors.ERRORS):
+        events = retries.retrying()(client.describe_stack_events, StackName=name)["StackEvents"]
+        for event in reversed(events):
+            if event["ResourceStatus"] == "CREATE_FAILED" and "cancelled" not in event.get("ResourceStatusReason", ""):
+                reason = event.get("ResourceStatusReason", "no reason given")
+                denied = DENIED.search(reason)
+                if denied:
+                    return (
+                        f"{event['LogicalResourceId']}: these credentials need {denied[1]} ({DOCS}/proof/selftest.md)"
+                    )
+                cure = " Raise the quota, or remove what is not needed." if QUOTA.search(reason) else ""
+                return f"{event['LogicalResourceId']} ({event['ResourceType']}): {reason}.{cure}"
+    return "CloudFormation gives no reason. Run it again."
+
+
+# ---------------------------------------------------------------- removed
+def remove(name: str, clients: Clients, waiting: Waiting[Any]) -> None:
+    """Remove a stack of a self-test, whatever state it is in, and wait until it is gone.
+
+    Raises:
+        UserError: when something cannot be removed, with its cure.
+        StoreError: when CloudFormation does not answer.
+    """
+    client = clients.cloudformation
+    appears: Waiting[Any] = replace(waiting, seconds=APPEARS_SECONDS)
+    found, _ = appears.until(lambda: described(client, name), bool)
+    if found is None:
+        return
+    if not is_ours(found):
+        raise UserError(f"stack {name} is not of a selftest: it has no tag {TAG}. It is left as it is.")
+    if not aws.is_aws(client):  # an emulator may go on making what was deleted meanwhile
+        waiting.until(lambda: described(client, name), settled)
+    for _ in range(2):  # what is written while the bucket is being emptied is met by the second try
+        _empty_bucket(clients, name)
+        try:
+            retries.retrying()(client.delete_stack, StackName=name)
+        except aws_errors.ERRORS as error:
+            raise refusal(error, f"DeleteStack of {name}") from error
+        found, _ = waiting.until(lambda: described(client, name), settled)
+        if found is None or found["StackStatus"] == "DELETE_COMPLETE":
+            return
+    raise UserError(
+        f"stack {name} is still there ({found['StackStatus']}): delete it in CloudFormation's console, or run "
+        "`sync-rules selftest --clean` again"
+    )
+
+
+def is_ours(found: Mapping[str, Any]) -> bool:
+    """True for a stack with the name and the tag of a self-test."""
+    tags = {one["Key"]: one["Value"] for one in found.get("Tags", ())}
+    name: str = found["StackName"]
+    return name.startswith(PREFIX) and tags.get(TAG) == name.removeprefix(PREFIX)
+
+
+def _empty_bucket(clients: Clients, name: str) -> None:
+    """Delete the objects of the stack's bucket: CloudFormation deletes only an empty one."""
+    client = clients.s3
+    with suppress(*aws_errors.ERRORS):  # it may not be there yet, or no more; the stack's own answer tells
+        for _ in range(PAGES_MAX):
+            page = retries.retrying()(client.list_objects_v2, Bucket=name, MaxKeys=DELETED_AT_ONCE_MAX)
+            objects = [{"Key": one["Key"]} for one in page.get("Contents", ())]
+            if not objects:
+                return
+            retries.retrying()(client.delete_objects, Bucket=name, Delete={"Objects": objects})
+
+
+def left(clients: Clients) -> list[str]:
+    """The stacks of self-tests that the Region has, by name and tag. Raises UserError, StoreError."""
+    client = clients.cloudformation
+    names: list[str] = []
+    more: dict[str, str] = {}
+    while True:
+        try:
+            page = retries.retrying(first=True)(client.describe_stacks, **more)
+        except aws_errors.ERRORS as error:
+            raise refusal(error, "DescribeStacks", client) from error
+        names += [one["StackName"] for one in page["Stacks"] if is_ours(one)]
+        if not page.get("NextToken"):
+            return names
+        more = {"NextToken": page["NextToken"]}

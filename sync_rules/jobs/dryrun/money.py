@@ -1,0 +1,103 @@
+"""Money for units: on demand, in provisioned capacity that follows the load, in reserved capacity, and for storage.
+
+A month is 730 hours, as in AWS's pricing calculator (https://calculator.aws); a caller may give another number. A GB is
+2**30 bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from sync_rules.jobs.dryrun.prices import OnDemand, Provisioned, Region, Reservation
+from sync_rules.model.capacity import Scaling
+
+MILLION: Final = 1_000_000
+HOUR_SECONDS: Final = 3600
+MONTH_HOURS: Final = 730
+GIGABYTE: Final = 2**30
+RESERVED_AT_ONCE_UNITS: Final = 100  # capacity is reserved by the hundred units
+YEAR_MONTHS: Final = 12
+TERMS: Final = {"one_year": YEAR_MONTHS, "three_years": 3 * YEAR_MONTHS}
+
+
+# ---------------------------------------------------------------- units in all
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """The capacity to provision beyond what the tables need anyway, for how many hours, and its price."""
+
+    write_units_second: int
+    read_units_second: int
+    hours: int
+    money: Decimal
+
+
+def on_demand(region: Region, reads: float, writes: float) -> Decimal:
+    """The price of read and write units on demand."""
+    return of_units(region.on_demand, reads, writes)
+
+
+def of_units(prices: OnDemand, reads: float, writes: float) -> Decimal:
+    """The price of read and write units on demand, in tables of either class."""
+    return (Decimal(writes) * prices.write_units_million + Decimal(reads) * prices.read_units_million) / MILLION
+
+
+def provisioned(region: Region, reads: float, writes: float, seconds: float) -> Capacity:
+    """The capacity for these units in a time, paid by whole hours."""
+    hours = math.ceil(seconds / HOUR_SECONDS)
+    write_units, read_units = (math.ceil(units / max(seconds, 1)) for units in (writes, reads))
+    return Capacity(
+        write_units, read_units, hours, of_capacity(region.provisioned, read_units, write_units, hours=hours)
+    )
+
+
+# ---------------------------------------------------------------- months of a steady load
+def scaled(units_second: float, scaling: Scaling) -> int:
+    """The capacity that autoscaling keeps for a steady load: the share of it that shall be used, within the bounds.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/AutoScaling.html
+    """
+    wanted = math.ceil(round(units_second * 100 / scaling.target, 9))
+    return min(max(wanted, scaling.min), scaling.max)
+
+
+def month_units(units_second: float, hours: float = MONTH_HOURS) -> float:
+    """The units of a steady load in a month."""
+    return units_second * hours * HOUR_SECONDS
+
+
+def of_capacity(prices: Provisioned, read_units: int, write_units: int, *, hours: float = MONTH_HOURS) -> Decimal:
+    """The price of provisioned capacity for some hours."""
+    return Decimal(hours) * (write_units * prices.write_unit_hour + read_units * prices.read_unit_hour)
+
+
+def of_reserved(region: Region, term: str, read_units: int, write_units: int) -> Decimal | None:
+    """The price of a month of capacity, reserved for a term by the hundred units: as many hundreds as cost least, the
+    rest provisioned. The price paid once is spread over the months of the term. None where no price is known.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/reserved-capacity.html: for tables of the standard
+    class and provisioned capacity alone.
+    """
+    prices: Reservation | None = getattr(region.reserved, term)
+    if prices is None:
+        return None
+    months, hourly = TERMS[term], region.provisioned
+    writes = _least(write_units, hourly.write_unit_hour, prices.write_upfront / months, prices.write_hour)
+    return writes + _least(read_units, hourly.read_unit_hour, prices.read_upfront / months, prices.read_hour)
+
+
+def _least(units: int, unit_hour: Decimal, upfront_month: Decimal, hour: Decimal) -> Decimal:
+    """The lowest price of a month of so many units, of which some hundreds are reserved."""
+    whole = units // RESERVED_AT_ONCE_UNITS
+    hundred = upfront_month + MONTH_HOURS * hour
+    return min(
+        hundreds * hundred + MONTH_HOURS * unit_hour * max(0, units - hundreds * RESERVED_AT_ONCE_UNITS)
+        for hundreds in (0, whole, whole + 1)
+    )
+
+
+def gigabytes(size_bytes: float) -> Decimal:
+    """Bytes in GB."""
+    return Decimal(size_bytes) / GIGABYTE

@@ -1,0 +1,180 @@
+"""Prices of AWS by Region: those of the package, or a price file of the user's.
+
+Invariant: no price is guessed. Prices have a date and a source, and both are printed with them; for each group of
+prices of a Region `how` names the source, or the ratio by which the group was derived where no source was found. A
+price that is missing is missing: what it would price is named and left out. No free tier, no taxes.
+
+https://aws.amazon.com/dynamodb/pricing/on-demand/ and https://aws.amazon.com/dynamodb/pricing/provisioned/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date as Date  # noqa: N812 - the field is called date
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sync_rules.model import json_bytes
+from sync_rules.model.errors import UserError
+from sync_rules.model.suggest import unknown
+
+PRICE_MAX: Final = 10**9
+SAID: Final = {  # in place of pydantic's words, by the beginning of its types of errors
+    "date": "expected a day such as 2026-01-31",
+    "string_pattern_mismatch": "expected a currency such as USD: three capital letters",
+    "model_type": "expected an object with the keys of a price file, found something else",
+}
+Price = Annotated[Decimal, Field(ge=0, le=PRICE_MAX, allow_inf_nan=False)]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OnDemand(_Form):
+    """The price of a million units."""
+
+    write_units_million: Price
+    read_units_million: Price
+
+
+class Provisioned(_Form):
+    """The price of one unit per second for an hour."""
+
+    write_unit_hour: Price
+    read_unit_hour: Price
+
+
+class Storage(_Form):
+    """The prices of stored bytes: of a table and its indexes, of point-in-time recovery, of a backup, of its restoring,
+    of an export to S3. Each is of a GB, and for the first three of a month.
+    """
+
+    gb_month: Price
+    recovery_gb_month: Price
+    backup_gb_month: Price
+    restore_gb: Price
+    export_gb: Price
+
+
+class InfrequentAccess(_Form):
+    """The prices of a table of the class STANDARD_INFREQUENT_ACCESS."""
+
+    on_demand: OnDemand
+    provisioned: Provisioned
+    storage_gb_month: Price
+
+
+class Reservation(_Form):
+    """The price of a hundred units per second that are reserved for a term: once, and for each hour of it."""
+
+    write_upfront: Price
+    write_hour: Price
+    read_upfront: Price
+    read_hour: Price
+
+
+class Reserved(_Form):
+    """The prices of reserved capacity, by term."""
+
+    one_year: Reservation | None = None
+    three_years: Reservation | None = None
+
+
+class Streams(_Form):
+    """The price of a million GetRecords requests of a stream. Those of Lambda are free."""
+
+    reads_million: Price
+
+
+class Lambda(_Form):
+    """The prices of functions."""
+
+    arm_gb_second: Price
+    x86_gb_second: Price
+    requests_million: Price
+
+
+class Queues(_Form):
+    """The price of a million requests of a standard queue, each of up to 64 KB."""
+
+    requests_million: Price
+
+
+class Watch(_Form):
+    """The price of a standard alarm, and of a metric of one's own, for a month."""
+
+    alarm_month: Price
+    metric_month: Price
+
+
+class Region(_Form):
+    """The prices in a Region. `how`: for each group here, the source that it is from."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    on_demand: OnDemand
+    provisioned: Provisioned
+    storage: Storage | None = None
+    infrequent_access: InfrequentAccess | None = None
+    reserved: Reserved = Reserved()
+    streams: Streams | None = None
+    functions: Annotated[Lambda | None, Field(alias="lambda")] = None
+    queues: Annotated[Queues | None, Field(alias="sqs")] = None
+    watch: Annotated[Watch | None, Field(alias="cloudwatch")] = None
+    how: dict[str, str] = {}
+
+
+class Prices(_Form):
+    """A price file. `sources`: by the names that `how` uses."""
+
+    date: Date
+    source: Annotated[str, Field(min_length=1)]
+    currency: Annotated[str, Field(pattern="^[A-Z]{3}$")]
+    sources: dict[str, str] = {}
+    regions: Annotated[dict[str, Region], Field(min_length=1)]
+
+    def how(self, region: str, group: str) -> str:
+        """The source of a group of prices of a Region."""
+        name = self.regions[region].how.get(group, "")
+        return self.sources.get(name, name) or self.source
+
+
+@cache
+def own_prices() -> Prices:
+    """The prices in the package."""
+    return Prices.model_validate_json((files("sync_rules.jobs.dryrun") / "prices.json").read_bytes())
+
+
+def read_prices(path: Path, region: str) -> Prices:
+    """A price file of the user's.
+
+    Raises:
+        UserError: when it cannot be read, is not such a file, or has no prices for the Region.
+    """
+    try:
+        body = json_bytes.parsed(path.read_bytes(), parse_float=Decimal)
+    except OSError as error:
+        raise UserError(f"{path}: expected a price file, found {error.strerror}") from error
+    except ValueError as error:
+        raise UserError(f"{path}: expected a price file in JSON, found something else") from error
+    try:
+        prices = Prices.model_validate(body)
+    except ValidationError as error:
+        raise UserError("\n".join(f"{path}{line}" for line in _problems(error))) from error
+    if region not in prices.regions:
+        raise UserError(f"{path} · regions: {unknown('region', region, prices.regions)}")
+    return prices
+
+
+def _problems(error: ValidationError) -> Iterable[str]:
+    """A line for each problem: its path in the file, and what was expected there."""
+    for one in error.errors(include_url=False, include_input=False):
+        place = "".join(f" · {part}" for part in one["loc"])
+        message = next((said for kind, said in SAID.items() if one["type"].startswith(kind)), one["msg"])
+        yield f"{place}: {message[:1].lower()}{message[1:]}"

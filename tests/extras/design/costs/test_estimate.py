@@ -1,0 +1,500 @@
+"""Estimates: by the report of AWS's modelling assistant, by hand, by what the pipeline does, and without silence."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_UP, Decimal
+
+import pytest
+
+from sync_rules.extras.design.costs.estimate import Asked, estimate
+from sync_rules.extras.design.costs.loads import Place
+from sync_rules.extras.design.costs.table_sizes import Measuring
+from sync_rules.extras.design.costs.volumes import Measured, Rows, Sizes, with_measured
+from sync_rules.extras.design.costs.workload import Event, works
+from sync_rules.jobs.dryrun.money import MONTH_HOURS
+from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.language.load import parse_rules
+from tests.docs import test_costs as counted
+from tests.support import every_kind
+from tests.support.builders import s
+
+VIRGINIA = own_prices().regions["us-east-1"]
+# The model of awslabs/mcp, src/dynamodb-mcp-server/tests/cost_performance_calculator/test_integration.py, as rules.
+AWSLABS = """
+tables:
+  users: {key: {user_id: S}, indexes: {email-index: {email: S}}}
+  orders:
+    key: {user_id: S, order_id: S}
+    indexes: {status-index: {status: S}, date-index: {partition: {date: S}, projection: keys}}
+  sessions: {key: {session_id: S}}
+entities: {user: {table: users}, order: {table: orders}, session: {table: sessions}}
+rules: {}
+patterns:
+  get-user-by-id: {get: user, by: [user_id], rate: 100/s}
+  get-user-by-email: {get: user, by: [email], one: true, rate: 50/s}
+  create-user: {put: user, rate: 20/s}
+  get-orders-by-user: {get: order, by: [user_id], items: 5, consistent: true, rate: 80/s}
+  get-orders-by-status: {get: order, by: [status], items: 10, rate: 60/s}
+  create-order: {put: order, rate: 40/s}
+  update-order-status: {update: order, sets: [status_text], rate: 30/s}
+  get-session: {get: session, by: [session_id], rate: 150/s}
+  create-session: {put: session, rate: 200/s}
+"""
+MILLION = 1_000_000
+SIZES = {
+    "user": Measured(50 * MILLION, 200, {"email-index": Rows(50 * MILLION, 100)}),
+    "order": Measured(
+        200 * MILLION,
+        500,
+        {"status-index": Rows(200 * MILLION, 150), "date-index": Rows(200 * MILLION, 200)},
+    ),
+    "session": Measured(10 * MILLION, 300),
+}
+
+
+def made(text, **asked):
+    return estimate(parse_rules(text, environ={}), Asked(VIRGINIA, **asked))
+
+
+def line(lines, name):
+    (found,) = (one for one in lines if one.name == name)
+    return found
+
+
+def cents(money) -> str:
+    return str(money.quantize(Decimal("0.01"), ROUND_HALF_UP))
+
+
+def test_estimate_is_that_of_awslabs():
+    """The whole report of AWS's own modelling assistant, from a rules file: 837.69 USD for its months of 732 hours, of
+    which 16.47 are for its first pattern. It counts one write for an index that a change touches, as here.
+    """
+    found = estimate(parse_rules(AWSLABS, environ={}), Asked(VIRGINIA), SIZES)
+    assert found.gaps == ()
+    of_732 = {one.name: one.money.on_demand * 732 / MONTH_HOURS for one in found.patterns}
+    assert cents(of_732["get-user-by-id"]) == "16.47"
+    assert cents(of_732["create-user"]) == "65.88"  # 32.94 in the table, and in the index
+    assert cents(of_732["create-order"]) == "197.64"
+    assert cents(of_732["update-order-status"]) == "98.82"
+    assert cents(sum(of_732.values())) == "777.38"
+    storage = sum(one.storage for one in found.stored)
+    assert cents(storage) == "60.30"
+    assert cents(storage + sum(of_732.values())) == "837.69"
+
+
+# Ten cases, with the money of requests and of storage that awslabs.dynamodb-mcp-server 2.1.8 computes for them, for ten
+# calls a second in months of 732 hours, and a million items: pattern, bytes of an item, bytes of a row.
+TEN = [
+    ("get: one, by: [id]", 500, None, "1.6470", "0.1397"),
+    ("get: one, by: [id], consistent: true", 1_638, None, "3.2940", "0.4047"),
+    ("get: one, by: [id], consistent: true", 9_000, None, "9.8820", "2.1188"),
+    ("get: one, by: [id], keys: 25", 5_000, None, "82.3500", "1.1874"),
+    ("get: one, by: [kind], items: 40", 700, 300, "4.9410", "0.2794"),
+    ("get: one, by: [kind], items: 400", 900, 900, "144.9360", "0.4657"),
+    ("put: one", 500, None, "16.4700", "0.1397"),
+    ("put: one", 1_638, 1_200, "65.8800", "0.7073"),
+    ("update: one, sets: [text]", 3_000, 2_500, "98.8200", "1.3271"),
+    ("delete: one", 2_048, 100, "49.4100", "0.5467"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "size", "row", "requests", "storage"), TEN)
+def test_ten_cases_are_those_of_awslabs(pattern, size, row, requests, storage):
+    """Each costs what AWS's own assistant says, to the hundredth of a cent."""
+    index = "" if row is None else ", indexes: {by_kind: {kind: S}}"
+    text = f"tables: {{items: {{key: {{id: S}}{index}}}}}\nentities: {{one: {{table: items}}}}\nrules: {{}}\n"
+    text += f"patterns: {{p: {{{pattern}, rate: 10/s}}}}\n"
+    one = Measured(MILLION, size, {} if row is None else {"by_kind": Rows(MILLION, row)})
+    found = estimate(parse_rules(text, environ={}), Asked(VIRGINIA), {"one": one})
+    assert found.gaps == ()
+    assert round(found.whole.money.on_demand * 732 / MONTH_HOURS, 4) == Decimal(requests)
+    assert round(sum(one.storage for one in found.stored), 4) == Decimal(storage)
+
+
+SHOP = """
+tables:
+  ledger: {key: {PK: S, SK: S}}
+  shop: {key: {PK: S, SK: S}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}, size: 1KB, items: 10000}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}, size: 1KB, items: 400000}
+rules:
+  user-name-on-orders: copy user.name into order.user_name
+patterns:
+  order: {get: order, by: [user_id, order_id], returns: [user_name, total], rate: 240/s}
+  orders-of-user: {get: order, by: [user_id], order: order_id desc, returns: [total, user.name], rate: 120/s, items: 8}
+  place-order: {put: order, rate: 1/s}
+  rename: {update: user, sets: [name], rate: 0.1/s}
+"""
+
+
+def test_copies_have_a_break_even():
+    """Two patterns would read half a unit of a user each; the copy costs a write for a new order and forty for a new
+    name. The difference of a month, with the reads that the rule itself makes.
+    """
+    (one,) = made(SHOP).savings
+    assert one.read_by == ("order", "orders-of-user")
+    assert one.reads == 240 * 0.5 + 120 * 0.5
+    assert one.writes == pytest.approx(1 + 0.1 * 40)
+    month = MONTH_HOURS * 3600
+    reads = 1 * 2 + 0.1 * (40 / 4 + 2)  # the source of a new order, twice; the listing, and the source for it
+    units = Decimal(str(one.writes)) * Decimal("0.625") + Decimal(str(reads)) * Decimal("0.125")
+    assert one.saved == 180 * month * Decimal("0.125") / 1_000_000
+    assert 0 < one.cost - units * month / 1_000_000 < 1  # functions
+    assert one.less == one.saved - one.cost
+    assert one.even == one.saved / one.cost
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("by: [user_name], via: GSI", "finds"),
+        ("by: [user_id], returns: [total], items: 8", "nobody"),
+    ],
+)
+def test_copies_that_find_items_are_needed(pattern, words):
+    """A pattern that finds items by the copy has no other way; one that does not return it saves nothing."""
+    text = SHOP.replace("shop: {key: {PK: S, SK: S}}", "shop: {key: {PK: S, SK: S}, indexes: {GSI: {user_name: S}}}")
+    head, _, _ = text.partition("  order: {get")
+    found = made(
+        f"{head}  find: {{get: order, {pattern}, rate: 1/s, page: 5}}\n  rename: {{update: user, sets: [name], rate: 1/s}}\n"
+    )
+    (one,) = found.savings
+    assert one.needed_by == (("find",) if words == "finds" else ())
+    assert one.read_by == ()
+
+
+@pytest.mark.parametrize(
+    ("without", "named"),
+    [
+        ((", items: 400000",), "the number of order"),
+        (("size: 1KB, items: 10000}",), "the size of user"),
+        ((", rate: 240/s",), "pattern order does not say how often"),
+        ((", items: 8",), "pattern orders-of-user does not say how many items"),
+        (("\n  rename: {update: user, sets: [name], rate: 0.1/s}",), "updates that rule user-name-on-orders follows"),
+        ((", sets: [name]",), "pattern rename does not say what it `sets`"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_nothing_is_assumed_in_silence(without, named):
+    """Whatever is taken out of the file is named, with the cure. With nothing taken out, nothing is missing."""
+    assert made(SHOP).gaps == ()
+    text = SHOP
+    for part in without:
+        assert part in text
+        text = text.replace(part, "items: 10000}" if part.startswith("size") else "")
+    found = made(text)
+    assert any(named in one for one in (*found.gaps, *found.notes))
+    assert found.whole.known is not bool(found.gaps)
+
+
+def test_a_file_without_patterns_has_storage_and_a_backfill_and_says_what_is_missing():
+    """Without `patterns` there is storage, and the price of a first backfill; the rest is not stated."""
+    found = made(SHOP.partition("patterns:")[0])
+    assert any("access patterns" in one for one in found.gaps)
+    (stored,) = found.stored
+    assert stored.table_gb == Decimal(410_000 * (1_024 + 100)) / 2**30
+    one = found.backfill.rules["user-name-on-orders"]
+    assert (one.reads, one.writes, one.money) == (10_000, 400_000, Decimal("0.25125"))
+    assert found.backfill.scanned == 410_000 / 4
+
+
+UPDATES = """
+tables:
+  items:
+    key: {id: S}
+    indexes:
+      all: {kind: S}
+      some: {partition: {kind: S}, projection: [name]}
+      keys: {partition: {kind: S}, projection: keys}
+entities: {one: {table: items, size: 1.5KB, items: 10}}
+rules: {}
+patterns: {write: {WRITE, rate: 1/s}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "units"),
+    [
+        ("put: one", (2, 2, 2, 2)),
+        ("delete: one", (2, 2, 2, 2)),
+        ("update: one, sets: [kind]", (2, 4, 4, 4)),
+        ("update: one, sets: [name]", (2, 2, 2, 0)),
+        ("update: one, sets: [other]", (2, 2, 0, 0)),
+        ("update: one", (2, 2, 2, 0)),
+    ],
+)
+def test_indexes_amplify_writes(write, units):
+    """A row that comes, goes or changes is one write, one that moves two; one that shows nothing of it is none."""
+    found = made(UPDATES.replace("WRITE", write))
+    load = found.whole.load
+    assert tuple(load.writes.get(Place("items", name), 0) for name in ("", "all", "some", "keys")) == units
+
+
+def renamed(shop):
+    """Forty orders of a user whose name changes."""
+    shop.put("shop", PK="USER#1", SK="PROFILE", name="A")
+    for number in range(40):
+        shop.put("shop", PK="USER#1", SK=f"ORDER#{number}")
+    shop.costs()
+    shop.put("shop", PK="USER#1", SK="PROFILE", name="B")
+
+
+def ordered(shop):
+    """An order that comes to a user who was there."""
+    shop.put("shop", PK="USER#1", SK="PROFILE", name="A")
+    shop.costs()
+    shop.put("shop", PK="USER#1", SK="ORDER#1")
+
+
+CAME: tuple[tuple[str, ...], ...] | None = None
+
+
+@pytest.mark.parametrize(
+    ("page", "rule", "story", "entity", "paths", "items"),
+    [
+        ("copy", "", ordered, "order", CAME, {}),
+        ("copy", "", renamed, "user", (("name",),), {"order": 40}),
+        ("collect", "", counted.goal, "membership", CAME, {}),
+        ("collect", "", counted.role, "membership", (("memberRole",),), {}),
+        ("count", counted.COUNT, counted.orders, "order", CAME, {}),
+        ("count", counted.COUNT, counted.other_parent, "order", (("user_id",),), {}),
+        ("count", counted.MAX, counted.orders, "order", CAME, {}),
+        ("count", counted.MAX, counted.amount, "order", (("total",),), {}),
+        ("derive", "", counted.store, "store", CAME, {}),
+        ("embed", "", counted.address, "address", (("street",),), {}),
+        ("mirror", "", counted.email, "user", CAME, {}),
+        ("mirror", "", counted.move, "user", (("email",),), {}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else getattr(value, "__name__", ""),
+)
+def test_work_of_rules_is_what_the_pipeline_does(page, rule, story, entity, paths, items):  # noqa: PLR0917
+    """One event a second: the units of all rules that it sets to work are those counted at the store for one event."""
+    shop = counted.Shop(f"docs/rules/{page}.md", rule)
+    story(shop)
+    meter = shop.costs()
+    measured = {name: Measured(items.get(name, 1), 100) for name in shop.rules.entities}
+    sizes = Sizes(with_measured(shop.rules, measured), measured)
+    loads = works(sizes, Event(shop.rules.entities[entity], paths is None, False, paths, 1.0)).values()
+    assert sum(load.write_units for load in loads) == pytest.approx(meter.writes)
+    assert sum(load.read_units for load in loads) == pytest.approx(meter.reads, abs=0.03)  # a listing is not rounded
+
+
+MANY = """
+tables: {shop: {key: {PK: S, SK: S}}, ledger: {key: {PK: S, SK: S}}}
+entities:
+  order: {table: shop, key: {PK: "O#{order_id}", SK: A}}
+  tagged: {table: shop, key: {PK: "T#{tag}", SK: "{order_id}"}}
+rules:
+  tags: {mirror: order, into: tagged, each: {tag: tags}, attributes: [total]}
+"""
+VERSIONS = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  page: {table: shop, key: {PK: "P#{page_id}", SK: A}}
+  version: {table: shop, key: {PK: "P#{page_id}", SK: "V#{version:pad(6)}"}}
+rules:
+  versions: {history: page, into: version, attributes: [body], keep: {count: 3}}
+"""
+
+
+def tagged(shop, total=1):
+    """An order of three tags."""
+    tags = [{"S": tag} for tag in "abc"]
+    shop.store.put("shop", {"PK": s("O#1"), "SK": s("A"), "tags": {"L": tags}, "total": {"N": str(total)}})
+
+
+def paid(shop):
+    """Another total of an order."""
+    tagged(shop)
+    shop.costs()
+    tagged(shop, 2)
+
+
+def edited(shop):
+    """The fifth version of a page, of which three are kept."""
+    for version in range(1, 5):
+        shop.put("shop", PK="P#1", SK="A", version=version, body=f"b{version}")
+        shop.costs()
+    shop.put("shop", PK="P#1", SK="A", version=5, body="b5")
+
+
+@pytest.mark.parametrize(
+    ("text", "story", "entity", "paths", "items"),
+    [
+        (MANY, tagged, "order", CAME, {"tagged": 3}),
+        (MANY, paid, "order", (("total",),), {"tagged": 3}),
+        (VERSIONS, edited, "page", (("version",), ("body",)), {"version": 3}),
+    ],
+    ids=["each-came", "each-changed", "version"],
+)
+def test_work_of_several_targets_is_what_the_pipeline_does(text, story, entity, paths, items):
+    """Each mirror of a source is written; a version that comes pushes out the oldest."""
+    shop = counted.Shop("", text=text)
+    story(shop)
+    meter = shop.costs()
+    measured = {name: Measured(items.get(name, 1), 100) for name in shop.rules.entities}
+    sizes = Sizes(with_measured(shop.rules, measured), measured)
+    loads = works(sizes, Event(shop.rules.entities[entity], paths is None, False, paths, 1.0)).values()
+    assert sum(load.write_units for load in loads) == pytest.approx(meter.writes)
+    assert sum(load.read_units for load in loads) == pytest.approx(meter.reads, abs=4)
+
+
+@pytest.mark.parametrize("when", ["created", "changed", "deleted"])
+@pytest.mark.parametrize("write", ["put: order", "update: order, sets: [total]", "delete: order"])
+def test_calls_are_of_the_changes_that_the_rule_names(when, write):
+    """A function is called, and the call remembered, for such changes alone."""
+    text = SHOP.partition("rules:")[0] + f"rules:\n  told: {{call: shop.tell, on: order, when: [{when}]}}\n"
+    found = made(f"{text}patterns: {{w: {{{write}, rate: 1/s}}}}\n")
+    happens = {"put": "created", "update": "changed", "delete": "deleted"}[write.partition(":")[0]]
+    assert line(found.rules, "told").load.write_units == (2 if happens == when else 0)
+
+
+TAKEN = """
+tables: {shop: {key: {PK: S, SK: S}}, parts: {key: {part_id: S}, indexes: {kids: {parent: S, part_id: S}}}}
+entities:
+  order: {table: shop, key: {PK: "O#{order_id}", SK: A}, size: 1KB, items: 10}
+  tagged: {table: shop, key: {PK: "T#{tag}", SK: "{order_id}"}, size: 1KB, items: 30}
+  named: {table: shop, key: {PK: "N#{name}", SK: "{order_id}"}, size: 1KB, items: 5}
+  part: {table: parts, size: 1KB, items: 10}
+rules:
+  tags: {mirror: order, into: tagged, each: {tag: tags}, attributes: [total]}
+  names: {mirror: order, into: named, attributes: [total], where: "status == 'open'"}
+  way: {path: part.way, parent: parent, via: kids}
+patterns: {write: {WRITE, rate: 1/s}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "taken"),
+    [
+        ("update: order, sets: [tags]", "rule tags: an update of tags is taken to change one element of it"),
+        ("update: order, sets: [total]", "rule names: its `where` is taken to leave every item in"),
+        (
+            "update: part, sets: [parent]",
+            "rule way: an item that gets another parent or name is taken to have nothing below",
+        ),
+    ],
+)
+def test_what_much_would_have_to_be_known_for_is_said(write, taken):
+    """Elements of a list, conditions, and what hangs below an item are taken to be so, and that is said."""
+    found = made(TAKEN.replace("WRITE", write))
+    assert any(note.startswith(taken) for note in found.notes)
+    assert sum(taken in note for note in found.notes) == 1
+
+
+def test_what_a_rule_writes_sets_the_next_to_work():
+    """A copy of a copy: a rename writes both, and the second for each target of the first."""
+    text = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user: {table: shop, key: {PK: "U#{user_id}", SK: A}, size: 1KB, items: 10}
+  order: {table: shop, key: {PK: "U#{user_id}", SK: "O#{order_id}"}, size: 1KB, items: 40}
+  line: {table: shop, key: {PK: "U#{user_id}", SK: "L#{order_id}#{line_id}"}, size: 1KB, items: 120}
+rules:
+  to-orders: copy user.name into order.user_name
+  to-lines: copy order.user_name into line.user_name
+patterns: {rename: {update: user, sets: [name], rate: 1/s}}
+"""
+    found = made(text)
+    assert line(found.rules, "to-orders").load.write_units == 4
+    assert line(found.rules, "to-lines").load.write_units == 12
+
+
+def test_transactions_count_twice():
+    """A strict copy writes target and source in a transaction: four units instead of one."""
+    strict = SHOP.replace(
+        "copy user.name into order.user_name", "{copy: user.name, into: order.user_name, strict: true}"
+    )
+    plain, twice = (line(made(text).rules, "user-name-on-orders").load for text in (SHOP, strict))
+    assert plain.transactions == 0
+    assert twice.transactions == twice.write_units == 4 * plain.write_units
+
+
+def test_measures_take_the_place_of_what_is_stated():
+    """A sample: numbers of the whole, mean sizes, and rows of indexes, of which some items have none."""
+    rules = parse_rules(
+        "tables: {items: {key: {id: S}, indexes: {keys: {kind: S}}}}\nentities: {one: {table: items}}\nrules: {}\n",
+        environ={},
+    )
+    measuring = Measuring(rules)
+    items = [{"id": s(f"{n}"), **({"kind": s("a")} if n % 2 else {}), "text": s("x" * 1_000)} for n in range(10)]
+    measuring.look(rules.tables["items"], items)
+    one = measuring.measured(10)["one"]
+    assert (one.items, one.rows["keys"].items) == (100, 50)
+    assert 1_000 < one.size_bytes < 1_020
+    found = estimate(rules, Asked(VIRGINIA), {"one": one})
+    assert not any("size" in gap or "number" in gap for gap in found.gaps)
+    (stored,) = found.stored
+    assert stored.table_gb == Decimal(100 * (one.size_bytes + 100)) / 2**30
+
+
+def test_tables_have_the_capacity_and_class_of_the_file():
+    """Capacity that the file fixes is what is paid for, with a word where it is too little; a class has its prices."""
+    text = SHOP.replace(
+        "shop: {key: {PK: S, SK: S}}",
+        "shop: {key: {PK: S, SK: S}, class: infrequent-access, backups: false, billing: {provisioned: {read: 5, write: 5}}}",
+    )
+    found = made(text)
+    assert found.stored[0].recovery == 0
+    (one,) = (one for one in found.provisions if one.place == Place("shop"))
+    assert (one.read_units, one.write_units) == (5, 5)
+    assert any("shop needs" in note for note in found.notes)
+    rare = VIRGINIA.infrequent_access
+    assert rare is not None
+    assert found.stored[0].storage == rare.storage_gb_month * (found.stored[0].table_gb)
+    plain = made(SHOP)
+    assert found.whole.money.on_demand > Decimal("1.2") * plain.whole.money.on_demand
+
+
+def test_capacity_above_the_default_quota_is_told():
+    """Autoscaling has no bound that the file does not set; a table that needs more than AWS gives at first is named."""
+    found = made(SHOP.replace("rate: 240/s", "rate: 100000/s"))
+    (one,) = (one for one in found.provisions if one.place == Place("shop"))
+    assert one.read_units > 70_000
+    assert any("shop needs a capacity of" in note and "40,000" in note for note in found.notes)
+
+
+def test_autoscaling_aims_at_the_use_that_is_asked_for():
+    """Half the use, twice the capacity."""
+    reads = [
+        next(one.read_units for one in made(SHOP, target=target).provisions if one.place == Place("shop"))
+        for target in (80, 40)
+    ]
+    assert reads[1] == pytest.approx(2 * reads[0], abs=2)
+
+
+ONCE = "{copy: part.name, into: part.parent_was, link: {part_id: parent_id}, mode: snapshot}"
+AGAIN = "{copy: user.email, into: order.email, mode: snapshot}"
+
+
+def test_rules_whose_writes_no_pattern_states_are_not_stated():
+    """Each rule of every kind costs something, so without a stated write of what it follows its price is not known."""
+    entities = re.sub(r"}\n", ", size: 1KB, items: 1000}\n", every_kind.ENTITIES)
+    rules = {**every_kind.RULES, "called": every_kind.EFFECTS["called"], "once": ONCE, "again": AGAIN}
+    text = every_kind.text_of(rules, entities=entities)
+    found = estimate(
+        parse_rules(f"{text}\npatterns:\n  one: {{get: user, by: [user_id], rate: 1/s}}\n", environ={}), Asked(VIRGINIA)
+    )
+    assert {one.name for one in found.rules if one.known} == set()
+    asked = " ".join(found.gaps)
+    assert [one.name for one in found.rules if f"rule {one.name} " not in asked] == []
+
+
+def test_vector_indexes_are_named_as_not_estimated():
+    """Searches and writes of one have no units; the reads that follow a search are counted."""
+    text = """
+tables: {shop: {key: {id: S}, vectors: {near: {vector: e, dimensions: 3, projection: [title]}}}}
+entities: {product: {table: shop, size: 1KB, items: 1000}}
+rules: {}
+patterns:
+  found: {search: product, returns: [title], top: 10, rate: 10/s}
+  whole: {search: product, returns: [text], top: 10, rate: 10/s}
+"""
+    found = made(text)
+    note = "vector index near of shop: the bytes that it searches, writes and stores are not in the estimate"
+    assert found.notes == (note,)
+    reads = [sum(line(found.patterns, name).load.reads.values()) for name in ("found", "whole")]
+    assert reads == [0, 50]
+    assert not found.gaps

@@ -1,0 +1,146 @@
+"""The capacity that the file gives is what is paid for, and what a copy saves is counted once."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from sync_rules.extras.design.costs.estimate import Asked, estimate
+from sync_rules.extras.design.costs.loads import Place
+from sync_rules.jobs.dryrun.money import MONTH_HOURS
+from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.language.load import parse_rules
+
+VIRGINIA = own_prices().regions["us-east-1"]
+HOURS = VIRGINIA.provisioned.write_unit_hour + VIRGINIA.provisioned.read_unit_hour
+TABLE = """
+tables:
+  shop: {key: {PK: S, SK: S}, TABLE}
+entities: {order: {table: shop, key: {PK: "O#{order_id}", SK: "{line_id}"}, size: 1KB, items: 1000}}
+rules: {}
+patterns: {place: {put: order, rate: 100/s}}
+"""
+SHOP = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user: {table: shop, key: {PK: "U#{user_id}", SK: A}, size: 1KB, items: 10}
+  order: {table: shop, key: {PK: "U#{user_id}", SK: "O#{order_id}"}, size: 1KB, items: 40}
+  line: {table: shop, key: {PK: "U#{user_id}", SK: "L#{order_id}#{line_id}"}, size: 1KB, items: 120}
+rules:
+  names: copy user.name into order.user_name
+  cities: copy user.city into order.user_city
+  lines: copy order.user_name into line.user_name
+patterns:
+  orders: {get: order, by: [user_id, order_id], returns: [user_name, user_city], rate: 100/s}
+  place: {put: order, rate: 1/s}
+  rename: {update: user, sets: [name], rate: 1/s}
+  move: {update: user, sets: [city], rate: 1/s}
+"""
+
+
+def made(text):
+    return estimate(parse_rules(text, environ={}), Asked(VIRGINIA))
+
+
+def of_table(given):
+    return made(TABLE.replace("TABLE", given))
+
+
+def named(lines, name):
+    (found,) = (one for one in lines if name in (getattr(one, "name", ""), getattr(one, "rule", "")))
+    return found
+
+
+def test_rows_of_a_local_index_use_the_capacity_of_their_table():
+    """Writes to the index come on top of those of the table, in one capacity; recovery keeps its rows too."""
+    found = of_table("indexes: {by_total: {partition: {PK: S}, sort: {total: S}, local: true}}")
+    (one,) = found.provisions
+    assert one.place == Place("shop")
+    assert one.write_load == 200
+    stored = found.stored[0]
+    assert stored.indexes_gb > 0
+    assert stored.recovery == VIRGINIA.storage.recovery_gb_month * (stored.table_gb + stored.indexes_gb)
+    apart = of_table("indexes: {by_total: {partition: {total: S}}}").stored[0]
+    assert apart.recovery == VIRGINIA.storage.recovery_gb_month * apart.table_gb
+
+
+def test_fixed_capacity_is_paid_for_without_a_load():
+    """A table, and its index, that nobody uses cost what they are given."""
+    idle = "  idle: {key: {PK: S}, indexes: {by_x: {x: S}}, billing: {provisioned: {read: 1000, write: 1000}}}\n"
+    used = made(TABLE.replace("TABLE", "class: standard")).whole.money.provisioned
+    text = TABLE.replace("TABLE", "class: standard").replace("entities:", f"{idle}entities:")
+    assert made(text).whole.money.provisioned - used == 2 * 1000 * HOURS * MONTH_HOURS
+
+
+@pytest.mark.parametrize(
+    ("billing", "target"),
+    [("autoscaling: {min: 1, max: 9000, target: 20}", 20), ("autoscaling: {min: 1, max: 9000}", 70)],
+)
+def test_lines_have_the_target_of_the_file(billing, target):
+    """A line alone costs what the whole costs, whatever target the file has."""
+    found = of_table(f"billing: {{provisioned: {{read: 1, write: 1, {billing}}}}}")
+    (line,) = found.patterns
+    write = VIRGINIA.provisioned.write_unit_hour * MONTH_HOURS
+    assert round(line.money.provisioned, 9) == round(Decimal(100) * 100 / target * write, 9)
+    assert abs(found.whole.money.provisioned - line.money.provisioned) <= HOURS * MONTH_HOURS
+
+
+def test_lines_share_fixed_capacity_by_their_load():
+    """Fixed capacity costs the same, however much of it is used."""
+    found = of_table("billing: {provisioned: {read: 7, write: 7}}")
+    (line,) = found.patterns
+    assert line.money.provisioned == 7 * VIRGINIA.provisioned.write_unit_hour * MONTH_HOURS
+
+
+def test_copies_of_one_source_share_the_read_that_they_save():
+    """Without both copies a call reads one user more: each saves half of that."""
+    found = made(SHOP)
+    assert found.gaps == ()
+    assert [named(found.savings, name).reads for name in ("names", "cities")] == [25, 25]
+    assert any("several copies of one user" in note for note in found.notes)
+
+
+def test_several_keys_may_name_as_many_sources():
+    """Ten orders by their keys may have ten users, of whom each would be read."""
+    one, ten = (
+        named(made(text).savings, "names").reads
+        for text in (SHOP, SHOP.replace("rate: 100/s", "keys: 10, rate: 100/s"))
+    )
+    assert ten == 10 * one
+
+
+def test_updates_come_through_chains_of_copies():
+    """A copy of a copy follows what the first copy follows; its cure names what the application writes."""
+    assert named(made(SHOP).rules, "lines").load.write_units == 12
+    found = made(SHOP.replace("  rename: {update: user, sets: [name], rate: 1/s}\n", ""))
+    cures = [gap for gap in found.gaps if "follows" in gap]
+    assert [cure.partition("pattern such as ")[2] for cure in cures] == [
+        "rename: {update: user, sets: [name], rate: 1/h}"
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "unsure"),
+    [
+        ("sets: [name], rate: 1/s", "sets: [name]", {"names", "lines"}),
+        ("sets: [name], rate: 1/s", "sets: [last_seen], rate: 100/s", {"names", "lines"}),
+        ("items: 10}", "items: 0}", {"names", "cities", "lines"}),
+    ],
+    ids=["rate", "another-attribute", "no-sources"],
+)
+def test_rules_are_not_stated_where_what_they_follow_is_not(old, new, unsure):
+    """A rule whose writes are not known says so, and is not called free of cost."""
+    assert old in SHOP
+    found = made(SHOP.replace(old, new, 1))
+    assert found.gaps
+    assert {line.name for line in found.rules if not line.known} >= unsure - {"lines"}
+    assert {one.rule for one in found.savings if not one.known} >= unsure - {"lines"}
+
+
+def test_a_rate_of_none_at_all_is_a_rate():
+    """Names that never change cost nothing, and that is known."""
+    found = made(SHOP.replace("sets: [name], rate: 1/s", "sets: [name], rate: 0/s"))
+    assert found.gaps == ()
+    assert all(line.known for line in found.rules)
+    assert named(found.rules, "lines").load.write_units == 0

@@ -1,0 +1,231 @@
+"""Scripts of a careless team: what it does to its data once: each kind of copy, written by a script, with its truth.
+
+Invariant: a function here writes what a rule of the same kind would write, and says so as a truth, by plain loops.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from tests.extras.discover.datasets.dataset import ABSENT, DataSet, Record, Truth, Wanted, get, put
+
+Link = Mapping[str, str]  # from a field of the source to the field of the target that names it
+Test = Callable[[Record], Any]
+
+
+class Way:
+    """The way from the items that name a source to it. A field is an attribute, or a `_field` that the key is made of."""
+
+    def __init__(self, data: DataSet, source: str, target: str, link: Link) -> None:
+        self.sources, self.targets = data.entities[source], data.entities[target]
+        self._own, self._named = tuple(link), tuple(link.values())
+
+    def pairs(self) -> Iterator[tuple[Record, Record]]:
+        """Each target with its source."""
+        known = {tuple(get(source, name) for name in self._own): source for source in self.sources}
+        for target in self.targets:
+            source = known.get(tuple(get(target, name) for name in self._named))
+            if source is not None:
+                yield target, source
+
+    def families(self) -> Iterator[tuple[Record, list[Record]]]:
+        """Each source with all items that name it."""
+        members: dict[int, list[Record]] = defaultdict(list)
+        for target, source in self.pairs():
+            members[id(source)].append(target)
+        for source in self.sources:
+            yield source, members[id(source)]
+
+
+def _entity(ref: str) -> str:
+    return ref.partition(".")[0]
+
+
+def _path(ref: str) -> str:
+    return ref.partition(".")[2]
+
+
+def copied(data: DataSet, source: str, into: str, link: Link, *also: str) -> Truth:
+    """An attribute of the source on each item that names it. `also` are other sources that hold the same."""
+    way = Way(data, _entity(source), _entity(into), link)
+    path = _path(source)
+
+    def make() -> Wanted:
+        return [(target, get(found, path)) for target, found in way.pairs()]
+
+    return Truth(frozenset({"copy"}), into, frozenset({source, *also}), make)
+
+
+def taken(data: DataSet, source: str, into: str, link: Link, at: str, *, changed: float = 0.4, seed: int = 0) -> Truth:
+    """A snapshot: sources changed later, and items from before hold what it was then. `at` orders the items."""
+    way = Way(data, _entity(source), _entity(into), link)
+    path, rng = _path(source), random.Random(f"{data.name} {into} {seed}")
+
+    def make() -> Wanted:
+        return [(target, get(found, path)) for target, found in way.pairs()]
+
+    truth = Truth(frozenset({"copy"}), into, frozenset({source}), make, snapshot=True)
+    for target, value in make():
+        put(target, _path(into), value)
+    for found, targets in list(way.families()):
+        value = get(found, path)
+        if value is not ABSENT and targets and rng.random() < changed:
+            times = sorted(get(target, at) for target in targets)
+            since = times[rng.randrange(len(times))]
+            put(
+                found,
+                path,
+                value + Decimal(rng.randrange(100, 900)) / 100
+                if not isinstance(value, str)
+                else f"{value} {rng.randrange(2, 9)}",
+            )
+            for target in targets:
+                if get(target, at) >= since:
+                    put(target, _path(into), get(found, path))
+    return truth
+
+
+def derived(data: DataSet, into: str, reads: Collection[str], made: Test) -> Truth:
+    """An attribute that is made of others of its item. `made` gives None where one of them is missing."""
+    records, entity = data.entities[_entity(into)], _entity(into)
+    kinds = frozenset({"derive", "copy"})
+    return Truth(kinds, into, frozenset(f"{entity}.{name}" for name in reads), lambda: [(r, made(r)) for r in records])
+
+
+def counted(
+    data: DataSet,
+    function: str,
+    child: str,
+    into: str,
+    link: Link,
+    *,
+    where: Test | None = None,
+    kinds: Collection[str] = (),
+) -> Truth:
+    """count, sum, min or max over the items that name a parent; `where` they satisfy a condition."""
+    way = Way(data, _entity(into), _entity(child), link)
+    path = _path(child)
+
+    def make() -> Wanted:
+        for parent, members in way.families():
+            meant = [member for member in members if where is None or where(member)]
+            amounts = [get(member, path) for member in meant] if path else []
+            yield parent, _number(function, meant, [amount for amount in amounts if amount is not ABSENT])
+
+    return Truth(frozenset({function, *kinds}), into, frozenset({child}), make)
+
+
+def _number(function: str, members: Sequence[Record], amounts: Sequence[Any]) -> Any:
+    match function:
+        case "count":
+            return len(members)
+        case "sum":
+            return sum(amounts, Decimal(0))
+        case "min":
+            return min(amounts, default=ABSENT)
+    return max(amounts, default=ABSENT)
+
+
+def embedded(
+    data: DataSet,
+    child: str,
+    into: str,
+    link: Link,
+    fields: Sequence[str],
+    *,
+    by: str = "",
+    order: str = "",
+    last: int = 0,
+) -> Truth:
+    """The children as a map, named `by` a field, or as a list in `order`; the `last` of them, if that is given."""
+    way = Way(data, _entity(into), child, link)
+
+    def entry(member: Record) -> Record:
+        return {name: value for name in fields if (value := get(member, name)) is not ABSENT}
+
+    def make() -> Wanted:
+        for parent, members in way.families():
+            if by:
+                yield parent, {str(get(member, by)): entry(member) for member in members}
+            else:
+                ordered = sorted(members, key=lambda member: get(member, order), reverse=bool(last))
+                yield parent, [entry(member) for member in (ordered[:last] if last else ordered)]
+
+    return Truth(frozenset({"embed"}), into, frozenset(f"{child}.{name}" for name in fields), make)
+
+
+def collected(
+    data: DataSet,
+    child: str,
+    into: str,
+    link: Link,
+    *,
+    shape: str = "set",
+    order: str = "",
+    where: Test | None = None,
+    join: str = "",
+) -> Truth:
+    """The values of an attribute of the children, or their ids: a set, a list in order, or a text."""
+    way = Way(data, _entity(into), _entity(child), link)
+    path = _path(child)
+
+    def make() -> Wanted:
+        for parent, members in way.families():
+            meant = [m for m in members if get(m, path) is not ABSENT and (where is None or where(m))]
+            values = [get(m, path) for m in sorted(meant, key=lambda member: get(member, order or path))]
+            if join:
+                yield parent, join.join(map(str, values)) if values else ABSENT
+            else:
+                yield parent, set(values) if shape == "set" else values
+
+    return Truth(frozenset({"collect"}), into, frozenset({child}), make)
+
+
+def pathed(data: DataSet, into: str, own: str, parent: str, separator: str = "|", *, name: str = "") -> Truth:
+    """The ids, or the names, from the root to the item."""
+    records, path = data.entities[_entity(into)], _path(into)
+    entity = _entity(into)
+
+    def make() -> Wanted:
+        known = {get(record, own): record for record in records}
+
+        def steps(record: Record) -> Iterator[str]:
+            above = known.get(get(record, parent))
+            if above is not None:
+                yield from steps(above)
+            yield str(get(record, name or own))
+
+        return [(record, separator.join(steps(record))) for record in records]
+
+    reads = {f"{entity}.{one}" for one in (path, own, parent, name) if one}
+    return Truth(frozenset({"path"}), into, frozenset(reads), make)
+
+
+def depth(data: DataSet, into: str, own: str, parent: str) -> Truth:
+    """The number of items above the item."""
+    truth = pathed(data, into, own, parent, "|")
+    paths = truth.make
+
+    def make() -> Wanted:
+        return [(record, text.count("|")) for record, text in paths()]
+
+    return Truth(frozenset({"path"}), into, truth.reads, make)
+
+
+def mirrored(
+    data: DataSet, source: str, into: str, made: Callable[[Record], Record], *, attributes: Sequence[str], key: str
+) -> Truth:
+    """A second item for each item, `made` of it without the attributes. `key` is the `_field` by which both know it."""
+    data.entities[into] = [made(record) for record in data.entities[source]]
+
+    def make() -> Wanted:
+        known = {get(record, key): record for record in data.entities[source]}
+        for mirror in data.entities[into]:
+            yield mirror, {name: get(known[get(mirror, key)], name) for name in attributes}
+
+    reads = frozenset(f"{source}.{name}" for name in attributes)
+    return Truth(frozenset({"mirror", "copy"}), f"{into}.{' '.join(attributes)}", reads, make)

@@ -1,0 +1,340 @@
+"""How right a proposal is: precision and recall of its rules, drift counted exactly, and the data after a backfill.
+
+What is compared are compiled rules and the values they make, never text. These forms count as the same:
+
+- entities by the items they recognise, whatever they are called; links by the values that a backfill writes;
+- a rule for several attributes and a rule for each; `derive` by `as` or by `join`, and a copy within one item;
+- `mode: ledger` and `mode: recount`; a set of ids by elements or by values; a mirror, or copies along the same ids;
+- a copy of a copy, from the first source or from the one between, where the truth names both;
+- a `where` in any words that lets the same items in.
+
+Right rules that nobody asked for are not counted: natural truths, formulas that make the key of an index, and
+attributes that repeat a part of the item's own key.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.state import MemoryState
+from sync_rules.extras.discover.propose.proposal import Proposal, Proposed
+from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.jobs.backfill.segments import segments
+from sync_rules.language.load import check_rules
+from sync_rules.language.problems import errors
+from sync_rules.model.items import ItemKey
+from sync_rules.model.python_values import plain_of
+from sync_rules.model.values import Item
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.ruleset import Rules
+from tests.extras.discover.datasets.dataset import DataSet, Record, Truth, alike, get, item_of, stored
+from tests.support.worlds import Parked
+
+SHOWN_MAX = 6
+
+
+@dataclass
+class Unit:
+    """One attribute that a proposed rule writes; with a mirror, all that it writes."""
+
+    rule: Rule
+    entity: str  # as the truth calls it
+    path: str
+    reads: frozenset[str]
+
+    @property
+    def into(self) -> str:
+        return f"{self.entity}.{self.path}"
+
+    def __str__(self) -> str:
+        return f"{self.rule.kind} {', '.join(sorted(self.reads))} into {self.into} ({self.rule.name})"
+
+
+@dataclass
+class Score:
+    """The figures of a proposal, counted by attributes that rules write."""
+
+    name: str
+    rules: int = 0  # proposed, and no comments
+    right: int = 0
+    expected: int = 0
+    found: int = 0
+    counted: int = 0  # the found whose drift is to be known
+    exact: int = 0
+    wrong: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+    miscounted: list[str] = field(default_factory=list)
+    entities: list[str] = field(default_factory=list)  # not recognised as they are
+    refused: list[str] = field(default_factory=list)  # by check
+    spoiled: list[str] = field(default_factory=list)  # by a backfill
+
+    @property
+    def precision(self) -> float:
+        return self.right / self.rules if self.rules else 1.0
+
+    @property
+    def recall(self) -> float:
+        return self.found / self.expected if self.expected else 1.0
+
+    @property
+    def whole(self) -> bool:
+        """True if nothing at all is missed."""
+        return not any((self.wrong, self.missed, self.miscounted, self.entities, self.refused, self.spoiled))
+
+    def __str__(self) -> str:
+        line = (
+            f"{self.name:28} precision {self.precision:.3f} ({self.right}/{self.rules})"
+            f"  recall {self.recall:.3f} ({self.found}/{self.expected})  drift exact {self.exact}/{self.counted}"
+        )
+        parts = ("refused", "entities", "missed", "wrong", "miscounted", "spoiled")
+        told = [f"  {part}: {one}" for part in parts for one in getattr(self, part)[:SHOWN_MAX]]
+        return "\n".join([line, *told])
+
+
+def total(scores: Iterable[Score], name: str = "all") -> Score:
+    """The sums of several scores."""
+    summed = Score(name)
+    for score in scores:
+        for part in ("rules", "right", "expected", "found", "counted", "exact"):
+            setattr(summed, part, getattr(summed, part) + getattr(score, part))
+        for part in ("wrong", "missed", "miscounted", "entities", "refused", "spoiled"):
+            getattr(summed, part).extend(f"{score.name}: {one}" for one in getattr(score, part))
+    return summed
+
+
+def measure(data: DataSet, proposal: Proposal, text: str) -> Score:
+    """The score of a proposal and of the rules file that was written of it. `data` is as it was when it was read."""
+    score = Score(data.name)
+    rules, problems = check_rules(text, {})
+    if rules is None:
+        score.refused = [problem.render("rules.yaml") for problem in errors(problems)]
+        score.expected = sum(not truth.natural for truth in data.truths)
+        score.missed = [truth.into for truth in data.truths if not truth.natural]
+        return score
+    names = _names(data, rules, score)
+    units = list(_units(data, rules, names))
+    after, failed = backfilled(data, rules)
+    score.spoiled += failed
+    proposed = {one.name: one for one in proposal.rules if one.held_back is None}
+    _match(data, units, after, proposed, score)
+    score.missed = [_with_reason(one, names, proposal) for one in score.missed]
+    _spoiled(data, after, score)
+    return score
+
+
+# ---------------------------------------------------------------- entities
+def _names(data: DataSet, rules: Rules, score: Score) -> Mapping[str, str]:
+    """The name in the truth of each proposed entity, by the items that it recognises."""
+    seen: dict[str, Counter[str]] = {}
+    own: Counter[str] = Counter()
+    for entity, record in data.records():
+        own[entity] += 1
+        found = rules.entity_of(_key(data, rules, entity, record))
+        if found is None:
+            seen.setdefault("", Counter())[entity] += 1
+        else:
+            seen.setdefault(found.name, Counter())[entity] += 1
+    names: dict[str, str] = {}
+    for proposed, entities in seen.items():
+        entity, count = entities.most_common(1)[0]
+        if proposed:
+            names[proposed] = entity
+        if not proposed or len(entities) > 1 or count != own[entity]:
+            score.entities.append(f"{proposed or 'no entity'} has {dict(entities)} of {own[entity]}")
+    return names
+
+
+def _key(data: DataSet, rules: Rules, entity: str, record: Record) -> ItemKey:
+    """The key of a record as the rules know it: their table of that name, and its attributes."""
+    ((table,),) = [rules.by_physical_name[data.table_of[entity]]]
+    key = table.key_of(item_of(record))
+    assert key is not None, "an item without the key of its table"
+    return key
+
+
+# ---------------------------------------------------------------- rules
+def _units(data: DataSet, rules: Rules, names: Mapping[str, str]) -> Iterator[Unit]:
+    for rule in rules.rules.values():
+        if rule.name != rule.title:
+            continue  # the helper of another: what it reads and writes is found there
+        source, target = names.get(rule.source.name, rule.source.name), names.get(rule.target.name, rule.target.name)
+        if rule.kind == "mirror":
+            yield Unit(rule, target, "", frozenset({source}))
+            continue
+        for path in rule.copies:
+            reads = {
+                f"{names.get(entity.name, entity.name)}.{'.'.join(read)}"
+                for part in rules.rules.values()
+                if part.title == rule.title
+                for node in part.nodes()
+                for entity, read in node.reads
+                if part is not rule or node.writes[1] == path
+            }
+            yield Unit(rule, target, ".".join(path), frozenset({*reads, source}))
+
+
+def _match(
+    data: DataSet, units: list[Unit], after: Mapping[int, Record], proposed: Mapping[str, Proposed], score: Score
+) -> None:
+    free = list(enumerate(data.truths))
+    met: dict[int, list[Unit]] = {}
+    for unit in units:
+        if _repeats_key(data, unit, after):
+            continue
+        fits = [(number, truth) for number, truth in free if _fits(unit, truth)]
+        why = "no such truth"
+        for number, truth in fits:
+            why = _unlike(truth, data.clean[number], after)
+            if not why:
+                met.setdefault(number, []).append(unit)
+                break
+        if fits and not why and truth.natural:
+            continue
+        score.rules += 1
+        if fits and not why:
+            score.right += 1
+        else:
+            score.wrong.append(f"{unit}: {why}")
+    for number, truth in free:
+        if truth.natural:
+            continue
+        score.expected += 1
+        paths = {unit.path for unit in met.get(number, ())}
+        if "" in paths or set(truth.place[1].split()) <= paths:
+            score.found += 1
+            _count(data, number, met[number], proposed, score)
+        else:
+            score.missed.append(f"{'/'.join(sorted(truth.kinds))} {', '.join(sorted(truth.reads))} into {truth.into}")
+
+
+def _with_reason(missed: str, names: Mapping[str, str], proposal: Proposal) -> str:
+    """The line of a missed truth, with the reasons of rules for the same attribute that are written as comments."""
+    entity, _, path = missed.rpartition(" into ")[2].partition(".")
+    last = path.rpartition(".")[2]
+    held = [one for one in proposal.rules if one.held_back and names.get(one.target, one.target) == entity]
+    reasons = [f"{one.rule}: {one.held_back}" for one in held if last in str(one.rule)]
+    for one in proposal.candidates:
+        owner, _, target = one.target.partition(".")
+        if names.get(owner, owner) == entity and target.rpartition(".")[2] == last and not one.taken:
+            reasons.append(f"{one.kind} of {one.source}: {', '.join(one.spoke_against)}")
+    return " | ".join([missed, *reasons[:2]])
+
+
+def _fits(unit: Unit, truth: Truth) -> bool:
+    entity, path = truth.place
+    if unit.entity != entity or unit.rule.kind not in truth.kinds:
+        return False
+    if unit.rule.kind == "mirror":
+        return any(_of(read) in unit.reads for read in truth.reads)
+    if unit.path not in path.split() or (getattr(unit.rule, "mode", "live") == "snapshot") != truth.snapshot:
+        return False
+    if unit.rule.kind in {"path", "collect"}:  # which of its attributes, or of the parts of its key, its values show
+        return any(_of(one) in {_of(read) for read in unit.reads} for one in truth.reads)
+    return any(_reads(unit, one) for one in truth.reads)
+
+
+def _of(ref: str) -> str:
+    return ref.partition(".")[0]
+
+
+def _repeats_key(data: DataSet, unit: Unit, after: Mapping[int, Record]) -> bool:
+    """True for a right formula of an index key, or of an attribute that repeats the item's own key: any design with such
+    attributes has them, and nobody counts those.
+    """
+    table = data.tables[data.table_of[unit.entity]]
+    if unit.rule.kind != "derive" or unit.into in {truth.into for truth in data.truths}:
+        return False
+    index_keys = {name for key in table.indexes.values() for name in key}
+    reads = {read.partition(".")[2] for read in unit.reads} - {""}
+    if unit.path not in index_keys and not reads <= set(table.key):
+        return False
+    return all(alike(get(after[id(r)], unit.path), get(r, unit.path)) for r in data.entities[unit.entity])
+
+
+def _reads(unit: Unit, ref: str) -> bool:
+    """True if a unit reads an attribute, or anything of an entity; a `_field` stands in a key, under whatever name."""
+    entity, _, path = ref.partition(".")
+    if path and not path.startswith("_"):
+        return ref in unit.reads
+    return any(_of(one) == entity for one in unit.reads)
+
+
+def _unlike(truth: Truth, clean: Mapping[int, Any], after: Mapping[int, Record]) -> str:
+    """The reason why what a backfill made is not what was right; "" if it is."""
+    path = truth.place[1]
+    if truth.snapshot:
+        return ""
+    made = [(after.get(number), wanted) for number, wanted in clean.items()]
+    unlike = sum(record is None or not alike(get(record, path), wanted) for record, wanted in made)
+    return f"{unlike} of {len(made)} are not right after a backfill" if unlike else ""
+
+
+def _count(data: DataSet, number: int, units: list[Unit], proposed: Mapping[str, Proposed], score: Score) -> None:
+    score.counted += 1
+    told = {unit.path: proposed[unit.rule.title].differ for unit in units if unit.rule.title in proposed}
+    fine = True
+    for unit in units:
+        wanted = data.differing(number, unit.path)
+        alone = len(unit.rule.copies) == 1 or not unit.path
+        fine &= told[unit.path] in wanted if alone else told[unit.path] >= max(wanted)
+    if fine:
+        score.exact += 1
+    else:
+        wanted = data.differing(number)
+        score.miscounted.append(f"{data.truths[number].into}: {told} differ, expected {sorted(wanted)}")
+
+
+# ---------------------------------------------------------------- after a backfill
+def backfilled(data: DataSet, rules: Rules) -> tuple[dict[int, Record], list[str]]:
+    """Each record, by its id, as it is after a backfill in memory, and the failures."""
+    store = MemoryStore(rules.tables)
+    keys: dict[int, ItemKey] = {}
+    for entity, record in data.records():
+        key = _key(data, rules, entity, record)
+        keys[id(record)] = key
+        store.put(key.table, item_of(record))
+    parked, names = Parked(), frozenset(rules.rules)
+    run = BackfillRun(
+        Selection(rules, names),
+        store,
+        parked,
+        MemoryState(),
+        {},
+        supplies=segments(rules, 1),
+        completes=names,
+        sleep=lambda _seconds: None,
+    )
+    failed = [] if run.run() else [f"the backfill was not finished: {run.left[0].reason}"]
+    failed += [f"{rule}: {reason}, {count} times" for (rule, reason), count in Counter(parked.told).items()]
+    return {number: _plain(store.item(key)) for number, key in keys.items()}, failed
+
+
+def _plain(item: Item | None) -> Record:
+    return {name: plain_of(value) for name, value in (item or {}).items()}
+
+
+def _spoiled(data: DataSet, after: Mapping[int, Record], score: Score) -> None:
+    """Attributes that a backfill changed to something else than what was right."""
+    clean: dict[int, dict[str, Any]] = {}
+    for number, truth in enumerate(data.truths):
+        for record, right in data.clean[number].items():
+            paths = truth.place[1].split()
+            for path in paths:
+                clean.setdefault(record, {})[path] = right[path] if len(paths) > 1 else right
+    spoiled: Counter[str] = Counter()
+    for entity, record in data.records():
+        before, now = item_of(record), after[id(record)]
+        for name in before.keys() | now.keys():
+            value = now.get(name)
+            if stored(value) == before.get(name, stored(None)):
+                continue
+            whole = clean.get(id(record), {})
+            within = {path: right for path, right in whole.items() if path == name or path.startswith(f"{name}.")}
+            if not within or not all(alike(get(now, path), right) for path, right in within.items()):
+                spoiled[f"{entity}.{name}"] += 1
+    score.spoiled += [f"{name} of {count} items" for name, count in spoiled.items()]

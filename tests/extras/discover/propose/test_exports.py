@@ -1,0 +1,317 @@
+"""Exports as gathered tables: whole and full, or refused with the file, the line and a cure; keys told or asked for."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import boto3
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from moto import mock_aws
+
+from sync_rules.extras.discover.imports.imported_model import FoundTable
+from sync_rules.extras.discover.imports.key_schemas import as_key
+from sync_rules.extras.discover.propose.export_keys import given_keys
+from sync_rules.extras.discover.propose.export_tables import Reading
+from sync_rules.extras.discover.propose.item_sources import Given, find_exports, gather_exports, workspace_at
+from sync_rules.extras.discover.propose.table_scans import LiveTable
+from sync_rules.jobs.backfill.export import Bucket, Folder
+from sync_rules.model.errors import UserError
+from tests.support.builders import n, s
+
+ACCOUNT = "arn:aws:dynamodb:us-east-1:111122223333:table/"
+ORDERS = [{"PK": s(f"USER#{i % 3}"), "SK": s(f"ORDER#{i}"), "total": n(i)} for i in range(7)]
+
+
+NOTHING = Given()
+
+
+def written(folder: Path, table: str, items: list[dict], files: int = 2, **summary: object) -> Path:
+    """An export as the service writes it."""
+    root = folder / "AWSDynamoDB" / f"01700-{table}"
+    (root / "data").mkdir(parents=True)
+    entries = []
+    for number in range(files):
+        some = items[number::files]
+        body = gzip.compress(b"".join(json.dumps({"Item": item}).encode() + b"\n" for item in some))
+        (root / "data" / f"{number}.json.gz").write_bytes(body)
+        md5 = base64.b64encode(hashlib.md5(body).digest()).decode()
+        key = f"prefix/AWSDynamoDB/01700-{table}/data/{number}.json.gz"
+        entries.append({"itemCount": len(some), "md5Checksum": md5, "etag": "e", "dataFileS3Key": key})
+    says = {"tableArn": f"{ACCOUNT}{table}", "outputFormat": "DYNAMODB_JSON", "exportType": "FULL_EXPORT", **summary}
+    (root / "manifest-summary.json").write_text(json.dumps(says))
+    (root / "manifest-files.json").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+    return root
+
+
+def gathered(folder: Path, given: Given = NOTHING, reading: Reading | None = None):
+    exports = find_exports({str(folder): Folder(folder)}, given)
+    return gather_exports(exports, given, reading or Reading(folder / "work")).tables
+
+
+def described(table: str, key: dict[str, str]) -> Given:
+    return Given((LiveTable(table, FoundTable(table, table, as_key(key)), table, 0, 0),))
+
+
+def items_of(table) -> list[dict]:
+    return [json.loads(line)["Item"] for path in table.files for line in gzip.open(path)]
+
+
+def test_exports_of_several_tables_in_one_folder(tmp_path):
+    """Each is a table by the name in its manifest, with its files as they are, and what they hold."""
+    written(tmp_path, "shop", ORDERS)
+    written(tmp_path, "users", [{"user_id": n(i), "email": s(f"{i}@x")} for i in range(3)])
+    shop, users = sorted(gathered(tmp_path), key=lambda one: one.found.called)
+    assert [(one.name, one.type) for one in shop.found.key] == [("PK", "S"), ("SK", "S")]
+    assert [(one.name, one.type) for one in users.found.key] == [("user_id", "N")]
+    assert (shop.items, users.items) == (7, 3)
+    assert sorted(items_of(shop), key=str) == sorted(ORDERS, key=str)
+    assert "its key is read off the items" in shop.found.checks[0]
+
+
+def test_exports_take_key_and_indexes_from_the_account(tmp_path):
+    """A table that the account describes needs nothing else."""
+    written(tmp_path, "shop", ORDERS)
+    (shop,) = gathered(tmp_path, described("shop", {"PK": "S", "SK": "S"}))
+    assert shop.found.checks == []
+
+
+def test_exports_take_key_and_indexes_that_are_given(tmp_path):
+    """Types are those of the items: of an index also where few items are in it. A bare folder is called by --key."""
+    items = [{"id": n(i), "at": n(i), **({"GSI1PK": n(i)} if i == 3 else {})} for i in range(5)]
+    (tmp_path / "a.json.gz").write_bytes(
+        gzip.compress(b"".join(json.dumps({"Item": i}).encode() + b"\n" for i in items))
+    )
+    given = Given(keys=["my.shop=id,at"], indexes=["my.shop.by_x=GSI1PK,missing"])
+    (shop,) = gathered(tmp_path, given)
+    assert (shop.found.called, shop.found.key) == ("my.shop", as_key({"id": "N", "at": "N"}))
+    (index,) = shop.found.indexes
+    assert (index.name, index.attributes) == ("by_x", as_key({"GSI1PK": "N", "missing": "S"}))
+    assert shop.found.checks == []
+
+
+@pytest.mark.parametrize(
+    ("items", "key"),
+    [
+        ([{"pk": s("a"), "sk": n(i), "id": s(str(i))} for i in range(3)], ["pk", "sk"]),
+        ([{"email": s(f"{i}@x"), "shopId": n(i), "at": n(i)} for i in range(3)], ["shopId"]),
+        ([{"name": s("x"), "code": s(str(i)), "list": {"L": []}} for i in range(3)], ["code"]),
+        ([{"day": s(str(i % 3)), "city": s(str(i // 3)), "t": n(1)} for i in range(9)], ["day", "city"]),
+        ([{"PK": s("one")}], ["PK"]),
+        ([{"PK": s(str(i)), "x": n(1)} for i in range(3)], ["PK"]),
+    ],
+    ids=["names", "id", "alone", "pair", "one item", "partition"],
+)
+def test_exports_key_is_told_by_the_items(tmp_path, items, key):
+    """Usual names first, then the id of the table, then the one attribute or pair that names each item once."""
+    written(tmp_path, "shop", items)
+    (shop,) = gathered(tmp_path)
+    assert [one.name for one in shop.found.key] == key
+
+
+@pytest.mark.parametrize(
+    ("items", "found"),
+    [
+        ([{"email": s(f"{i}@x"), "phone": n(i)} for i in range(3)], "could be email or phone"),
+        ([{"city": s("x")} for _ in range(3)], "no attribute or pair"),
+        ([{"a": s(str(i))} if i else {"b": n(1)} for i in range(3)], "no attribute or pair"),
+        ([{"name": s("one"), "age": n(3)}], "could be name or age"),
+    ],
+    ids=["two", "none", "no common shape", "one item"],
+)
+def test_exports_key_that_cannot_be_told_is_asked_for(tmp_path, items, found):
+    """The refusal names those that it could be, and the option; no value."""
+    written(tmp_path, "shop", items)
+    with pytest.raises(UserError, match=rf"table shop: .*{found}.*--key shop=") as refused:
+        gathered(tmp_path)
+    assert "@x" not in str(refused.value)
+
+
+def test_exports_keys_that_cannot_be_told_are_asked_for_at_once(tmp_path):
+    """One refusal has the options of all tables: one more command is enough."""
+    for table in ("one", "two"):
+        written(tmp_path, table, [{"email": s(f"{i}@x"), "phone": n(i)} for i in range(3)])
+    with pytest.raises(UserError) as error:
+        gathered(tmp_path)
+    assert "--key one=email --key two=email" in str(error.value)
+
+
+def broken(tmp_path: Path, change) -> str:
+    root = written(tmp_path, "shop", ORDERS)
+    change(root)
+    with pytest.raises(UserError) as refused:
+        gathered(tmp_path)
+    return str(refused.value)
+
+
+def changed_file(body) -> object:
+    """Change a data file; its manifest then says no sum."""
+
+    def change(root: Path) -> None:
+        file = root / "data/0.json.gz"
+        file.write_bytes(body(file.read_bytes()))
+        manifest = root / "manifest-files.json"
+        manifest.write_text(manifest.read_text().replace("md5Checksum", "unknown"))
+
+    return change
+
+
+def with_line(line: bytes):
+    return changed_file(lambda body: gzip.compress(gzip.decompress(body) + line + b"\n"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda root: (root / "data/1.json.gz").unlink(), "names .*1.json.gz, which does not exist. Download the whole"),
+        (lambda root: (root / "manifest-summary.json").unlink(), "expected a whole export"),
+        (lambda root: (root / "data/1.json.gz").write_bytes(b"x"), "1.json.gz: expected the MD5 sum .* Copy it again"),
+        (changed_file(lambda body: body[:-12]), "0.json.gz:[0-9]+: expected gzip, found it broken. Copy the file again"),
+        (changed_file(lambda _: gzip.compress(b"")), "0.json.gz: expected 4 items, as the manifest says, found 0"),
+        (with_line(b"{"), r"0.json.gz:5: expected an item, \{\"Item\": ...\}"),
+        (with_line(b'{"Keys": {}, "NewImage": {}}'), "0.json.gz:5: expected an item"),
+        (with_line(b'{"Item": {"PK": "plain"}}'), "0.json.gz:5: expected an item"),
+    ],
+    ids=["missing", "unfinished", "md5", "gzip", "count", "json", "incremental", "plain"],
+)  # fmt: skip
+def test_exports_that_are_not_whole_are_refused(tmp_path, change, said):
+    """By file and line, with a cure."""
+    text = broken(tmp_path, change)
+    assert re.search(said, text), text
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        ({"exportType": "INCREMENTAL_EXPORT"}, "exportType FULL_EXPORT, found INCREMENTAL_EXPORT. Make a full export"),
+        ({"outputFormat": "ION"}, "outputFormat DYNAMODB_JSON, found ION. Make a full export in DynamoDB JSON"),
+    ],
+)
+def test_exports_of_other_kinds_are_refused(tmp_path, summary, said):
+    """With the cure."""
+    written(tmp_path, "shop", ORDERS, **summary)
+    with pytest.raises(UserError, match=said):
+        gathered(tmp_path)
+
+
+def test_exports_and_tables_that_do_not_match_are_refused(tmp_path):
+    """A table without an export, two exports of a table, keys of unknown tables, a key that is described too."""
+    written(tmp_path / "one", "shop", ORDERS)
+    written(tmp_path / "two", "shop", ORDERS)
+    with pytest.raises(UserError, match=r"two exports of table shop. Name the place of one"):
+        gathered(tmp_path)
+    one = tmp_path / "one"
+    with pytest.raises(UserError, match="table users has no export among those given, which are of shop"):
+        gathered(one, described("users", {"id": "S"}))
+    with pytest.raises(UserError, match=r"--key shops=PK: no table 'shops'. Known: shop. Did you mean 'shop'\?"):
+        gathered(one, Given(keys=["shops=PK"]))
+    with pytest.raises(UserError, match="leave out --key or --table"):
+        gathered(one, Given(described("shop", {"PK": "S", "SK": "S"}).described, keys=["shop=PK,SK"]))
+    with pytest.raises(UserError, match=r"each with PK \(N\), found some without it"):
+        gathered(one, described("shop", {"PK": "N"}))
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("shop=PK", "two items have the same PK. Correct --key"),
+        ("shop=PK,sk", "attribute sk in each item .*attributes that each item has: PK, SK, total"),
+        ("shop", "expected TABLE=PARTITION or TABLE=PARTITION,SORT"),
+        ("shop=a,b,c", "expected TABLE=PARTITION"),
+        ("shop=PK,", "expected TABLE=PARTITION"),
+    ],
+)
+def test_exports_refuse_a_key_that_is_none(tmp_path, key, said):
+    """Before anything is computed of it."""
+    written(tmp_path, "shop", ORDERS)
+    with pytest.raises(UserError, match=said):
+        gathered(tmp_path, Given(keys=[key]))
+
+
+def test_exports_without_an_item(tmp_path):
+    """An empty export is left out beside others, and refused alone; with its key it is a table without items."""
+    written(tmp_path / "empty", "users", [], files=1)
+    with pytest.raises(UserError, match="nothing found, because the export of users has no items"):
+        gathered(tmp_path / "empty")
+    (users,) = gathered(tmp_path / "empty", described("users", {"id": "S"}))
+    assert users.items == 0
+    written(tmp_path / "full", "shop", ORDERS)
+    assert [one.found.called for one in gathered(tmp_path)] == ["shop"]
+
+
+def test_exports_in_a_bucket_are_fetched_once(tmp_path, monkeypatch):
+    """Files lie in the workspace; a run after that fetches none; one that is not as the manifest says is fetched again."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    root = written(tmp_path / "there", "shop", ORDERS)
+    with mock_aws():
+        client = boto3.client("s3", region_name="us-east-1")
+        client.create_bucket(Bucket="exports")
+        for path in (path for path in root.rglob("*") if path.is_file()):
+            client.upload_file(str(path), "exports", f"a/{path.relative_to(tmp_path / 'there')}")
+        asked: list[str] = []
+        client.meta.events.register(
+            "before-parameter-build.s3.GetObject", lambda params, **_: asked.append(params["Key"])
+        )
+
+        def get() -> list[dict]:
+            given = Given()
+            exports = find_exports({"s3://exports/a": Bucket(client, "exports", "a")}, given)
+            (shop,) = gather_exports(exports, given, Reading(tmp_path / "work", workers=2)).tables
+            return sorted(items_of(shop), key=str)
+
+        assert get() == sorted(ORDERS, key=str)
+        assert sum(key.endswith(".gz") for key in asked) == 2
+        asked.clear()
+        assert get() == sorted(ORDERS, key=str)
+        assert sum(key.endswith(".gz") for key in asked) == 0
+        next((tmp_path / "work").iterdir()).write_bytes(b"cut short")
+        with pytest.raises(UserError, match=r"s3://exports/a/.*expected the MD5 sum"):
+            get()
+        assert get() == sorted(ORDERS, key=str)
+
+
+def test_exports_are_left_when_it_is_time_to_stop(tmp_path):
+    """An interrupt between files ends the reading."""
+    written(tmp_path, "shop", ORDERS)
+    with pytest.raises(KeyboardInterrupt):
+        gathered(tmp_path, reading=Reading(tmp_path, stopping=lambda: True))
+
+
+def test_exports_tell_of_each_item_once(tmp_path):
+    """However often the items are read to tell the key."""
+    written(tmp_path, "shop", ORDERS)
+    told: list[int] = []
+    gathered(tmp_path, reading=Reading(tmp_path, on_items=told.append))
+    assert sum(told) == 7
+
+
+TEXTS = st.text(max_size=20) | st.from_regex(r"shop(\.x)*=[ab,]*", fullmatch=True)
+
+
+@settings(max_examples=100)
+@given(TEXTS, TEXTS)
+def test_keys_of_any_text_are_read_or_refused(key, index):
+    """No text is a bug."""
+    with suppress(UserError):
+        given_keys([key], [index], ["shop", "shop.x"])
+
+
+def test_workspace_is_the_owner_s_and_of_one_process(tmp_path):
+    """Nobody else reads it, git ignores it, and two runs do not share it."""
+    folder = tmp_path / "new/work"
+    with workspace_at(folder) as workspace:
+        assert folder.stat().st_mode & 0o077 == 0
+        assert (folder / ".gitignore").read_text().splitlines()[-1] == "*"
+        workspace.state.save("x", {"a": 1})
+        with pytest.raises(UserError, match="another `sync-rules propose` uses this"), workspace_at(folder):
+            pass
+    with workspace_at(folder) as again:
+        assert again.state.load("x") == {"a": 1}

@@ -1,0 +1,209 @@
+"""Scans into files: all items once, at a rate, and after a stop or a kill the rest."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from sync_rules.adapters import aws
+from sync_rules.adapters.budget import Rate
+from sync_rules.adapters.state import FileState
+from sync_rules.extras.discover.propose import table_scans
+from sync_rules.extras.discover.propose.table_scans import Scanning, live_tables
+from sync_rules.model.errors import StoreError, UserError
+
+ITEMS = 60
+
+
+@pytest.fixture
+def client(monkeypatch) -> Iterator:
+    """An account in memory with a table of items of every type."""
+    for name, value in (("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s"), ("AWS_REGION", "eu-west-1")):
+        monkeypatch.setenv(name, value)
+    aws._client.cache_clear()
+    with mock_aws():
+        client = aws.dynamodb(None, "eu-west-1")
+        for table in ("shop", "empty"):
+            boto3.client("dynamodb", region_name="eu-west-1").create_table(
+                TableName=table,
+                KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
+                AttributeDefinitions=[
+                    {"AttributeName": "PK", "AttributeType": "S"},
+                    {"AttributeName": "SK", "AttributeType": "B"},
+                ],
+                BillingMode="PAY_PER_REQUEST",
+            )
+        for number in range(ITEMS):
+            client.put_item(TableName="shop", Item=item(number))
+        yield client
+    aws._client.cache_clear()
+
+
+def item(number: int) -> dict:
+    values = {
+        "name": {"S": "Zoë\u2028"},
+        "tags": {"SS": ["a", "b"]},
+        "raw": {"L": [{"B": b"\x00\xff"}, {"NULL": True}]},
+    }
+    return {"PK": {"S": f"USER#{number}"}, "SK": {"B": b"k"}, **values}
+
+
+def scanning(client, folder: Path, **options) -> Scanning:
+    return Scanning(client, folder / "tables", FileState(folder / "progress.json"), **{"segments": 4, **options})
+
+
+def items(tables) -> list[dict]:
+    lines = [line for one in tables for path in one.files for line in gzip.decompress(path.read_bytes()).split(b"\n")]
+    return [json.loads(line)["Item"] for line in lines if line]
+
+
+def keys(tables) -> list[str]:
+    return sorted(one["PK"]["S"] for one in items(tables))
+
+
+ALL = sorted(f"USER#{number}" for number in range(ITEMS))
+
+
+def pages_of(client, monkeypatch, size: int) -> list[dict]:
+    """Make pages small. Gives the requests."""
+    asked: list[dict] = []
+    inner = client.scan
+
+    def scan(**request: object) -> dict:
+        asked.append(request)
+        return inner(**{**request, "Limit": size})
+
+    monkeypatch.setattr(client, "scan", scan)
+    return asked
+
+
+def test_scan_writes_each_item_as_an_export_has_it(client, tmp_path):
+    """All types, in DynamoDB's JSON, and once; an empty table is a table without items. Nobody else may read the files."""
+    tables = scanning(client, tmp_path, workers=3).run(live_tables(client, ["shop", "empty"]))
+    assert keys(tables) == ALL
+    assert [one.items for one in tables] == [ITEMS, 0]
+    assert [(one.name, one.type) for one in tables[0].found.key] == [("PK", "S"), ("SK", "B")]
+    made = items(tables)
+    assert {json.dumps(one["raw"]) for one in made} == {'{"L": [{"B": "AP8="}, {"NULL": true}]}'}
+    assert {one["name"]["S"] for one in made} == {"Zoë\u2028"}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in tables[0].files)
+
+
+def test_scan_that_was_stopped_goes_on(client, tmp_path, monkeypatch):
+    """However often it is stopped, no page is read twice, and in the end all items are there."""
+    asked = pages_of(client, monkeypatch, 3)
+    tables, runs = None, 0
+    while tables is None:
+        left = [2]
+
+        def stopping(left=left) -> bool:
+            left[0] -= 1
+            return left[0] < 0
+
+        monkeypatch.setattr(table_scans, "FILE_BYTES", 1 if runs % 2 else 10_000)
+        tables = scanning(client, tmp_path, stopping=stopping).run(live_tables(client, ["shop"]))
+        runs += 1
+    assert runs > 5
+    assert keys(tables) == ALL
+    cursors = [json.dumps((one["Segment"], one.get("ExclusiveStartKey")), default=str) for one in asked]
+    assert len(cursors) == len(set(cursors))
+
+
+def test_scan_that_was_killed_goes_on_behind_its_last_file(client, tmp_path, monkeypatch):
+    """A kill between a file and its note, and one in the middle of a file, cost pages and no item comes twice."""
+    monkeypatch.setattr(table_scans, "FILE_BYTES", 1)
+    pages_of(client, monkeypatch, 3)
+    for number in (1, 2, 3, 4, 4):
+        dying = scanning(client, tmp_path)
+        saves, inner = [0], dying.state.save
+
+        def save(name, body, saves=saves, inner=inner, number=number) -> None:
+            saves[0] += 1
+            if saves[0] == number:
+                raise SystemExit("killed")
+            inner(name, body)
+
+        monkeypatch.setattr(dying.state, "save", save)
+        with pytest.raises(SystemExit):
+            dying.run(live_tables(client, ["shop"]))
+    assert keys(scanning(client, tmp_path).run(live_tables(client, ["shop"]))) == ALL
+
+
+def test_scan_that_is_there_costs_nothing(client, tmp_path, monkeypatch):
+    """A second run reads nothing, with any number of segments; --restart reads all again; a new table of the name too."""
+    scanning(client, tmp_path).run(live_tables(client, ["shop"]))
+    asked = pages_of(client, monkeypatch, 1000)
+    again = scanning(client, tmp_path, segments=9)
+    (table,) = live_tables(client, ["shop"])
+    assert again.left(table) == 0
+    assert keys(again.run([table])) == ALL
+    assert not asked
+    again.forget([table])
+    assert again.left(table) == 1
+    assert keys(again.run([table])) == ALL
+    assert len(asked) == 9
+
+
+def test_scan_says_how_far_it_is(client, tmp_path, monkeypatch):
+    """Items and units so far, of how many, and what an earlier run had read."""
+    pages_of(client, monkeypatch, 5)
+    told: list = []
+    live = live_tables(client, ["shop"])
+    scanning(client, tmp_path, on_page=told.append, stopping=lambda: len(told) >= 3).run(live)
+    read = [one.items for one in told]
+    assert (read, len(read)) == (sorted(set(read)), 3)
+    assert told[-1].units > 0
+    told.clear()
+    scanning(client, tmp_path, on_page=told.append).run(live)
+    assert (told[0].before, told[-1].items, told[-1].of_items) == (read[-1], ITEMS, live[0].items)
+
+
+def test_scan_without_the_right_names_the_request(client, tmp_path, monkeypatch):
+    """The refusal names action, table and cure; what was read before it is kept."""
+    pages_of(client, monkeypatch, 5)
+    inner, answers = client.scan, [1, 1]
+
+    def scan(**request: object) -> dict:
+        if not answers:
+            refused = {"Error": {"Code": "AccessDeniedException", "Message": "USER#7 may not"}}
+            raise client.exceptions.ClientError(refused, "Scan")
+        answers.pop()
+        return inner(**request)
+
+    monkeypatch.setattr(client, "scan", scan)
+    with pytest.raises(StoreError, match=r"AccessDeniedException: dynamodb:Scan of shop: .*permission") as refused:
+        scanning(client, tmp_path).run(live_tables(client, ["shop"]))
+    assert "USER#7" not in str(refused.value)
+    answers += [1] * 100
+    told: list = []
+    assert keys(scanning(client, tmp_path, on_page=told.append).run(live_tables(client, ["shop"]))) == ALL
+    assert told[0].before == 10
+
+
+def test_scan_takes_no_more_than_its_rate(client, tmp_path):
+    """Each page takes at most what one second allows, and all of them are paid for."""
+    taken: list[float] = []
+
+    class Noted(Rate):
+        def take(self, units: float, within_seconds: float = 0) -> bool:
+            taken.append(units)
+            return True
+
+    scanning(client, tmp_path, rate=Noted(1.0), segments=1).run(live_tables(client, ["shop"]))
+    assert taken
+    assert max(taken) <= 2
+    assert sum(taken) > 0
+
+
+def test_scan_names_a_file_that_is_gone(client, tmp_path):
+    """A workspace of which somebody deleted a part says how to read again."""
+    (table,) = scanning(client, tmp_path).run(live_tables(client, ["shop"]))
+    table.files[0].unlink()
+    with pytest.raises(UserError, match=r"expected a file of an earlier run, found none. .*--restart"):
+        scanning(client, tmp_path).run(live_tables(client, ["shop"]))

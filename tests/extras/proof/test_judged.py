@@ -1,0 +1,50 @@
+"""The judgement on deliveries, which no emulator can be made to show: true and false."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.extras.proof.probes.mapping_facts import Delivery, from_failed_on, in_order, whole_again
+
+
+def given(*batches: str) -> list[Delivery]:
+    """Batches of records, each a digit that is its sequence number."""
+    return [
+        Delivery(str(name), {"dynamodb": {"SequenceNumber": number}})
+        for name, batch in enumerate(batches)
+        for number in batch
+    ]
+
+
+@pytest.mark.parametrize("batches", [("12345", "345"), ("12345", "3", "45"), ("12", "345", "345"), ("12345", "12345")])
+def test_from_failed_on_is_well_if_all_from_it_come_again(batches):
+    """Everything from the reported record on comes again, in one batch or several."""
+    assert from_failed_on(given(*batches), 3) == ""
+
+
+@pytest.mark.parametrize(
+    "batches", [("12345",), ("12345", "3"), ("12345", "34"), ("12345", "45"), ("12345", "12"), ("12",)]
+)
+def test_from_failed_on_misses_a_record(batches):
+    """A record from the reported one on that does not come again is missed."""
+    assert from_failed_on(given(*batches), 3)
+
+
+@pytest.mark.parametrize("batches", [("123", "123"), ("123", "12", "3"), ("1", "23", "23")])
+def test_whole_again_is_well_if_the_batch_comes_again(batches):
+    """The whole batch comes again, also in halves."""
+    assert whole_again(given(*batches), 3) == ""
+
+
+@pytest.mark.parametrize("batches", [("123",), ("123", "3"), ("123", "23"), ("12",)])
+def test_whole_again_misses_a_record(batches):
+    """A batch of which a part does not come again is missed."""
+    assert whole_again(given(*batches), 3)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "well"), [("1234", True), ("1212334", True), ("132", False), ("1243", False), ("", True)]
+)
+def test_in_order_takes_repetitions_and_no_older_news(numbers, well):
+    """A record may come again; one that is new must be newer than all before."""
+    assert in_order(map(int, numbers)) is well
