@@ -16,9 +16,10 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import Beginnings
 from sync_rules.model.values import Item, Path
+from sync_rules.rules.description import ArchivePlace
 from sync_rules.rules.families import EffectRule, PartRule, TargetRule
 from sync_rules.rules.record_filter import RecordFilter
-from sync_rules.rules.rule import ArchivePlace, Rule
+from sync_rules.rules.rule import Rule
 
 if TYPE_CHECKING:
     from sync_rules.extras.design.patterns.declarations import Pattern, Volume

@@ -22,11 +22,21 @@ from sync_rules.model.templates import Fields, Template, as_text, parse_template
 from sync_rules.model.values import AttributeValue, Item, Path, changed, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Check, Transaction, Update, Write, target_exists, unchanged
-from sync_rules.rules.connections import Connection
-from sync_rules.rules.effort import Effort, Occasion, Paths
+from sync_rules.rules.description import (
+    Connection,
+    Drawing,
+    Effort,
+    Moment,
+    Occasion,
+    Operation,
+    Paths,
+    TypeOf,
+    Use,
+    checking_use,
+    name_of,
+)
 from sync_rules.rules.families import ListingRule, Part, PartRule
-from sync_rules.rules.rule import SPARSE, Blocked, Drawing, Node, TypeOf, let_in
-from sync_rules.rules.uses import Moment, Operation, Use, name_of
+from sync_rules.rules.rule import SPARSE, Blocked, Node, let_in
 
 NOT_A_SET: Final = Blocked("NotASet", of_target=True)
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
@@ -136,7 +146,7 @@ class CollectRule(ListingRule, PartRule):
         reads = tuple((self.source, path) for path in (*keys, *self.source_paths))
         return (Node(self, (self.target, (self.into,)), reads),)
 
-    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+    def type_of(self, path: Path, known: TypeOf) -> str:
         return self._type
 
     def body(self) -> Mapping[str, object]:
@@ -206,7 +216,7 @@ class CollectRule(ListingRule, PartRule):
         ]
         return self.source.changing(paths)
 
-    def read_of(self, source: Item) -> tuple[Path, ...]:  # noqa: ARG002
+    def read_of(self, source: Item) -> tuple[Path, ...]:
         return self.source_paths
 
     def unconditional(self) -> CollectRule:
@@ -223,7 +233,7 @@ class CollectRule(ListingRule, PartRule):
     def writing_uses(self) -> Iterator[Use]:
         yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, f"elements on {name_of(self.target)}")
         if self.strict:
-            yield self._checking_use("strict: ")
+            yield checking_use(self, "strict: ")
 
     def claim(self, key: ItemKey, edge: Item | None) -> Claim | None:
         """The claim of an edge; None when it is not there, points nowhere, is left out, or has no element."""

@@ -28,8 +28,8 @@ from sync_rules.language.kinds import registry
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.items import Change
 from sync_rules.rules import compiled_file
+from sync_rules.rules.description import Operation
 from sync_rules.rules.ruleset import Rules
-from sync_rules.rules.uses import Operation
 from tests.support.builders import n, s
 from tests.support.every_kind import order, user
 from tests.support.tapes import Tape, recorded
