@@ -16,7 +16,7 @@ from sync_rules.language.kinds.options import LinkOption, Model, Via
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item, Path, get
 from sync_rules.rules.families import Desired
-from sync_rules.rules.kinds.gathered import GatheredRule
+from sync_rules.rules.kinds.gathered_rule import GatheredRule
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import n, s
 from tests.support.worlds import Scene

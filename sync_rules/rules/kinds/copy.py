@@ -20,7 +20,7 @@ from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.writes import Condition, equals_seen
 from sync_rules.rules.description import Connection, Drawing, TypeOf
 from sync_rules.rules.families import Desired
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.rule import Blocked, Node
 
 

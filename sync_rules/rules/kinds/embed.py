@@ -22,7 +22,7 @@ from sync_rules.model.values import AttributeValue, Item, Path, get, nest
 from sync_rules.model.writes import differences
 from sync_rules.rules.description import Connection, Drawing, TypeOf
 from sync_rules.rules.families import Desired, Members
-from sync_rules.rules.kinds.gathered import WHOLE, GatheredRule
+from sync_rules.rules.kinds.gathered_rule import WHOLE, GatheredRule
 from sync_rules.rules.rule import Blocked
 
 OnOverflow = Literal["fail", "oldest", "omit"]

@@ -21,7 +21,7 @@ from sync_rules.model.writes import differences, misfit, update_of, written
 from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf
 from sync_rules.rules.families import Desired
 from sync_rules.rules.formula import stable_hash
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.rule import Blocked, Node
 
 CYCLE = "Cycle"

@@ -16,8 +16,8 @@ from sync_rules.model.values import Item, Path
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf
 from sync_rules.rules.families import Desired, Members
-from sync_rules.rules.kinds.counted import CountedRule
-from sync_rules.rules.kinds.gathered import GatheredRule
+from sync_rules.rules.kinds.counted_rule import CountedRule
+from sync_rules.rules.kinds.gathered_rule import GatheredRule
 from sync_rules.rules.rule import Blocked
 
 

@@ -22,8 +22,8 @@ from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Effort, Moment, Occasion, Operation, Paths, TypeOf, Use
 from sync_rules.rules.families import Desired, Hint, Part, TargetRule
-from sync_rules.rules.kinds.booked import BookedRule
-from sync_rules.rules.kinds.counted import CountedRule
+from sync_rules.rules.kinds.booked_rule import BookedRule
+from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
 from sync_rules.rules.rule import Blocked, Node
 

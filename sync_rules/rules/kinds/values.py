@@ -21,7 +21,7 @@ from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import TypeOf
 from sync_rules.rules.families import Desired, Members
-from sync_rules.rules.kinds.gathered import GatheredRule
+from sync_rules.rules.kinds.gathered_rule import GatheredRule
 from sync_rules.rules.kinds.rank import Rank, RankedRule
 from sync_rules.rules.ledger import AMOUNT
 from sync_rules.rules.rule import Blocked
