@@ -18,8 +18,8 @@ from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.values import visible
+from sync_rules.rules.description import Moment
 from sync_rules.rules.ruleset import Rules
-from sync_rules.rules.uses import Moment
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -28,7 +28,7 @@ from sync_rules.model.values import Item, Path, get, overlaps, same
 from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.kinds.history import HistoryRule, KeepRule
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Blocked
 from sync_rules.rules.ruleset import Rules

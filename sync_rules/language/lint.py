@@ -30,10 +30,10 @@ from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps
 from sync_rules.model.where_check import CONSTANT, quoted_names
 from sync_rules.rules.families import ListingRule
-from sync_rules.rules.kinds.booked import BookedRule
+from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.copy import HopRule
 from sync_rules.rules.kinds.history import HistoryRule, NewestRule
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.rule import Node, Rule, causes_of
 from sync_rules.rules.ruleset import Rules
 

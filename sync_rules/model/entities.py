@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from sync_rules.model.items import ItemKey
 from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
@@ -149,24 +149,6 @@ class Table:
         except (KeyError, TypeError):
             return None
 
-    def text_key(self, keys: Mapping[Any, Any]) -> ItemKey | None:
-        """The primary key in a record's Keys as they came, if they are its attributes alone and plain text, as most
-        are; None: they must be read with care.
-        """
-        if len(keys) != len(self._typed):
-            return None
-        values = []
-        try:
-            for name, kind in self._typed:
-                value = keys[name]
-                text = value["S"]
-                if kind != "S" or len(value) != 1 or type(text) is not str or not text.isascii():
-                    return None
-                values.append((name, "S", text))
-        except (KeyError, TypeError):
-            return None
-        return ItemKey(self.name, tuple(values))
-
     @cached_property
     def _typed(self) -> tuple[tuple[str, KeyType], ...]:
         """Name and type of each attribute of its key: every record asks."""
@@ -212,7 +194,9 @@ class Entity:
         return tuple(dict.fromkeys(names))
 
     def has(self, key: ItemKey) -> bool:
-        """True if an item with this key is of this entity."""
+        """True if an item with this key is of this entity. Each record asks; `python -m benchmarks.shortcuts` measures
+        this beside `fields`: 0.8 to 5.1 us.
+        """
         simple, values = self._simple, key.values
         if simple is None or len(values) != len(simple):
             return self.fields(key) is not None

@@ -8,24 +8,24 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from sync_rules.model.entities import Address, Entity, Table, address_of
+from sync_rules.model.entities import Entity, Table, address_of
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import Beginnings
 from sync_rules.model.values import Item, Path
+from sync_rules.rules.description import ArchivePlace
 from sync_rules.rules.families import EffectRule, PartRule, TargetRule
 from sync_rules.rules.record_filter import RecordFilter
-from sync_rules.rules.rule import ArchivePlace, Rule
+from sync_rules.rules.rule import Rule
 
 if TYPE_CHECKING:
     from sync_rules.extras.design.patterns.declarations import Pattern, Volume
     from sync_rules.model.capacity import TableSettings
 
 T = TypeVar("T")
-STREAMS_KEPT_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +75,7 @@ class Rules:
         Raises:
             RecordError: when it may be one of several.
         """
-        try:
-            return self._of_streams[arn]
-        except KeyError:
-            found = self._table_at(address_of(arn))
-        if len(self._of_streams) >= STREAMS_KEPT_MAX:
-            self._of_streams.clear()
-        self._of_streams[arn] = found
-        return found
-
-    @cached_property
-    def _of_streams(self) -> dict[str, Table | None]:
-        return {}
-
-    def _table_at(self, address: Address) -> Table | None:
+        address = address_of(arn)
         found = self.by_physical_name.get(address.name, ())
         if len(found) > 1:
             found = tuple(table for table in found if table.address.may_be(address))

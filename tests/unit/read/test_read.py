@@ -21,7 +21,8 @@ from sync_rules.model.python_values import plain_of, raw_of
 from sync_rules.model.templates import parse_template
 from sync_rules.read import Graph, Hierarchy, Listing, Reader, UnprocessedKeysError
 from sync_rules.rules.formula import stable_hash
-from sync_rules.rules.kinds.collect import CollectRule, parse_element
+from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.kinds.element import parse_element
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import attributes, entity, index, key, n, of_partition, s, shop, table

@@ -21,7 +21,7 @@ from sync_rules.model.where import compile_where
 from sync_rules.model.writes import differences, update_of
 from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.embed import ENTRIES_MAX_WRITES, EmbedRule
-from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
+from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
 from sync_rules.rules.rule import Blocked, Node, causes
 from tests.support.builders import entity, index, key, m, n, of_partition, s, table
 

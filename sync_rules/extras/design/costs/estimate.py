@@ -23,7 +23,7 @@ from sync_rules.jobs.dryrun.money import gigabytes
 from sync_rules.jobs.dryrun.prices import Region
 from sync_rules.model.capacity import NO_SETTINGS, TARGET_PERCENT
 from sync_rules.model.units import stored_bytes
-from sync_rules.rules.effort import Occasion
+from sync_rules.rules.description import Occasion
 from sync_rules.rules.ruleset import Rules
 
 

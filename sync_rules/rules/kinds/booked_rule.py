@@ -14,10 +14,9 @@ from sync_rules.model.values import Item, Path, changed
 from sync_rules.model.where import Where
 from sync_rules.rules import fingerprints, ledger
 from sync_rules.rules.books import Books
-from sync_rules.rules.connections import Connection
+from sync_rules.rules.description import Connection, Drawing, Moment, Operation, Use
 from sync_rules.rules.families import Part, PartRule
-from sync_rules.rules.rule import AttributeRef, Blocked, Drawing, let_in
-from sync_rules.rules.uses import Moment, Operation, Use
+from sync_rules.rules.rule import AttributeRef, Blocked, let_in
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,7 +55,7 @@ class BookedRule(PartRule):
         read = (*self.reads, *(self.where.paths if self.where else ()))
         return self.source.changing((*(ref.path for _, ref in self.link), *map(self.source.stored, read)))
 
-    def read_of(self, source: Item) -> tuple[Path, ...]:  # noqa: ARG002
+    def read_of(self, source: Item) -> tuple[Path, ...]:
         return self.source_paths
 
     def compared(self, target: Item) -> tuple[Path, ...]:

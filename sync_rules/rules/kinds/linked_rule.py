@@ -20,11 +20,19 @@ from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, unchanged
-from sync_rules.rules.connections import Connection
-from sync_rules.rules.effort import Effort, Occasion, Paths
+from sync_rules.rules.description import (
+    Connection,
+    Effort,
+    Moment,
+    Occasion,
+    Operation,
+    Paths,
+    Use,
+    listing_uses,
+    name_of,
+)
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import SPARSE, Blocked
-from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]
 # What a target without its source must hold: None says nothing, True says that there is no copy.
@@ -78,7 +86,7 @@ class LinkedRule(TargetRule):
             return self.find is None or not self.find.leaves_out(target)
         return self.where_holds({}, target) is True
 
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """A write of each target; of a target that came, the source is read for its record and for that of the write.
         A strict rule checks the source in each transaction.
         """
@@ -189,15 +197,15 @@ class LinkedRule(TargetRule):
     def defaulted(self, item: Item) -> tuple[Path, ...]:
         return tuple(copy for copy, value in self.defaults.items() if same(get(item, copy), value))
 
-    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:  # noqa: ARG002
+    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:
         return self.source_keys(image)
 
-    def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
+    def known_by_key(self, entity: Entity) -> bool:
         return True  # a target names its source by what it holds, and a source lists its targets
 
     # ---------------------------------------------------------------- what it needs of tables
     def finding_uses(self) -> Iterator[Use]:
-        return self._listing_uses(Moment.LISTED)
+        return listing_uses(self, Moment.LISTED)
 
     def writing_uses(self) -> Iterator[Use]:
         yield from super().writing_uses() if self.copies else ()

@@ -16,11 +16,9 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.values import Item, Path, changed, same
 from sync_rules.model.where import Where
-from sync_rules.rules.connections import Connection
-from sync_rules.rules.effort import Effort, Occasion, Paths
+from sync_rules.rules.description import Connection, Effort, Moment, Occasion, Paths, Use, listing_uses
 from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
 from sync_rules.rules.rule import Blocked, let_in
-from sync_rules.rules.uses import Moment, Use
 
 MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query
 WHOLE: Final[Path] = ()  # stands for every attribute of an item; it overlaps any path
@@ -62,7 +60,7 @@ class GatheredRule(ListingRule, TargetRule):
         reported = self.find is not None and self.find.needs and not self.sparse
         return (self.target, self.source) if reported else (self.target,)
 
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """A write of the target, and two looks at all its members; through an index a third one, later. A target that
         came is looked at, too. A backfill looks once.
         """
@@ -74,7 +72,7 @@ class GatheredRule(ListingRule, TargetRule):
         return Effort(listings=looks - 1)
 
     def reading_uses(self) -> Iterator[Use]:
-        return self._listing_uses(Moment.CHECKED)
+        return listing_uses(self, Moment.CHECKED)
 
     def finding_uses(self) -> Iterator[Use]:
         return (use for use in super().finding_uses() if use.moment is not Moment.LISTED)
@@ -98,7 +96,7 @@ class GatheredRule(ListingRule, TargetRule):
         named = self.named(key, target) if self.find.index else ()
         return Members(self.source.table.name, self.find.index, conditions, MEMBERS_MAX_ITEMS, named=named)
 
-    def named(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:  # noqa: ARG002
+    def named(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:
         """The members that the present value names: an index may not show them yet."""
         return ()
 
