@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.answers import keyless
-from sync_rules.adapters.expressions import Expressions, identity
+from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.writer import MODES, Mode, Writer
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.semantics import identity
 from sync_rules.model.values import Item, Names
 from sync_rules.model.writes import Result
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan

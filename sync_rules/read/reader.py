@@ -16,13 +16,14 @@ from tenacity import retry_if_exception_type
 from sync_rules.adapters import aws_errors, retries
 from sync_rules.adapters.answers import keyless
 from sync_rules.adapters.dynamodb import BATCH_GET_MAX_KEYS
-from sync_rules.adapters.expressions import Expressions, identity
+from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.plain_client import plain
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, has_encodable_texts, plain_of, raw_of
+from sync_rules.model.semantics import identity
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.read.key_range import KeyRange
 

@@ -12,12 +12,12 @@ from botocore.exceptions import ClientError
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sync_rules.adapters.expressions import identity
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Ref
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.model.semantics import identity
 from sync_rules.model.templates import parse_template
 from sync_rules.read import Graph, Hierarchy, Listing, Reader, UnprocessedKeysError
 from sync_rules.rules.formula import stable_hash
