@@ -6,10 +6,11 @@ the same guards and updates in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import AttributeValue, Path
 from sync_rules.model.writes import Condition, Test, Update
 
@@ -53,6 +54,18 @@ class Expressions:
             case Test.EXISTS | Test.ABSENT:
                 value = ""
         return FUNCTIONS[condition.test].format(path=path, value=value)
+
+    def key_terms(self, conditions: KeyConditions) -> list[str]:
+        """The terms of a KeyConditionExpression."""
+        terms = [f"{self.path((name,))} = {self.value(value)}" for name, value in conditions.equals]
+        if conditions.begins_with is not None:
+            name, prefix = conditions.begins_with
+            terms.append(f"begins_with({self.path((name,))}, {self.value({'S': prefix})})")
+        return terms
+
+    def projection(self, paths: Iterable[Path]) -> dict[str, str]:
+        """The parameter that restricts an answer to these paths. No two may overlap."""
+        return {"ProjectionExpression": ", ".join(map(self.path, paths))}
 
     def update(self, change: Update) -> str:
         """An UpdateExpression."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from decimal import Decimal
 from types import SimpleNamespace
@@ -1009,5 +1008,8 @@ def test_hierarchy_of_refuses_a_rule_of_another_kind():
 
 
 def test_reader_deadline_is_endless_by_default():
-    """An application that names no deadline is not cut short."""
-    assert reader(Fake())._remaining_seconds() == math.inf
+    """An application that names no deadline waits out all retries."""
+    waits = []
+    client = nodes_client(9, leaves=lambda keys: keys[1:])
+    assert None not in reader(client, sleep=waits.append).get(NODES, keys_of(*map(str, range(9))))
+    assert len(waits) == 8
