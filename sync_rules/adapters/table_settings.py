@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tenacity import Retrying
 
 from sync_rules.adapters import retries
-from sync_rules.adapters.preflight import UNANSWERED, Problem
+from sync_rules.adapters.preflight import UNDESCRIBED, Problem
 from sync_rules.model.capacity import (
     Billing,
     IndexSettings,
@@ -181,7 +181,7 @@ def backup_problems(
     try:
         answer: Any = retries.ask(retrying, where, asked, TableName=table.physical_name)
     except StoreError as error:
-        if error.reason not in UNANSWERED:
+        if error.reason not in UNDESCRIBED:
             raise
         return ()
     recovery = (answer.get("ContinuousBackupsDescription") or {}).get("PointInTimeRecoveryDescription") or {}

@@ -15,7 +15,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 from sync_rules.adapters import aws, retries, table_settings
 from sync_rules.adapters.preflight import (
     IMAGES,
-    UNANSWERED,
+    UNDESCRIBED,
     Problem,
     describe,
     describe_time_to_live,
@@ -185,7 +185,7 @@ def _enable_backups(client: DynamoDBClient, table: Table) -> None:
         named = {"TableName": table.physical_name, "PointInTimeRecoverySpecification": specification}
         retries.ask(retries.retrying(), where, call, **named)
     except StoreError as error:
-        if aws.is_aws(client) or error.reason not in UNANSWERED:
+        if aws.is_aws(client) or error.reason not in UNDESCRIBED:
             raise
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
-from sync_rules.adapters.expressions import SETS, same_item
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.model.semantics import SETS, same_item
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get, overlaps, same
 from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, unchanged

@@ -35,7 +35,6 @@ GONE: Final = "ValidationError"  # DescribeStacks of a name that no stack has
 DELETED_AT_ONCE_MAX: Final = 1_000  # of DeleteObjects
 PAGES_MAX: Final = 20  # a bucket with more objects is not one of a self-test, or does not let them go
 QUOTA: Final = re.compile(r"limit|quota|exceeded|too many", re.IGNORECASE)
-CLEAN: Final = "`sync-rules selftest --clean` removes what is left"
 
 
 @dataclass(frozen=True)

@@ -63,11 +63,6 @@ def scaled(units_second: float, scaling: Scaling) -> int:
     return min(max(wanted, scaling.min), scaling.max)
 
 
-def month_units(units_second: float, hours: float = MONTH_HOURS) -> float:
-    """The units of a steady load in a month."""
-    return units_second * hours * HOUR_SECONDS
-
-
 def of_capacity(prices: Provisioned, read_units: int, write_units: int, *, hours: float = MONTH_HOURS) -> Decimal:
     """The price of provisioned capacity for some hours."""
     return Decimal(hours) * (write_units * prices.write_unit_hour + read_units * prices.read_unit_hour)

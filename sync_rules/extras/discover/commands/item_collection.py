@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Final
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Rate
+from sync_rules.adapters.export_files import find_shelf
 from sync_rules.cli.asking import agreed
 from sync_rules.cli.show.bar import Bar, displayed
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import counted, duration
 from sync_rules.cli.signals import stop_signals
 from sync_rules.extras.discover.propose.export_tables import Reading
-from sync_rules.extras.discover.propose.item_sources import Given, Workspace, find_exports, gather_exports
+from sync_rules.extras.discover.propose.item_sources import Given, Workspace, collect_exports, gather_exports
 from sync_rules.extras.discover.propose.table_files import Gathered
 from sync_rules.extras.discover.propose.table_scans import LiveTable, Progress, Scanning, live_tables
-from sync_rules.jobs.backfill.export import shelf_of
 from sync_rules.jobs.dryrun.money import on_demand
 from sync_rules.jobs.dryrun.prices import own_prices
 
@@ -86,9 +86,9 @@ class Source:
     def _of_exports(self, at: Workspace, given: Given) -> Gathered:
         if self.restart:
             shutil.rmtree(at.exports, ignore_errors=True)
-        places = {place: shelf_of(place, self.endpoint_url, self.region) for place in self.exports}
-        exports = find_exports(places, given)
-        meter = Meter(sum(one.items for one in exports))
+        places = {place: find_shelf(place, self.endpoint_url, self.region) for place in self.exports}
+        exports = collect_exports(places, given)
+        meter = Meter(sum(one.files.items or 0 for one in exports))
         with (
             stop_signals() as stopping,
             displayed(make_console(stderr=True), "propose", meter.bar) as display,

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from sync_rules.jobs.dryrun.money import (
     MONTH_HOURS,
     gigabytes,
-    month_units,
     of_capacity,
     of_reserved,
     on_demand,
@@ -66,7 +65,7 @@ def test_money_is_that_of_the_report_of_awslabs():
     """The report of AWS's own modelling assistant: 837.69 USD, of which 16.47 for a hundred reads a second."""
 
     def month(reads: float, writes: float) -> Decimal:
-        return on_demand(VIRGINIA, month_units(reads, AWSLABS_HOURS), month_units(writes, AWSLABS_HOURS))
+        return on_demand(VIRGINIA, reads * AWSLABS_HOURS * 3600, writes * AWSLABS_HOURS * 3600)
 
     assert cents(month(100 * read_units(USERS, consistent=False), 0)) == "16.47"
     assert cents(month(0, 20 * write_units(USERS))) == "32.94"
