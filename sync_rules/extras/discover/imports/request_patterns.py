@@ -17,7 +17,7 @@ from sync_rules.extras.discover.imports.cli_requests import Request
 from sync_rules.extras.discover.imports.foreign_document import quoted
 from sync_rules.extras.discover.imports.identifiers import words
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundPattern, FoundTable, RangeForm, Verb
-from sync_rules.extras.discover.imports.request_expressions import Condition, Value
+from sync_rules.extras.discover.imports.request_expressions import RequestCondition, Value
 from sync_rules.language.links import default_template
 from sync_rules.model.entities import KeyAttribute
 from sync_rules.model.errors import UserError
@@ -162,7 +162,7 @@ def _fit(
     return fit if _narrow(fit, request.within, sort) else None
 
 
-def _narrow(fit: Fit, within: Condition, sort: Sequence[KeyAttribute]) -> bool:
+def _narrow(fit: Fit, within: RequestCondition, sort: Sequence[KeyAttribute]) -> bool:
     """Add a range of the sort key to a fit. False if no item of the entity is in it."""
     (attribute,) = within.path
     form = RANGES.get(within.operator)
@@ -278,7 +278,7 @@ def _returned(entity: FoundEntity, attributes: Sequence[str]) -> list[str]:
 
 
 # ---------------------------------------------------------------- filters
-def _add_filters(made: FoundPattern, filters: Sequence[Condition]) -> None:
+def _add_filters(made: FoundPattern, filters: Sequence[RequestCondition]) -> None:
     """Say the filter of a request as the `where` of its pattern. A condition that cannot be said leaves a check."""
     texts = [_jmespath_of(one) for one in filters]
     made.where = " && ".join(text for text in texts if text)
@@ -287,7 +287,7 @@ def _add_filters(made: FoundPattern, filters: Sequence[Condition]) -> None:
         made.checks.append(OF_EXAMPLE)
 
 
-def _jmespath_of(one: Condition) -> str:
+def _jmespath_of(one: RequestCondition) -> str:
     """A condition in JMESPath; "" where it has a value that cannot be said."""
     path = ".".join(part if SIMPLE.fullmatch(part) else json.dumps(part) for part in one.path)
     literals = [_literal(value) for value in one.values]
