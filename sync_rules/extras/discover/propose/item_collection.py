@@ -1,28 +1,24 @@
-"""Items gathered for `propose`, with what that costs, the question before it, and its progress.
+"""The collection of items for `propose`: their cost, the question before it, and the progress.
 
-Invariant: nothing is read of a table on AWS before somebody agreed to what it costs. What an earlier run has read is
-not read again, and that is said.
+Invariant: a table on AWS is read only after the user agreed to the cost. A collection reads nothing that an earlier run
+has read, and says so. It prints nothing itself: it tells an `Audience`.
 """
 
 from __future__ import annotations
 
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import UTC
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Rate
 from sync_rules.adapters.export_files import find_shelf
-from sync_rules.cli.asking import agreed
-from sync_rules.cli.show.bar import Bar, displayed
-from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import counted, duration
-from sync_rules.cli.signals import stop_signals
 from sync_rules.extras.discover.propose.export_tables import Reading
 from sync_rules.extras.discover.propose.item_sources import Given, Workspace, collect_exports, gather_exports
 from sync_rules.extras.discover.propose.table_files import Gathered
@@ -40,9 +36,33 @@ NOT_COUNTED: Final = "DynamoDB has not counted it yet, so what a scan costs is n
 GOES_ON: Final = "what was read is kept, and the same command goes on; --restart reads all again"
 
 
+@dataclass
+class Meter:
+    """The figures of a reading: its items, those of an earlier run among them, DynamoDB's count, and read units."""
+
+    of_items: int
+    items: int = 0
+    before: int = 0
+    units: float = 0.0
+    began: float = field(default_factory=time.monotonic)
+
+
+class Audience(Protocol):
+    """The user of a collection, who reads its cost, agrees to it, watches it and may stop it."""
+
+    def tell(self, line: str) -> None:
+        """Show a line."""
+
+    def agree(self, question: str, *, yes: bool) -> bool:
+        """Ask a question, unless `yes` answers it."""
+
+    def watch(self, meter: Meter) -> AbstractContextManager[tuple[Callable[[], bool], Callable[[], None]]]:
+        """Show a meter for a block. Gives a test for the wish to stop, and the update of what is shown."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class Source:
-    """The tables and exports that were asked for, and how they are read. `rate`: of read units a second."""
+class ItemCollection:
+    """The tables and exports to read, and how. `rate`: maximum read units a second."""
 
     tables: Sequence[str]
     exports: Sequence[str]
@@ -68,8 +88,8 @@ class Source:
         """The Region of its tables, if it has one."""
         return aws.dynamodb(self.endpoint_url, self.region).meta.region_name if self.tables else self.region
 
-    def gathered(self, at: Workspace) -> Gathered | None:
-        """The items. None when somebody did not want to pay for them.
+    def gather(self, at: Workspace, audience: Audience) -> Gathered | None:
+        """Read the items. None when the user does not agree to the cost.
 
         Raises:
             KeyboardInterrupt: when it was stopped. What was read is kept.
@@ -79,24 +99,21 @@ class Source:
         client = aws.dynamodb(self.endpoint_url, self.region) if self.tables else None
         described = live_tables(client, self.tables) if client is not None else ()
         if self.exports or client is None:
-            return self._of_exports(at, Given(described, self.keys, self.indexes))
-        return self._of_tables(at, client, described)
+            return self._gather_exports(at, audience, Given(described, self.keys, self.indexes))
+        return self._gather_tables(at, audience, client, described)
 
     # ------------------------------------------------------------ exports
-    def _of_exports(self, at: Workspace, given: Given) -> Gathered:
+    def _gather_exports(self, at: Workspace, audience: Audience, given: Given) -> Gathered:
         if self.restart:
             shutil.rmtree(at.exports, ignore_errors=True)
         places = {place: find_shelf(place, self.endpoint_url, self.region) for place in self.exports}
         exports = collect_exports(places, given)
         meter = Meter(sum(one.files.items or 0 for one in exports))
-        with (
-            stop_signals() as stopping,
-            displayed(make_console(stderr=True), "propose", meter.bar) as display,
-        ):
+        with audience.watch(meter) as (stopping, update):
 
             def on_items(items: int) -> None:
                 meter.items += items
-                display.update(lambda: meter)
+                update()
 
             try:
                 return gather_exports(exports, given, Reading(at.exports, self.workers, on_items, stopping))
@@ -104,19 +121,21 @@ class Source:
                 raise KeyboardInterrupt("interrupted: the same command begins again, with what was fetched") from None
 
     # ------------------------------------------------------------ live tables
-    def _of_tables(self, at: Workspace, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered | None:
+    def _gather_tables(
+        self, at: Workspace, audience: Audience, client: DynamoDBClient, tables: Sequence[LiveTable]
+    ) -> Gathered | None:
         scanning = self._scanning(at, client)
         if self.restart:
             scanning.forget(tables)
         for line in _read_before(scanning, tables):
-            _tell(line)
+            audience.tell(line)
         left = {table: scanning.left(table) for table in tables}
         if any(left.values()):
             for line in self._costs(client, left):
-                _tell(line)
-            if aws.is_aws(client) and not agreed("Read them?", yes=self.yes):
+                audience.tell(line)
+            if aws.is_aws(client) and not audience.agree("Read them?", yes=self.yes):
                 return None
-        return self._scanned(at, client, tables)
+        return self._scan(at, audience, client, tables)
 
     def _costs(self, client: DynamoDBClient, left: dict[LiveTable, float]) -> Iterator[str]:
         """The price of the rest of the tables, by DynamoDB's own count."""
@@ -148,41 +167,18 @@ class Source:
             stopping=stopping, on_page=on_page,
         )  # fmt: skip
 
-    def _scanned(self, at: Workspace, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered:
+    def _scan(self, at: Workspace, audience: Audience, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered:
         meter = Meter(sum(table.items for table in tables))
-        with (
-            stop_signals() as stopping,
-            displayed(make_console(stderr=True), "propose", meter.bar) as display,
-        ):
+        with audience.watch(meter) as (stopping, update):
 
             def on_page(progress: Progress) -> None:
                 meter.items, meter.before, meter.units = progress.items, progress.before, progress.units
-                display.update(lambda: meter)
+                update()
 
             found = self._scanning(at, client, stopping, on_page).run(tables)
         if found is None:
             raise KeyboardInterrupt(f"interrupted after {counted(meter.items, 'item')}: {GOES_ON}")
         return Gathered(found)
-
-
-class Meter:
-    """The figures of a reading: so many of about so many items, the units they took, and the time that is left."""
-
-    def __init__(self, of_items: int) -> None:
-        self.items = self.before = 0
-        self.units = 0.0
-        self._of = of_items
-        self._began = time.monotonic()
-
-    def bar(self, _now: Meter) -> Bar:
-        """The figures on one line."""
-        of = self._of if self.items <= self._of else None  # else there are more than DynamoDB has counted
-        figures = [f"{self.items:,}{f' of about {of:,}' if of else ''} items"]
-        if self.units:
-            figures.append(f"{self.units:,.0f} read units")
-        if of:
-            figures += time_left(self.items - self.before, of - self.before, self._began)
-        return Bar("reading", self.items, of, " · ".join(figures))
 
 
 def time_left(done: float, of: float, began: float) -> list[str]:
@@ -205,7 +201,3 @@ def _money(region: str, units: float) -> str:
     money = on_demand(prices.regions[region], units, 0)
     amount = f"{money:,.2f}" if money >= CENT else f"less than {CENT}"
     return f"{amount} {prices.currency} on demand in {region} (prices of {prices.date.isoformat()})"
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
