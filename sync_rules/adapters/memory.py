@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
-from types import MappingProxyType
 
 from sync_rules.model.entities import Index, KeyAttribute, Table
 from sync_rules.model.errors import StoreError
@@ -155,12 +154,6 @@ class MemoryStore:
             other._tables[name] = Stored(stored.table, stored.rows.copy(), indexes, stored.order)
         return other
 
-    def holds_same(self, other: MemoryStore) -> bool:
-        """True if the tables of both hold the same items, spelled alike."""
-        return {name: stored.rows.items for name, stored in self._tables.items()} == {
-            name: stored.rows.items for name, stored in other._tables.items()
-        }
-
     # ------------------------------------------------------------ requests of the pipeline
     def read(self, request: Read) -> tuple[Item | None, ...]:
         found = [self.item(key) for key in request.keys]
@@ -228,10 +221,6 @@ class MemoryStore:
     def item(self, key: ItemKey) -> Item | None:
         """The current item."""
         return self._stored(key.table).rows.items.get(identity(key))
-
-    def placed(self, table: str) -> Mapping[Values, Item]:
-        """All items of a table by the values of their keys, as they are now."""
-        return MappingProxyType(self._stored(table).rows.items)
 
     def items(self, table: str) -> tuple[Item, ...]:
         """All items of a table, in the order in which their keys were first written."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.lab.derived import Derived
+from sync_rules.lab.provenance import Provenance
 from sync_rules.lab.recording import Recorded
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.values import Item, same
@@ -25,7 +25,7 @@ class Moves:
     """The moves of a replay. `applied` holds the application's writes, `going` what the rules have just removed."""
 
     rules: Rules
-    derived: Derived
+    provenance: Provenance
     applied: MemoryStore
     going: dict[ItemKey, Item] = field(default_factory=dict)
 
@@ -95,7 +95,7 @@ class Moves:
         """The attributes with which an item must come to its place: those of the application as it wrote them, and
         those that rules kept on it.
         """
-        theirs, ours = (self.derived.of_application(key, item, at_times=images) for item in (gone, wrote))
+        theirs, ours = (self.provenance.of_application(key, item, at_times=images) for item in (gone, wrote))
         names = (name for name in {**gone, **wrote} if name not in key.attributes())
         right = {name: (gone if same(theirs.get(name), ours.get(name)) else wrote).get(name) for name in names}
         return {name: value for name, value in right.items() if value is not None}

@@ -1,20 +1,19 @@
 """The tables of a replay: what the application wrote, what the rules made of it, and every change in order.
 
 Invariant: the tables before the first record are the same under every delivery. The items that existed had been there
-for long, so the rules had come to rest: that is played once, in order and without faults, and each replay goes on from
-a copy of it.
+for long, so the rules had come to rest. The tables play that in order and without faults, whatever the delivery.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import Delivery
-from sync_rules.lab.derived import Derived
-from sync_rules.lab.moving import Moves
+from sync_rules.lab.moves import Moves
+from sync_rules.lab.provenance import Provenance
 from sync_rules.lab.recompute import Ending
 from sync_rules.lab.rehearsal import Rehearsal, write
 from sync_rules.lab.scenario import Action, show
@@ -58,27 +57,34 @@ class Event:
         return ", ".join(name if name in new else f"-{name}" for name in self.attributes)
 
 
-class Played:
-    """The tables, and all changes in them. `applied` has what the application wrote alone; `rested` is false once the
-    rules have not come to rest.
-    """
+class ReplayTables:
+    """The tables, and all changes in them. `applied` has what the application wrote alone."""
 
-    def __init__(self, rules: Rules, delivery: Delivery, start: Played | None = None) -> None:
-        self.stage: Rehearsal = Rehearsal(rules, delivery=delivery, start=None if start is None else start.stage)
-        self.events: list[Event] = [] if start is None else list(start.events)
-        self.rested: bool = start is None or start.rested
+    def __init__(self, rules: Rules) -> None:
+        self.stage: Rehearsal = Rehearsal(rules)
+        self.events: list[Event] = []
+        self.applied: MemoryStore = MemoryStore(rules.tables)
+        self.moves: Moves = Moves(rules, Provenance(rules), self.applied)
         self._rules = rules
-        self.applied: MemoryStore = MemoryStore(rules.tables) if start is None else start.applied.copy()
-        going = {} if start is None else dict(start.moves.going)
-        self.moves: Moves = Moves(rules, Derived(rules), self.applied, going)
         self._by: By = "rules"
         self._record = 0
+        self._follow()
+
+    def begin(self, puts: Iterable[Put], delivery: Delivery) -> bool:
+        """Put the items that existed, and let the rules do all their work; `delivery` holds from then on. False when
+        the rules do not come to rest. Raises StoreError.
+        """
+        for put in puts:
+            self.do(put, "data")
+        rested = self.rest()
+        self.stage = Rehearsal(self._rules, delivery=delivery, start=self.stage)
+        self._follow()
+        return rested
+
+    def _follow(self) -> None:
+        """Note the changes of the stage's tables before its pipeline sees them."""
         self._on_change = self.stage.store.on_change
         self.stage.store.on_change = self._note
-
-    def fork(self, delivery: Delivery) -> Played:
-        """The same tables, for another delivery. What happens in them from now on is not seen here."""
-        return Played(self._rules, delivery, self)
 
     def do(self, action: Action, by: By, record: int = 0) -> bool:
         """Make a write of the application; False when the table rejects it."""
@@ -98,8 +104,7 @@ class Played:
 
     def rest(self) -> bool:
         """Let the rules do all their work. False when there is no end. Raises StoreError."""
-        self.rested = self.stage.rest()
-        return self.rested
+        return self.stage.rest()
 
     def ending(self) -> Ending:
         """The tables as they are in the end."""
@@ -119,24 +124,3 @@ class Played:
             self.moves.note(change, (event.change for event in self.events))
         if self._on_change is not None:
             self._on_change(key, old, new)
-
-
-@dataclass(frozen=True)
-class Beginning:
-    """The tables before the first record, at rest, or the error with which they did not come to rest."""
-
-    puts: Sequence[Put]
-    tables: Played
-    error: StoreError | None = None
-
-
-def begin(rules: Rules, puts: Sequence[Put]) -> Beginning:
-    """Put the items that existed, and let the rules do their work."""
-    tables = Played(rules, Delivery())
-    for put in puts:
-        tables.do(put, "data")
-    try:
-        tables.rest()
-    except StoreError as error:
-        return Beginning(puts, tables, error)
-    return Beginning(puts, tables)

@@ -15,7 +15,7 @@ from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 
-class Derived:
+class Provenance:
     """Tells the data that rules keep from the application's."""
 
     def __init__(self, rules: Rules) -> None:
