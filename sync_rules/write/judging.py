@@ -15,11 +15,10 @@ from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.sizes import possible_key
 from sync_rules.model.values import Item
-from sync_rules.pipeline.fanout import pull, push
-from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import DroppingQueue, Store, Work, World, run_work
-from sync_rules.pipeline.tasks import group_pushes, pull_of
+from sync_rules.pipeline.tasks import PartLook, Tasks, group_pushes, pull_of
+from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -106,12 +105,10 @@ def sources_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemK
 def _work(key: ItemKey, image: Item | None, rules: Rules, left: frozenset[Pushed], bounds: Bounds) -> Work[Report]:
     """The pipeline's own work on an item: as a target, as a node whose edges are listed, as a part."""
     one = pull_of(key, rules)
-    report = yield from pull([] if one is None else [one], bounds)
     listed = dict.fromkeys((one for one in _listed(key, rules) if one not in left), False)
-    report.add((yield from push(group_pushes(listed), rules, bounds)))
-    looks = [PartLook(part) for part in _parts(key, image, rules) if (key, part.rule) not in left]
-    report.add((yield from reconcile_parts(looks, bounds)))
-    return report
+    looks = (PartLook(part) for part in _parts(key, image, rules) if (key, part.rule) not in left)
+    tasks = Tasks(() if one is None else (one,), group_pushes(listed), tuple(looks))
+    return (yield from do_tasks(tasks, rules, bounds))
 
 
 def _listed(key: ItemKey, rules: Rules) -> Iterator[Pushed]:

@@ -7,8 +7,9 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Bounds
-from sync_rules.pipeline.parts import PartLook, reconcile_parts
+from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.requests import DroppingQueue, World, run_work
+from sync_rules.pipeline.tasks import PartLook
 from tests.support import engines
 from tests.support.builders import m, n, s
 from tests.support.worlds import Parked
