@@ -12,11 +12,11 @@ from typing import Any, Final
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.entities import Entity
-from sync_rules.model.items import Failure, ItemKey
+from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Path, overlaps, same, show_path
 from sync_rules.model.writes import Delete, Put, Test, Update
 from sync_rules.pipeline.books import finish_empty
-from sync_rules.pipeline.requests import Apply, DroppingQueue, List, Page, Read, Scan, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, Apply, List, Page, Read, Scan, World, run_work
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Actions, paths_of
@@ -85,20 +85,13 @@ def explained(document: Document, rules: Rules, client: Any = None) -> Explained
 def _given(document: Document, rules: Rules) -> MemoryStore:
     """Tables with the items of a document, and complete books."""
     store = MemoryStore(rules.tables)
-    run_work(finish_empty(rules), World(store, DroppingQueue(), _Unrecorded()))
+    run_work(finish_empty(rules), World(store, NULL_PORTS, NULL_PORTS))
     actions = Actions(rules, raw=document.raw)
     for entity, item in document.items:
         values = actions.values(item)
         _, key = actions.key_of(entity, values)
         store.put(key.table, {**values, **key.attributes()})
     return store
-
-
-class _Unrecorded:
-    """Failures of books in memory, of which there are none."""
-
-    def park(self, failure: Failure) -> None:
-        raise AssertionError(failure.rule)
 
 
 class _Noting:
