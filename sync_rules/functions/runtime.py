@@ -140,15 +140,13 @@ def rules() -> Rules:
     Raises:
         UserError: when they are wrong, or were compiled for something else.
     """
-    built = compiled_file.beside(rules_file())
-    if built.exists():
-        source = rules_file().read_bytes() if rules_file().exists() else None
-        return compiled_file.read(built.read_bytes(), str(built), source=source)
-    try:
-        from sync_rules.language.load import load_rules  # noqa: PLC0415 - slow to load, and not in a bundle
-    except ModuleNotFoundError as error:
-        raise UserError(f"{built}: no such file, and nothing here reads a rules file. {compiled_file.AGAIN}") from error
-    return load_rules(rules_file())
+    return compiled_file.load(rules_file(), _reader)
+
+
+def _reader() -> Callable[[Path], Rules]:
+    from sync_rules.language.load import load_rules  # noqa: PLC0415 - slow to load, and not in a bundle
+
+    return load_rules
 
 
 def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:

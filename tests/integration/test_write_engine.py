@@ -17,7 +17,7 @@ from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
 from sync_rules.write import Transact, TransactionCanceled, follow, fresh
 from sync_rules.write.document import read_document
-from sync_rules.write.explained import explained
+from sync_rules.write.explanation import explain_write
 from tests.support import engines, every_kind
 from tests.support.builders import key, n, s
 from tests.support.every_kind import order, user
@@ -76,7 +76,7 @@ def test_write_engine_what_is_explained_is_what_is_sent(site):
     document = read_document(body)
     before = state_of(site.rules, site.store)
     site.requests.clear()
-    found = explained(document, site.rules, site.client)
+    found = explain_write(document, site.rules, site.client)
     assert site.requests == [operation for operation, _ in found.reads]
     assert state_of(site.rules, site.store) == before
     sent: list[dict] = []

@@ -38,7 +38,7 @@ from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.document import read_document
-from sync_rules.write.explained import explained
+from sync_rules.write.explanation import explain_write
 
 STDIN: Final = Path("-")
 
@@ -314,7 +314,7 @@ def write_rows(file: Path, rules: Rules, client: Any) -> Iterator[Row]:
         raise UserError(
             f"{file} has items, and the tables are to be read: leave out items, or --endpoint-url and --region"
         )
-    yield from transaction_rows(explained(document, rules, client), imagined=client is None)
+    yield from transaction_rows(explain_write(document, rules, client), imagined=client is None)
 
 
 ROLES: Final = {

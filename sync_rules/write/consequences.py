@@ -1,8 +1,8 @@
-"""The pipeline's own work on the application's actions, rehearsed in memory until nothing changes any more.
+"""The consequences of the application's actions: the pipeline's own work on a store, until nothing changes any more.
 
-Invariant: rules are applied by the code that applies them to stream records, in rounds, as records would bring them.
-What a transaction cannot do is left to the stream as a whole, and told: effects, second looks through an index,
-messages, what is parked, books that are not complete, listings that are too long.
+Invariant: the stages of the pipeline apply the rules, in rounds, as stream records would bring them. Some work is left
+to the stream as a whole, and `left` lists it: effects, second looks through an index, messages, parked work, books that
+are not complete, listings that are too long.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ BY_THE_STREAM: Final = "by the stream, a moment after the write"
 Pushed = tuple[ItemKey, tuple[str, ...]]  # the item that a push starts from, and its rules
 
 
-class Stage(Store, Protocol):
-    """A store that tells what was done on it."""
+class ChangeLog(Store, Protocol):
+    """A store that lists the changes that were made on it."""
 
     writes: int  # how many were made
 
@@ -69,13 +69,13 @@ class Left:
 
 
 @dataclass
-class Rehearsal:
-    """One rehearsal on a stage. `skipped` are the pushes that are left to the stream from the beginning; `pushed` has
-    how many writes each push made. `own` are the keys of the items that the application writes.
+class Consequences:
+    """The consequences on one store. `skipped` are the pushes that are left to the stream from the beginning; `pushed`
+    counts the writes of each push. `own` are the keys of the items that the application writes.
     """
 
     rules: Rules
-    store: Stage
+    store: ChangeLog
     out_of_time: Callable[[], bool]
     limits: Limits = LIMITS
     skipped: frozenset[Pushed] = frozenset()
