@@ -15,7 +15,7 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.requests import NOBODY, Archive, Caller
+from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def archive_of(
 ) -> Archive:
     """The archive on S3, if a rule archives. Raises UserError when no client can be made."""
     if not rules.archives:
-        return NOBODY
+        return NULL_PORTS
     from sync_rules.adapters.s3 import S3Archive  # noqa: PLC0415
 
     return S3Archive(aws.s3(endpoint_url, region), retrying=retrying)
@@ -55,7 +55,7 @@ def caller_of(
     """
     functions = rules.functions
     if not functions:
-        return NOBODY
+        return NULL_PORTS
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))  # last: a file beside the rules must not stand in for an installed module
     if calls_table:

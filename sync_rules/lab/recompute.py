@@ -24,7 +24,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, Change, Failure, ItemKey
 from sync_rules.model.values import Item, Path, get, overlaps, same
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.kinds.history import HistoryRule, KeepRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
@@ -86,16 +86,9 @@ def wrongs(ending: Ending) -> Iterator[Wrong]:
     yield from _by_recompute(ending, found)
 
 
-class _Nowhere:
-    """Failures that discard each failure."""
-
-    def park(self, _failure: Failure) -> None:
-        """Discard the failure."""
-
-
 def differences(store: MemoryStore, rules: Rules, names: frozenset[str]) -> Iterator[Difference]:
     """The differences that verify finds while no work is pending."""
-    world = World(store, DroppingQueue(), _Nowhere())
+    world = World(store, NULL_PORTS, NULL_PORTS)
     for finding in Verifier(rules, world, names, grace_seconds=0).sweep():
         yield finding.difference
 
@@ -328,7 +321,7 @@ def _backfilled(rules: Rules, made: MemoryStore) -> MemoryStore:
     run = BackfillRun(
         Selection(rules, rules.kept),
         made,
-        _Nowhere(),
+        NULL_PORTS,
         MemoryState(),
         {},
         supplies=segments(rules, 1),

@@ -296,6 +296,13 @@ def _elements(item: Item, name: str, kind: str) -> list[Any]:
     return [] if value is None else list(value[kind])
 
 
+def elements_without(kind: str, elements: Iterable[str], others: Iterable[str]) -> AttributeValue | None:
+    """A set of the elements that are not among the others, numbers by their value; None if there are none."""
+    known = {Decimal(one) for one in others} if kind == "NS" else set(others)
+    left = [one for one in elements if (Decimal(one) if kind == "NS" else one) not in known]
+    return {kind: left} if left else None
+
+
 def _among(kind: str, one: Any, others: Iterable[Any]) -> bool:
     return any(same({kind[0]: one}, {kind[0]: other}) for other in others)
 

@@ -37,7 +37,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.language.yaml_source import places_of
 from sync_rules.model import limits
 from sync_rules.write.document import read_document
-from sync_rules.write.explained import explained
+from sync_rules.write.explanation import explained
 from tests.docs import proposed
 from tests.test_house import EXTRA, RINGS, ROOMS, sentence_of
 

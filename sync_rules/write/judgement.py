@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.sizes import possible_key
 from sync_rules.model.values import Item
-from sync_rules.pipeline.fanout import pull, push
-from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import DroppingQueue, Store, Work, World, run_work
-from sync_rules.pipeline.tasks import group_pushes, pull_of
+from sync_rules.pipeline.requests import NULL_PORTS, Store, Work, World, run_work
+from sync_rules.pipeline.tasks import PartLook, Tasks, group_pushes, pull_of
+from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -32,13 +31,6 @@ IN_MEMORY: Final = Limits(
 REPAIRING: Final = Limits(parked_max_looks=0)
 
 Pushed = tuple[ItemKey, Rule]
-
-
-class _Unrecorded:
-    """Failures that nobody keeps: the stream reports what stays blocked."""
-
-    def park(self, failure: Failure) -> None:
-        """Does nothing."""
 
 
 @dataclass
@@ -73,7 +65,7 @@ def _judge_one(key: ItemKey, before: Item, rules: Rules, seen: ReadThrough, boun
     """Make one item in memory what the rules say. Returns what is left as it was."""
     left = frozenset(one for one in _listed(key, rules) if _has_too_many(one, before, rules))
     for _ in range(ROUNDS_MAX):
-        report = run_work(_work(key, seen.image(key), rules, left, bounds), World(seen, DroppingQueue(), _Unrecorded()))
+        report = run_work(_work(key, seen.image(key), rules, left, bounds), World(seen, NULL_PORTS, NULL_PORTS))
         if _is_too_long(report) and left != (everything := frozenset(_listed(key, rules))):
             seen.know(key, before)
             left = everything
@@ -86,7 +78,7 @@ def repair(
     key: ItemKey, before: Item | None, rules: Rules, store: Store, *, left: frozenset[Pushed], bounds: Bounds
 ) -> None:
     """Write what differs on an item as it was read, under guard."""
-    run_work(_work(key, before, rules, left, bounds), World(store, DroppingQueue(), _Unrecorded()))
+    run_work(_work(key, before, rules, left, bounds), World(store, NULL_PORTS, NULL_PORTS))
 
 
 def sources_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemKey]:
@@ -106,12 +98,10 @@ def sources_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemK
 def _work(key: ItemKey, image: Item | None, rules: Rules, left: frozenset[Pushed], bounds: Bounds) -> Work[Report]:
     """The pipeline's own work on an item: as a target, as a node whose edges are listed, as a part."""
     one = pull_of(key, rules)
-    report = yield from pull([] if one is None else [one], bounds)
     listed = dict.fromkeys((one for one in _listed(key, rules) if one not in left), False)
-    report.add((yield from push(group_pushes(listed), rules, bounds)))
-    looks = [PartLook(part) for part in _parts(key, image, rules) if (key, part.rule) not in left]
-    report.add((yield from reconcile_parts(looks, bounds)))
-    return report
+    looks = (PartLook(part) for part in _parts(key, image, rules) if (key, part.rule) not in left)
+    tasks = Tasks(() if one is None else (one,), group_pushes(listed), tuple(looks))
+    return (yield from do_tasks(tasks, rules, bounds))
 
 
 def _listed(key: ItemKey, rules: Rules) -> Iterator[Pushed]:

@@ -23,10 +23,10 @@ from sync_rules.model.writes import Check, Result, Status
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Actions, Given, Place, place_of
+from sync_rules.write.client_proxy import ClientProxy
+from sync_rules.write.consequences import Consequences, Left
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
 from sync_rules.write.errors import WriteError
-from sync_rules.write.noting import Noting
-from sync_rules.write.rehearsal import Left, Rehearsal
 
 ITEMS_MAX: Final = 1_000
 LIMITS: Final = Limits(parked_max_looks=0)
@@ -154,7 +154,7 @@ class Blocks:
 _HERE: Final[ContextVar[tuple[tuple[Blocks, Block], ...]]] = ContextVar("sync_rules_follow", default=())
 
 
-class Follow(Noting):
+class Follow(ClientProxy):
     """Notes writes, and brings copies in line when its block ends. `result` says what the block that ended last did.
 
     It stands for a client, a resource or a table of boto3: `put_item`, `update_item`, `delete_item`,
@@ -283,9 +283,9 @@ class Follow(Noting):
         found = store.read(Read(tuple(key for key, _ in noted))) if noted else ()
         changes = [Change(key, old, new) for (key, old), new in zip(noted, found, strict=True)]
         live = _Live(store, self._rules, changes)
-        rehearsal = Rehearsal(self._rules, live, deadline.passed, self._limits, own=[key for key, _ in noted])
-        rehearsal.run()
-        self._blocks.result = Followed(live.writes, rehearsal.left)
+        consequences = Consequences(self._rules, live, deadline.passed, self._limits, own=[key for key, _ in noted])
+        consequences.run()
+        self._blocks.result = Followed(live.writes, consequences.left)
         return self._blocks.result
 
     def _store_until(self, deadline: Deadline) -> Store:

@@ -34,7 +34,7 @@ class Original:
         self.usual: Mapping[str, Any] = {} if name is None else {"TableName": name}
 
 
-class Noting(ABC):
+class ClientProxy(ABC):
     """All that it does not have itself is that of the client, the resource or the table."""
 
     def __init__(self, rules: Rules, given: Any) -> None:
@@ -46,9 +46,9 @@ class Noting(ABC):
         if name.startswith("_"):
             raise AttributeError(name)
         found = getattr(self._original.given, name)
-        return self._noting_table if name == "Table" else found
+        return self._proxied_table if name == "Table" else found
 
-    def _noting_table(self, *named: Any, **given: Any) -> Any:
+    def _proxied_table(self, *named: Any, **given: Any) -> Any:
         """A table of the resource, on which writes are noted too."""
         twin = copy(self)
         vars(twin)["_original"] = Original(self._original.given.Table(*named, **given))

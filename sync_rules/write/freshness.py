@@ -21,7 +21,7 @@ from sync_rules.model.sizes import possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Store
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write import judging
+from sync_rules.write import judgement
 from sync_rules.write.actions import Actions, Given, place_of
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
 from sync_rules.write.errors import WriteError
@@ -74,7 +74,7 @@ def fresh(
         (found,) = site.store.read(Read((key,)))
         return None if found is None else _output(found, raw=raw)
     image = {**values, **key.attributes()}
-    site.seen.load(one for one in (key, *judging.sources_of(key, image, rules)) if possible_key(one))
+    site.seen.load(one for one in (key, *judgement.sources_of(key, image, rules)) if possible_key(one))
     (now,) = site.judged([key], repair=repair)
     return None if now is None else _output(now, raw=raw)
 
@@ -154,10 +154,10 @@ class _Site:
 
     def judged(self, keys: Sequence[ItemKey], *, repair: bool) -> list[Item | None]:
         """The items of these keys as they must be now."""
-        likely = (one for key, item in self.guessed.items() for one in judging.sources_of(key, item, self._rules))
+        likely = (one for key, item in self.guessed.items() for one in judgement.sources_of(key, item, self._rules))
         self.seen.load(one for one in (*keys, *likely) if possible_key(one))
         try:
-            found = judging.judge(keys, self._rules, self.seen, self._deadline.passed)
+            found = judgement.judge(keys, self._rules, self.seen, self._deadline.passed)
         except StoreError as error:
             if error.reason == OUT_OF_TIME:
                 raise WriteError(
@@ -167,8 +167,8 @@ class _Site:
         for key, item in found.items.items() if repair else ():
             before = self.seen.before[place_of(key)]
             if not same_item(before, item):
-                bounds = Bounds(judging.REPAIRING, self._deadline.passed)
-                judging.repair(key, before, self._rules, self.store, left=found.left, bounds=bounds)
+                bounds = Bounds(judgement.REPAIRING, self._deadline.passed)
+                judgement.repair(key, before, self._rules, self.store, left=found.left, bounds=bounds)
         return [found.items[key] for key in keys]
 
     def standing(self, keys: Sequence[ItemKey], *, raw: bool) -> list[dict[str, Any]]:

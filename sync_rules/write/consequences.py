@@ -1,8 +1,8 @@
-"""The pipeline's own work on the application's actions, rehearsed in memory until nothing changes any more.
+"""The consequences of the application's actions: the pipeline's own work on a store, until nothing changes any more.
 
-Invariant: rules are applied by the code that applies them to stream records, in rounds, as records would bring them.
-What a transaction cannot do is left to the stream as a whole, and told: effects, second looks through an index,
-messages, what is parked, books that are not complete, listings that are too long.
+Invariant: the stages of the pipeline apply the rules, in rounds, as stream records would bring them. Some work is left
+to the stream as a whole, and `left` lists it: effects, second looks through an index, messages, parked work, books that
+are not complete, listings that are too long.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, changed, get
 from sync_rules.pipeline.books import read_marks
-from sync_rules.pipeline.fanout import pull, push
 from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage
-from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Store, Work, World, run_work
 from sync_rules.pipeline.sources import read_all
-from sync_rules.pipeline.tasks import Pull, Push, Tasks, tasks_of
+from sync_rules.pipeline.tasks import Pull, Tasks, tasks_of
+from sync_rules.pipeline.work import STAGES, do_tasks
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -45,8 +44,8 @@ BY_THE_STREAM: Final = "by the stream, a moment after the write"
 Pushed = tuple[ItemKey, tuple[str, ...]]  # the item that a push starts from, and its rules
 
 
-class Stage(Store, Protocol):
-    """A store that tells what was done on it."""
+class ChangeLog(Store, Protocol):
+    """A store that lists the changes that were made on it."""
 
     writes: int  # how many were made
 
@@ -70,13 +69,13 @@ class Left:
 
 
 @dataclass
-class Rehearsal:
-    """One rehearsal on a stage. `skipped` are the pushes that are left to the stream from the beginning; `pushed` has
-    how many writes each push made. `own` are the keys of the items that the application writes.
+class Consequences:
+    """The consequences on one store. `skipped` are the pushes that are left to the stream from the beginning; `pushed`
+    counts the writes of each push. `own` are the keys of the items that the application writes.
     """
 
     rules: Rules
-    store: Stage
+    store: ChangeLog
     out_of_time: Callable[[], bool]
     limits: Limits = LIMITS
     skipped: frozenset[Pushed] = frozenset()
@@ -126,7 +125,7 @@ class Rehearsal:
             self._leave(name, ENDLESS)
 
     def _process(self, changes: Sequence[Change]) -> Work[Report]:
-        """The stages of `consumer.process`, push by push, without effects."""
+        """Do what the changes ask for. Effects, and what an index does not list yet, are left to the stream."""
         tasks = tasks_of(changes, self.rules)
         for change in changes:
             self._leave_what_was_replaced(change)
@@ -134,12 +133,12 @@ class Rehearsal:
             self._leave(rule, SECOND_LOOK, 1)
         for _, effect in tasks.effects:
             self._leave(effect.rule, EFFECT, 1)
-        report = yield from pull(tasks.pulls, self._bounds)
-        for one in tasks.pushes:
-            report.add((yield from self._push(one)))
-        parts = yield from self._in_complete_books(tasks)
-        report.add((yield from reconcile_parts(parts, self._bounds)))
-        return report
+        return (yield from self._do(replace(tasks, unlisted=(), effects=())))
+
+    def _do(self, tasks: Tasks) -> Work[Report]:
+        """Do tasks as everywhere, but push by push, and only the parts of complete books."""
+        stages = {"push": self._push_one_by_one, "parts": self._reconcile_parts}
+        return (yield from do_tasks(tasks, self.rules, self._bounds, stages))
 
     def _complete(self, keys: Sequence[ItemKey]) -> Work[Report]:
         """Look at items that were there before as if each had just come: their own record may not have come yet.
@@ -151,21 +150,17 @@ class Rehearsal:
         came = [Change(key, None, item) for key, item in items.items() if isinstance(item, dict)]
         tasks = tasks_of(came, self.rules)
         images = {change.key: change.new or {} for change in came}
-        asked = [
+        pulls = [
             replace(one, image=None, settles=False, rules=tuple(self._unlisted(one, images.get(one.key))))
             for one in tasks.pulls
         ]
-        report = yield from pull([one for one in asked if one.rules], self._bounds)
-        for one in tasks.pushes:
-            lacking = [rule for rule in one.part_rules if not _has_any(rule, images[one.source])]
-            if lacking:
-                report.add((yield from self._push(replace(one, rules=tuple(lacking)))))
-        tasks.parts = tuple(
-            look for look in tasks.parts if look.part.target not in images
-        )  # elements it has may be many
-        parts = yield from self._in_complete_books(tasks)
-        report.add((yield from reconcile_parts(parts, self._bounds)))
-        return report
+        pushes = [
+            replace(one, rules=tuple(rule for rule in one.part_rules if not _has_any(rule, images[one.source])))
+            for one in tasks.pushes
+        ]
+        parts = (look for look in tasks.parts if look.part.target not in images)  # elements it has may be many
+        asked = Tasks(tuple(one for one in pulls if one.rules), tuple(one for one in pushes if one.rules), tuple(parts))
+        return (yield from self._do(asked))
 
     def _unlisted(self, one: Pull, image: Item | None) -> Iterator[TargetRule]:
         """The rules of a pull, without those that list items for values that an own item has."""
@@ -173,19 +168,21 @@ class Rehearsal:
             if image is None or not _has_any(rule, image) or rule.members(one.key, image) is None:
                 yield rule
 
-    def _push(self, one: Push) -> Work[Report]:
-        pushed = one.source, one.names
-        if pushed in self.skipped:
-            for rule in one.names:
-                self._leave(rule, NO_ROOM)
-            return Report()
-        before = self.store.writes
-        report = yield from push((one,), self.rules, self._bounds)
-        self.pushed[pushed] += self.store.writes - before
-        return report
+    # ------------------------------------------------------------ stages of its own
+    def _push_one_by_one(self, tasks: Tasks, rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
+        """Push what is not skipped, and count the writes of each push."""
+        for one in tasks.pushes:
+            pushed = one.source, one.names
+            if pushed in self.skipped:
+                for rule in one.names:
+                    self._leave(rule, NO_ROOM)
+                continue
+            before = self.store.writes
+            yield from STAGES["push"](Tasks(pushes=(one,)), rules, bounds, report)
+            self.pushed[pushed] += self.store.writes - before
 
-    def _in_complete_books(self, tasks: Tasks) -> Work[list[PartLook]]:
-        """The parts that are in no books, or in complete ones: nobody knows what a total says before."""
+    def _reconcile_parts(self, tasks: Tasks, rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
+        """Reconcile the parts that are in no books, or in complete ones: a total is unknown until they are."""
         books = dict.fromkeys(one for look in tasks.parts if (one := look.part.rule.books) is not None)
         marks = yield from read_marks(books)
         kept = []
@@ -196,7 +193,7 @@ class Rehearsal:
                 kept.append(look)
             else:
                 self._leave(look.part.rule.name, BOOKS, 1)
-        return kept
+        yield from STAGES["parts"](Tasks(parts=tuple(kept)), rules, bounds, report)
 
     def _judge(self, report: Report) -> None:
         """Note what was not finished."""

@@ -1,6 +1,6 @@
 """The requests that a write would make, and why: for applications that build them by hand, in any language.
 
-Invariant: nothing is written. The rehearsal is that of `transact`, on the items of the tables, or on given ones.
+Invariant: nothing is written. The attempt is that of `transact`, on the items of the tables, or on given ones.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any, Final
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.entities import Entity
-from sync_rules.model.items import Failure, ItemKey
+from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Path, overlaps, same, show_path
 from sync_rules.model.writes import Delete, Put, Test, Update
 from sync_rules.pipeline.books import finish_empty
-from sync_rules.pipeline.requests import Apply, DroppingQueue, List, Page, Read, Scan, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, Apply, List, Page, Read, Scan, World, run_work
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Actions, paths_of
-from sync_rules.write.compose import Planned
+from sync_rules.write.composer import Planned
+from sync_rules.write.consequences import Left
 from sync_rules.write.document import Document
-from sync_rules.write.rehearsal import Left
 from sync_rules.write.request import actions_of
 from sync_rules.write.transaction import Transact
 
@@ -48,7 +48,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class Explanation:
     """A write as `transact` makes it: its reads as operations with parameters, its actions, and each one's reasons."""
 
     reads: tuple[tuple[str, Mapping[str, Any]], ...]
@@ -57,7 +57,7 @@ class Explained:
     left: tuple[Left, ...]
 
 
-def explained(document: Document, rules: Rules, client: Any = None) -> Explained:
+def explain_write(document: Document, rules: Rules, client: Any = None) -> Explanation:
     """The requests of a write. They read through this client; without one, the tables hold the items of the document
     and nothing else, and books are complete.
 
@@ -65,40 +65,33 @@ def explained(document: Document, rules: Rules, client: Any = None) -> Explained
         WriteError: as `transact` does.
         StoreError: when a read failed.
     """
-    noting: Any = _Noting(client)  # of a client, what a rehearsal needs
+    noting: Any = _Noting(client)  # of a client, what an attempt needs
     store: Any = DynamoStore(noting, rules.tables, write_mode="update")
     if client is None:
         store = _Imagined(store, _given(document, rules))
     tx = Transact(rules, noting, raw=document.raw, require=document.require, deadline_seconds=DEADLINE_SECONDS,
                   store=store)  # fmt: skip
     document.add_to(tx)
-    attempt = tx.rehearsed()
+    attempt = tx.first_attempt()
     items = actions_of(attempt.planned, rules.tables)
     entities = {entity.name for one in attempt.planned if (entity := rules.entity_of(one.action.key)) is not None}
     steps = (
         _Reader(rules, entities, planned).step(next(iter(item)))
         for planned, item in zip(attempt.planned, items, strict=True)
     )
-    return Explained(tuple(noting.asked), tuple(items), tuple(steps), attempt.left)
+    return Explanation(tuple(noting.asked), tuple(items), tuple(steps), attempt.left)
 
 
 def _given(document: Document, rules: Rules) -> MemoryStore:
     """Tables with the items of a document, and complete books."""
     store = MemoryStore(rules.tables)
-    run_work(finish_empty(rules), World(store, DroppingQueue(), _Unrecorded()))
+    run_work(finish_empty(rules), World(store, NULL_PORTS, NULL_PORTS))
     actions = Actions(rules, raw=document.raw)
     for entity, item in document.items:
         values = actions.values(item)
         _, key = actions.key_of(entity, values)
         store.put(key.table, {**values, **key.attributes()})
     return store
-
-
-class _Unrecorded:
-    """Failures of books in memory, of which there are none."""
-
-    def park(self, failure: Failure) -> None:
-        raise AssertionError(failure.rule)
 
 
 class _Noting:
