@@ -9,8 +9,7 @@ from typing import Any, Final, cast
 
 from sync_rules.extras.discover.imports.foreign_document import Node, quoted
 from sync_rules.extras.discover.imports.imported_model import IMAGES, FoundTable, Projection, Stream
-from sync_rules.language.capacity import ATTRIBUTE_NAME_MAX
-from sync_rules.language.schema import KEY_ATTRIBUTES_MAX
+from sync_rules.language.schema import ATTRIBUTE_NAME_MAX, KEY_ATTRIBUTES_MAX
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
 TYPES: Final[Mapping[str, KeyType]] = {"s": "S", "n": "N", "b": "B", "string": "S", "number": "N", "binary": "B"}

@@ -10,8 +10,8 @@ import boto3
 import pytest
 from botocore.validate import ParamValidator
 
-from sync_rules.adapters.table_settings import problems
-from sync_rules.deploy.tables import settings_of, table_parameters
+from sync_rules.deploy.tables import table_parameters
+from sync_rules.deploy.vectors import vector_problems
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 
@@ -28,9 +28,8 @@ MODEL = boto3.client("dynamodb", region_name="eu-west-1").meta.service_model
 
 
 def made(text=TEXT):
-    rules = parse_rules(text)
-    table, settings = rules.tables["shop"], settings_of(rules, rules.tables["shop"])
-    return table, settings, table_parameters(table, settings, stream=False)
+    table = parse_rules(text).tables["shop"]
+    return table, table_parameters(table, stream=False)
 
 
 def require_valid(operation, parameters):
@@ -40,7 +39,7 @@ def require_valid(operation, parameters):
 
 def changed(path, value):
     """The description of the table with another value in its vector index."""
-    description = copy.deepcopy(made()[2])
+    description = copy.deepcopy(made()[1])
     (index,) = description["VectorIndexes"]
     index[path] = value
     return description
@@ -48,13 +47,13 @@ def changed(path, value):
 
 def test_vector_index_is_made_with_its_table():
     """The parameters are those of the service model; each attribute of the search schema is defined once."""
-    _, _, parameters = made()
+    _, parameters = made()
     require_valid("CreateTable", parameters)
     assert sorted(one["AttributeName"] for one in parameters["AttributeDefinitions"]) == ["PK", "SK", "brand", "tenant"]
     (index,) = parameters["VectorIndexes"]
     roles = {one["AttributeName"]: one["SearchSchemaElementType"] for one in index["SearchSchema"]}
     assert roles == {"tenant": "HASH", "brand": "INLINE_FILTER", "PK": "INLINE_FILTER"}
-    plain = made(TEXT.replace(", partition: {tenant: S}, filters: {brand: S, PK: S}, projection: [title]", ""))[2]
+    plain = made(TEXT.replace(", partition: {tenant: S}, filters: {brand: S, PK: S}, projection: [title]", ""))[1]
     require_valid("CreateTable", plain)
     assert "SearchSchema" not in plain["VectorIndexes"][0]
 
@@ -62,9 +61,9 @@ def test_vector_index_is_made_with_its_table():
 @pytest.mark.parametrize(
     ("description", "found", "action"),
     [
-        (made()[2], None, None),
-        (changed("SearchSchema", made()[2]["VectorIndexes"][0]["SearchSchema"][::-1]), None, None),
-        ({**made()[2], "VectorIndexes": []}, "it has no vector index by_meaning", "Create"),
+        (made()[1], None, None),
+        (changed("SearchSchema", made()[1]["VectorIndexes"][0]["SearchSchema"][::-1]), None, None),
+        ({**made()[1], "VectorIndexes": []}, "it has no vector index by_meaning", "Create"),
         (changed("Dimensions", 4), "its vector index by_meaning has another Dimensions", "Delete"),
         (changed("DistanceFunction", "EUCLIDEAN"), "another DistanceFunction", "Delete"),
         (
@@ -76,8 +75,8 @@ def test_vector_index_is_made_with_its_table():
 )
 def test_vector_index_is_compared_with_that_of_the_table(description, found, action):
     """The cure is one UpdateTable, which the service model takes."""
-    table, settings, _ = made()
-    found_there = [*problems(table, settings, description)]
+    table, _ = made()
+    found_there = [*vector_problems(table, description)]
     assert len(found_there) == (found is not None)
     for problem in found_there:
         assert found in problem.found
@@ -89,16 +88,15 @@ def test_vector_index_is_compared_with_that_of_the_table(description, found, act
 
 def test_vector_index_that_an_emulator_does_not_describe_counts_as_right():
     """An engine without vector indexes is no reason to stop."""
-    table, settings, parameters = made()
+    table, parameters = made()
     without = {name: value for name, value in parameters.items() if name != "VectorIndexes"}
-    assert [*problems(table, settings, without, emulated=True)] == []
-    assert len([*problems(table, settings, without)]) == 1
+    assert [*vector_problems(table, without, emulated=True)] == []
+    assert len([*vector_problems(table, without)]) == 1
 
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("vectors:\n", "billing: {provisioned: {read: 5, write: 5}}\n    vectors:\n", "billed on demand alone"),
         ("PK: S}, projection", "PK: N}, projection", "PK is N here, and S in another key of the table"),
         ("    vectors:", "    indexes: {by_meaning: {brand: S}}\n    vectors:", "has another index 'by_meaning'"),
     ],
