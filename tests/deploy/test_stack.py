@@ -153,7 +153,7 @@ def sync_rules(everybodys_stack: Stack, built: Path, monkeypatch, capsys) -> Cal
     monkeypatch.setenv("STAGE", STAGE)
 
     def command(verb: str, *options: str) -> tuple[int, str]:
-        fixed = [str(built / "rules.yaml"), "--remote", "--endpoint-url", everybodys_stack.url, "--jsonl"]
+        fixed = [str(built / "rules.yaml"), "--remote", "--endpoint-url", everybodys_stack.url, "--format", "jsonl"]
         return main.main([verb, *fixed, *options]), capsys.readouterr().out
 
     return command

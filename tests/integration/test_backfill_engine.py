@@ -78,7 +78,7 @@ class Shop:
         self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
 
     def run(self, verb: str, *options: str) -> tuple[int, list[dict]]:
-        common = ["--endpoint-url", self.url, "--failures", str(self.folder / "failures.jsonl"), "--jsonl"]
+        common = ["--endpoint-url", self.url, "--failures", str(self.folder / "failures.jsonl"), "--format", "jsonl"]
         code = main.main([verb, str(self.file), *common, *options])
         out = self.capsys.readouterr()
         return code, [json.loads(line) for line in out.out.splitlines()]

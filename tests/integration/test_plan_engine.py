@@ -46,7 +46,7 @@ class Shop:
         return found
 
     def __call__(self, verb: str, *options: str) -> tuple[int, list[dict]]:
-        form = "--json" if verb == "plan" else "--jsonl"
+        form = "--format", "json" if verb == "plan" else "--format", "jsonl"
         code = main.main([verb, str(self.file), "--endpoint-url", self.engine, "--workers", "1", form, *options])
         out, err = self.capsys.readouterr()
         assert out, err

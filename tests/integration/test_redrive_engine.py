@@ -46,7 +46,7 @@ class Account:
         self.s3.create_bucket(Bucket=self.bucket)
 
     def __call__(self, verb: str, *options: str) -> tuple[int, list[dict]]:
-        fixed = [str(self.path / "rules.yaml"), "--endpoint-url", self.url, "--jsonl"]
+        fixed = [str(self.path / "rules.yaml"), "--endpoint-url", self.url, "--format", "jsonl"]
         own = ["--failures", str(self.path / "f.jsonl")] if verb == "redrive" else []
         code = main.main([verb, *fixed, *own, *options])
         out, self.err = self.capsys.readouterr()

@@ -118,7 +118,7 @@ class Deployed:
         self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
 
     def run(self, verb: str, *options: str) -> tuple[int, list[dict], str]:
-        code = main.main([verb, str(self.file), "--remote", "--endpoint-url", self.url, "--jsonl", *options])
+        code = main.main([verb, str(self.file), "--remote", "--endpoint-url", self.url, "--format", "jsonl", *options])
         said = self.capsys.readouterr()
         rows = [json.loads(line) for line in said.out.splitlines() if line.startswith("{")]
         return code, [row for row in rows if "service" not in row], said.err  # metrics and log lines of the functions

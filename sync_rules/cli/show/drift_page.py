@@ -7,7 +7,6 @@ else. Nothing is shown by colour alone.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,10 +20,6 @@ from sync_rules.audit.findings import Finding, Share, Tally
 from sync_rules.cli.show import html
 from sync_rules.cli.show.drift import sampled, summary, unseen
 from sync_rules.cli.show.rule_graph import Arrow, graph_of
-from sync_rules.cli.show.text import without_secrets
-from sync_rules.extras.design.commands.show_patterns import COLUMNS, cells
-from sync_rules.extras.design.commands.show_patterns import summary as summary_of_patterns
-from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import shown_key
@@ -70,18 +65,13 @@ class Verified:
     only: Literal["", "one item", "what an earlier report lists"] = ""
 
 
-def noting(findings: Iterable[Finding], examples: dict[str, list[Finding]]) -> Iterator[Finding]:
+def note_examples(findings: Iterable[Finding], examples: dict[str, list[Finding]]) -> Iterator[Finding]:
     """Pass the findings on, and note the first of each rule as examples."""
     for finding in findings:
         noted = examples.setdefault(finding.difference.rule, [])
         if len(noted) < EXAMPLES_MAX_ITEMS:
             noted.append(finding)
         yield finding
-
-
-def as_typed(arguments: Iterable[str]) -> str:
-    """The command line for the report. Addresses keep scheme, host and path only: the rest may be a secret."""
-    return shlex.join(["sync-rules", *map(without_secrets, arguments)])
 
 
 def host_of(address: str) -> str:
@@ -106,7 +96,6 @@ def page(verified: Verified) -> str:
         *sections,
         "<h2>All rules of the file</h2>",
         html.drawn(graph),
-        _patterns(verified.rules),
         "<h2>When and how</h2>",
         html.defined((name, html.text(value)) for name, value in _when_and_how(verified)),
         "<h2>What the words mean</h2>",
@@ -213,17 +202,6 @@ def _cells(finding: Finding) -> Iterator[str]:
     yield "" if found.source is None else _key(found.source)
     yield html.text(found.reason)
     yield "repaired" if finding.repaired else "right by now" if finding.came_right else "left"
-
-
-def _patterns(rules: Rules) -> str:
-    """The matrix of the access patterns, if the file has any."""
-    if not rules.patterns:
-        return ""
-    proof = prove(rules)
-    rows = (map(html.text, row) for name, answer in proof.answers.items() for row in cells(answer, name))
-    table = html.table(COLUMNS, rows)
-    counts = f"<p>{html.text(summary_of_patterns(proof, ()))}</p>"
-    return f"<h2>Access patterns</h2>{counts}{html.wide('Access patterns', table)}"
 
 
 # ---------------------------------------------------------------- when and how

@@ -255,8 +255,8 @@ class Shown:
     def _gone(self) -> Iterator[str]:
         for name in sorted(self.since.gone):
             yield (
-                f"\nrule {name} was deleted: if it made copies, remove them with `sync-rules prune BEFORE RULES`; "
-                f"then, or for a call or an archive, run `sync-rules backfill --forget {name}`"
+                f"\nrule {name} was deleted: `sync-rules prune BEFORE RULES --apply` removes its copies, and drops it "
+                "from the saved state"
             )
 
     def _last(self) -> str:
@@ -265,7 +265,9 @@ class Shown:
             return "no rule was added or changed"
         over = f"\n{self._about(plan.items)} items scanned"
         if plan.share.sampled:
-            over += f" (estimated from {plan.share.percent:g} % of each table, --seed {self.seed})"
+            over += (
+                f" (estimated from {plan.share.percent:g} % of each table, --sample {plan.share.percent:g}:{self.seed})"
+            )
         if not plan.writes:
             return f"{over}, nothing to write"
         copies = sum(figures.to_write for figures in plan.rules.values())

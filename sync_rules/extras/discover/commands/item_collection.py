@@ -6,7 +6,6 @@ not read again, and that is said.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Rate
-from sync_rules.cli.asking import agreed
+from sync_rules.cli import options as opt
+from sync_rules.cli.confirmation import confirm
 from sync_rules.cli.show.bar import Bar, displayed
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import counted, duration
@@ -37,7 +37,9 @@ CENT: Final = Decimal("0.01")
 MEGABYTE: Final = 1_000_000
 SECOND_MS: Final = 1_000
 NOT_COUNTED: Final = "DynamoDB has not counted it yet, so what a scan costs is not known"
-GOES_ON: Final = "what was read is kept, and the same command goes on; --restart reads all again"
+GOES_ON: Final = (
+    "what was read is kept, and the same command goes on; without the folder of --workspace it reads all again"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +49,9 @@ class Source:
     tables: Sequence[str]
     exports: Sequence[str]
     keys: Sequence[str]
-    indexes: Sequence[str]
     endpoint_url: str | None
     region: str | None
-    segments: int
-    workers: int
     rate: float
-    restart: bool
     yes: bool
 
     @property
@@ -79,13 +77,11 @@ class Source:
         client = aws.dynamodb(self.endpoint_url, self.region) if self.tables else None
         described = live_tables(client, self.tables) if client is not None else ()
         if self.exports or client is None:
-            return self._of_exports(at, Given(described, self.keys, self.indexes))
+            return self._of_exports(at, Given(described, self.keys))
         return self._of_tables(at, client, described)
 
     # ------------------------------------------------------------ exports
     def _of_exports(self, at: Workspace, given: Given) -> Gathered:
-        if self.restart:
-            shutil.rmtree(at.exports, ignore_errors=True)
         places = {place: shelf_of(place, self.endpoint_url, self.region) for place in self.exports}
         exports = find_exports(places, given)
         meter = Meter(sum(one.items for one in exports))
@@ -99,22 +95,20 @@ class Source:
                 display.update(lambda: meter)
 
             try:
-                return gather_exports(exports, given, Reading(at.exports, self.workers, on_items, stopping))
+                return gather_exports(exports, given, Reading(at.exports, opt.WORKERS, on_items, stopping))
             except KeyboardInterrupt:
                 raise KeyboardInterrupt("interrupted: the same command begins again, with what was fetched") from None
 
     # ------------------------------------------------------------ live tables
     def _of_tables(self, at: Workspace, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered | None:
         scanning = self._scanning(at, client)
-        if self.restart:
-            scanning.forget(tables)
         for line in _read_before(scanning, tables):
             _tell(line)
         left = {table: scanning.left(table) for table in tables}
         if any(left.values()):
             for line in self._costs(client, left):
                 _tell(line)
-            if aws.is_aws(client) and not agreed("Read them?", yes=self.yes):
+            if aws.is_aws(client) and not confirm("Read them?", yes=self.yes):
                 return None
         return self._scanned(at, client, tables)
 
@@ -144,7 +138,7 @@ class Source:
         on_page: Callable[[Progress], None] = lambda _progress: None,
     ) -> Scanning:
         return Scanning(
-            client, at.scans, at.state, segments=self.segments, workers=self.workers, rate=Rate(self.rate),
+            client, at.scans, at.state, segments=opt.SEGMENTS, workers=opt.WORKERS, rate=Rate(self.rate),
             stopping=stopping, on_page=on_page,
         )  # fmt: skip
 
@@ -195,7 +189,7 @@ def _read_before(scanning: Scanning, tables: Sequence[LiveTable]) -> Iterator[st
     for table in tables:
         if (begun := scanning.begun(table)) is not None:
             at = f"{begun.began.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-            yield f"table {table.name}: read from {at} on, and kept; --restart reads it again"
+            yield f"table {table.name}: read from {at} on, and kept; without the folder of --workspace it is read again"
 
 
 def _money(region: str, units: float) -> str:

@@ -62,7 +62,7 @@ def test_cost_prints_what_the_page_shows(command):
 
 def test_cost_in_json_has_everything(command):
     """One document: lines, capacity, storage, break-even, sources, and what is not stated."""
-    code, out, _ = command("--json")
+    code, out, _ = command("--format", "json")
     body = json.loads(out)
     assert code == 0
     assert body["region"] == "eu-central-1"
@@ -88,7 +88,7 @@ def test_cost_measures_a_sample(command):
     for number in range(20):
         command.store.put("shop", {"PK": s("USER#1"), "SK": s(f"ORDER#{number}"), "text": s("x" * 3_000)})
     command.store.put("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "name": s("SECRET")})
-    code, out, err = command("--sample", "100", "--json", text=re.sub(r", size: 1KB, items: \d+", "", RULES))
+    code, out, err = command("--sample", "100", "--format", "json", text=re.sub(r", size: 1KB, items: \d+", "", RULES))
     assert code == 0
     assert "SECRET" not in out + err
     body = json.loads(out)
