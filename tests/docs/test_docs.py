@@ -160,7 +160,7 @@ def test_docs_name_the_metrics_and_variables_of_the_handlers():
     ours = {value for name, value in made.items() if name.isupper() and str(value).startswith("SYNC_RULES_")}
     assert variables == ours
     assert runtime.CALLS_TABLE in ours
-    of_commands = {main.DEBUG, "SYNC_RULES_SALT", "SYNC_RULES_STACK", RULES_DIGEST, VERSION}
+    of_commands = {main.DEBUG, "SYNC_RULES_SALT", "SYNC_RULES_STACK", "SYNC_RULES_STATE", RULES_DIGEST, VERSION}
     assert set(re.findall(r"SYNC_RULES_\w+", ALL)) <= ours | of_commands
     assert set(re.findall(r"`(\w+)`", paragraph[0])) == {
         *METRIC_NAMES.values(), *OTHER_METRICS, "SyncRules", "service", "POWERTOOLS_SERVICE_NAME",

@@ -87,9 +87,9 @@ def test_patterns_run_measures_and_proves(shop):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--prove"], "--prove goes with --run"),
-        (["--run", "--grace-seconds", "0"], "--grace-seconds goes with --prove"),
-        (["--calls", "3"], "--calls goes with --run"),
+        (["--prove"], "--prove needs --run"),
+        (["--run", "--grace-seconds", "0"], "--grace-seconds needs --prove"),
+        (["--calls", "3"], "--calls needs --run"),
         (["--run", "--format", "markdown"], "--format markdown does not go with --run"),
         (["--run", "--key", "secret"], "--key: expected NAME=VALUE"),
         (["--run", "--pattern", "order", "--region", "eu-central-1"], "no pattern 'order'. Known: orders"),

@@ -47,7 +47,7 @@ class Shop:
 
     def __call__(self, verb: str, *options: str) -> tuple[int, list[dict]]:
         form = "--format", "json" if verb == "plan" else "--format", "jsonl"
-        code = main.main([verb, str(self.file), "--endpoint-url", self.engine, "--workers", "1", form, *options])
+        code = main.main([verb, str(self.file), "--endpoint-url", self.engine, *form, *options])
         out, err = self.capsys.readouterr()
         assert out, err
         return code, [json.loads(line) for line in out.splitlines()]

@@ -128,10 +128,10 @@ def test_verify_engine_of_a_sample_and_by_workers(verify):
     for number in range(60):
         verify.put("books", book_item(f"b{number}", "a1"))
     assert [verify(*options)[1][-1]["items"] for options in ((), ("--workers", "4"))] == [60, 60]
-    code, rows = verify("--sample", "30", "--seed", "11", "--rule", "names")
+    code, rows = verify("--sample", "30:11", "--rule", "names")
     assert code == 1
     assert 0 < rows[-1]["items"] < 60
-    assert verify("--sample", "30", "--seed", "11", "--rule", "names")[1][:-1] == rows[:-1]
+    assert verify("--sample", "30:11", "--rule", "names")[1][:-1] == rows[:-1]
 
 
 # ---------------------------------------------------------------- every kind

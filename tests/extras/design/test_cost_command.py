@@ -114,10 +114,10 @@ def test_cost_takes_prices_from_a_file_and_names_what_it_lacks(command):
         (["--prices", "prices.json"], "eu-west-1", ["prices.json", "no region 'eu-west-1'", "moon-1"]),
         (["--prices", "broken.json"], "moon-1", ["broken.json", "currency"]),
         (["--prices", "none.json"], "moon-1", ["none.json", "expected a price file"]),
-        (["--seed", "3"], "eu-west-1", ["--seed", "--sample"]),
+        (["--sample", "x"], "eu-west-1", ["such as 5 or 5:4711"]),
         (["--target", "95"], "eu-west-1", ["target", "90"]),
     ],
-    ids=["region", "file-without-region", "broken", "missing", "seed", "target"],
+    ids=["region", "file-without-region", "broken", "missing", "sample", "target"],
 )
 def test_cost_refuses_what_cannot_be(command, options, region, words):
     """A mistake is told with its cure, and exits with 2."""

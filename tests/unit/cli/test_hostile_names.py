@@ -156,7 +156,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "verify": ("--grace-seconds 0", "--grace-seconds 0 --format json", "--grace-seconds 0 --report page.html"),
     "explain": (
         f"--key={USER}",
-        f"--key={USER}\0--format json",
+        f"--key={USER}\0--format\0json",
         f"--where-used={USER}",
         "--record day.jsonl",
         "--record day.jsonl --format jsonl",

@@ -39,7 +39,7 @@ class Client:
 def test_stack_that_is_not_there_is_named():
     """The message says name, region and cure."""
     error = ClientError({"Error": {"Code": "ValidationError", "Message": "x"}}, "DescribeStacks")
-    with pytest.raises(UserError, match=r"no stack shop in region eu-west-1: deploy it .* --stack"):
+    with pytest.raises(UserError, match=r"no stack shop in region eu-west-1: deploy it .* SYNC_RULES_STACK"):
         stack_of(Client(describe_stacks=error), "shop")
 
 

@@ -560,7 +560,7 @@ def watched(account: Account, said: dict, monkeypatch) -> verify_command.RemoteR
     monkeypatch.setattr(verify_command, "BucketReports", lambda *_given: account.shelf)
     stack = Stack("sync-rules", "us-east-1", {"BucketName": "bucket"})
     deployed = Deployed(stack, Ended(said), account.state, "http://127.0.0.1:1", "us-east-1")
-    return verify_command.verify_in_account(deployed, account.scene.rules, {}, detach=False)
+    return verify_command.verify_in_account(deployed, account.scene.rules, {})
 
 
 def test_remote_verify_command_says_that_figures_are_at_least_these(monkeypatch, capsys):

@@ -104,6 +104,8 @@ def patterns(
 ) -> int:
     """Prove each access pattern: its request, or why there is none. --run calls them."""
     if run:
+        if form is opt.PageForm.MARKDOWN:
+            raise UserError("--format markdown does not go with --run")
         asked = RunOptions(
             tuple(only or ()), parsed(key or []), calls or CALLS, against_base,
             GRACE_SECONDS if grace_seconds is None else grace_seconds,
