@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -19,7 +17,6 @@ from sync_rules.adapters.acceptance import set_stack
 from sync_rules.adapters.state import TableState
 from sync_rules.cli.options import RULES_FILE, STACK, STACK_VARIABLE, place_words
 from sync_rules.jobs.account.stack import Machine, Stack, stack_of
-from sync_rules.model.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -63,10 +60,3 @@ def typed(context: typer.Context, *parameters: str) -> frozenset[str]:
     """The parameters that were given on the command line, as opposed to the environment or a default."""
     sources = {name: context.get_parameter_source(name) for name in parameters}
     return frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
-
-
-def require_local(options: Mapping[str, Any], why: str = "it applies to a run on this machine") -> None:
-    """Raises UserError for the first option given that makes no sense with --remote."""
-    for name, value in options.items():
-        if value:
-            raise UserError(f"{name} cannot be given with --remote: {why}")

@@ -9,7 +9,7 @@ import errno
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import wraps
 from io import TextIOWrapper
@@ -40,74 +40,55 @@ class Listed(NamedTuple):
     package: str = "sync-rules"
 
 
-def _core(group: str, lines: Mapping[str, str]) -> dict[str, Listed]:
-    return {verb: Listed(group, line, f"sync_rules.cli.commands.{verb}") for verb, line in lines.items()}
-
-
 # The names of all built-in verbs, as text: `--help` imports no module of theirs.
+GROUPS: dict[str, dict[str, str]] = {
+    "Begin": {
+        "init": "Begin a project of your own: rules, a scenario, template, CI.",
+        "demo": "Run the demo, or one example, on an embedded DynamoDB engine.",
+        "check": "Check a rules file: every problem with its reason and its cure.",
+        "graph": "Draw which attributes are derived from which.",
+        "schema": "Write the JSON Schema of rules files, for editors.",
+    },
+    "Rehearse": {
+        "test": "Play scenarios in memory, under every delivery order.",
+        "emulator": "Run a DynamoDB engine on this machine, in memory, until stopped.",
+        "record": "Write the stream records of all tables to a file, until stopped.",
+        "replay": "Replay a recording in memory, under every delivery order.",
+    },
+    "Apply": {
+        "tables": "Create the tables of the rules file, on an emulator or on AWS.",
+        "infra": "Generate the template's rule-dependent parts; list permissions.",
+        "preview": "Show the requests of a write, each action with its reason.",
+        "plan": "Show a backfill's writes, reads, cost and duration in advance.",
+        "run": "Consume the tables' streams and keep copies correct.",
+        "backfill": "Apply the rules to items that already exist.",
+    },
+    "Operate": {
+        "verify": "Compare every copy with its source; --repair corrects drift.",
+        "explain": "Explain an item: its values, its users; a record's effects.",
+        "failures": "Show recorded failures by rule and reason, with count and time.",
+        "redrive": "Retry failed work; safe at any later time.",
+        "prune": "Find what deleted rules left in the tables; --apply removes it.",
+        "doctor": "Examine a deployed stack: each finding with its cure.",
+    },
+    "Design": {
+        "patterns": "Prove each access pattern: its request, or why there is none.",
+        "cost": "Price the access patterns and rules for a month, by Region.",
+    },
+    "Discover": {"propose": "Propose rules from the data that is there, with evidence."},
+    "Prove": {"selftest": "Prove in your account what sync-rules relies on from AWS."},
+}
+ROOMS = {"Design": "extras.design", "Discover": "extras.discover", "Prove": "extras.proof"}  # others are in `cli`
+PACKAGES = {"propose": "sync-rules[propose]"}
 VERBS: dict[str, Listed] = {
-    **_core(
-        "Begin",
-        {
-            "init": "Begin a project of your own: rules, a scenario, template, CI.",
-            "demo": "Run the demo, or one example, on an embedded DynamoDB engine.",
-            "check": "Check a rules file: every problem with its reason and its cure.",
-            "graph": "Draw which attributes are derived from which.",
-            "schema": "Write the JSON Schema of rules files, for editors.",
-        },
-    ),
-    **_core(
-        "Rehearse",
-        {
-            "test": "Play scenarios in memory, under every delivery order.",
-            "emulator": "Run a DynamoDB engine on this machine, in memory, until stopped.",
-            "record": "Write the stream records of all tables to a file, until stopped.",
-            "replay": "Replay a recording in memory, under every delivery order.",
-        },
-    ),
-    **_core(
-        "Apply",
-        {
-            "tables": "Create the tables of the rules file, on an emulator or on AWS.",
-            "infra": "Generate the template's rule-dependent parts; list permissions.",
-            "preview": "Show the requests of a write, each action with its reason.",
-            "plan": "Show a backfill's writes, reads, cost and duration in advance.",
-            "run": "Consume the tables' streams and keep copies correct.",
-            "backfill": "Apply the rules to items that already exist.",
-        },
-    ),
-    **_core(
-        "Operate",
-        {
-            "verify": "Compare every copy with its source; --repair corrects drift.",
-            "explain": "Explain an item: its values, its users; a record's effects.",
-            "failures": "Show recorded failures by rule and reason, with count and time.",
-            "redrive": "Retry failed work; safe at any later time.",
-            "prune": "Find what deleted rules left in the tables; --apply removes it.",
-            "doctor": "Examine a deployed stack: each finding with its cure.",
-        },
-    ),
-    "patterns": Listed(
-        "Design",
-        "Prove each access pattern: its request, or why there is none.",
-        "sync_rules.extras.design.commands.patterns",
-    ),
-    "cost": Listed(
-        "Design",
-        "Price the access patterns and rules for a month, by Region.",
-        "sync_rules.extras.design.commands.cost",
-    ),
-    "propose": Listed(
-        "Discover",
-        "Propose rules from the data that is there, with evidence.",
-        "sync_rules.extras.discover.commands.propose",
-        "sync-rules[propose]",
-    ),
-    "selftest": Listed(
-        "Prove",
-        "Prove in your account what sync-rules relies on from AWS.",
-        "sync_rules.extras.proof.commands.selftest",
-    ),
+    verb: Listed(
+        group,
+        line,
+        f"sync_rules.{ROOMS.get(group, 'cli')}.commands.{verb}",
+        PACKAGES.get(verb, "sync-rules"),
+    )
+    for group, lines in GROUPS.items()
+    for verb, line in lines.items()
 }
 PLUG_INS = "sync_rules.verbs"  # entry points of other packages: the name is the verb, the value its module
 # Options of earlier versions, each with a way to say the same.
@@ -226,10 +207,9 @@ class _Verbs(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         del ctx
         width = max(map(len, VERBS))
-        for group in dict.fromkeys(listed.group for listed in VERBS.values()):
-            rows = [(verb.ljust(width), listed.line) for verb, listed in VERBS.items() if listed.group == group]
+        for group, lines in GROUPS.items():
             with formatter.section(group):
-                formatter.write_dl(rows)
+                formatter.write_dl([(verb.ljust(width), line) for verb, line in lines.items()])
 
 
 class _Command(TyperCommand):

@@ -24,7 +24,7 @@ from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import State
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import account_of, require_local, typed
+from sync_rules.cli.account import account_of, typed
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.link_sample import require_hits, require_rules, sample_new_rules
 from sync_rules.cli.remote_backfill import RemoteBackfill, code_of
@@ -74,7 +74,11 @@ VERB: Final = Verb(
     mistake="a mistake, or a sample says that a link or an attribute hits nothing, and nothing was written",
     interrupted="and --resume continues",
     needs={"--stop": ("--remote",)},
-    excludes={"--changed": ("--rule",), "--stop": NO_OTHERS},
+    excludes={
+        "--changed": ("--rule",),
+        "--stop": NO_OTHERS,
+        "--remote": ("--accept", "--from-export", "--state"),
+    },
 )
 
 
@@ -116,8 +120,6 @@ def backfill(
     as_json = form is not opt.LineForm.TEXT
     begin = {"resume": resume is True, "restart": resume is False}
     if remote:
-        require_local({"--from-export": from_export, "--accept": accept})
-        require_local({"--state": typed(context, "state")}, "the stack has its own")
         account = account_of("BackfillMachineArn", endpoint_url, region)
         there = RemoteBackfill(account, rules_file, as_json=as_json)
         if stop:

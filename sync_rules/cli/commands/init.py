@@ -35,6 +35,7 @@ VERB: Final = Verb(
     well="it was written",
     mistake="files of these names exist, and nothing was written",
     needs={"--samples": ("--from-account",)},
+    excludes={"--from": ("--from-account",)},
 )
 
 
@@ -57,8 +58,6 @@ def init(
     region: opt.Region = None,
 ) -> int:
     """Begin a project of your own: rules, a scenario, template, CI. Overwrites nothing."""
-    if sources and account:
-        raise UserError("--from and --from-account exclude each other: give one of them")
     if sources and len(sources) > 1:
         raise UserError(f"--from takes one file, found {len(sources)}: begin with one, and add the others by hand")
     imported = _read(sources[0]) if sources else None

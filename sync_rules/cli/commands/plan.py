@@ -23,7 +23,7 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import require_rules, sample_new_rules
 from sync_rules.cli.saved_state import read_state, state_file
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.plan import Shown, as_row
+from sync_rules.cli.show.plan import ShownPlan, as_row
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.backfill.job import BackfillRequest, job_of
@@ -130,7 +130,7 @@ def plan(
         for _, attribute in rules.rules[name].times_to_live
         if figures.to_write and rules.rules[name].archive is None
     }
-    shown = Shown(
+    shown = ShownPlan(
         made,
         stands,
         titles,

@@ -26,7 +26,7 @@ from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of, require_local
+from sync_rules.cli.account import Account, account_of
 from sync_rules.cli.commands.failures import Places, titles_named
 from sync_rules.cli.show.console import make_console, say
 from sync_rules.cli.verb import Verb
@@ -40,10 +40,12 @@ from sync_rules.model.values import visible
 from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.ruleset import Rules
 
+PLACES: Final = ("--file", "--queue", "--bucket")
+
 VERB: Final = Verb(
     well="nothing failed again",
     found="something failed again, or could not be retried",
-    excludes={"--remote": ("--fanout-queue", "--calls-table")},
+    excludes={"--remote": (*PLACES, "--function", "--dry-run", "--failures", "--fanout-queue", "--calls-table")},
 )
 
 
@@ -77,8 +79,6 @@ def redrive(
     rules = load_rules(rules_file)
     only = None if not rule else titles_named(rule, rules)
     if remote:
-        require_local({"--file": file, "--queue": queue, "--bucket": bucket})
-        require_local({"--function": function, "--dry-run": dry_run, "--failures": failures != Files.failures})
         account = account_of("RedriveMachineArn", endpoint_url, region)
         return redrive_in_account(account, rules, only, as_json=as_json)
     places = Places(file or [], queue or [], bucket or [], endpoint_url, region).places(peek=dry_run)

@@ -34,7 +34,7 @@ from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.link_sample import require_hits, require_rules, sample_new_rules
 from sync_rules.cli.saved_state import read_state
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.live import Display
+from sync_rules.cli.show.display import Display
 from sync_rules.cli.show.run import beginning, conclude, display_on
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb

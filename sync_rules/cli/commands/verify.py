@@ -27,7 +27,7 @@ from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_
 from sync_rules.audit.findings import Finding, Tally, select_rules, share_of
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of, require_local
+from sync_rules.cli.account import Account, account_of
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen, waiting
 from sync_rules.cli.show.drift_page import Verified, host_of, note_examples, page
@@ -55,7 +55,11 @@ VERB: Final = Verb(
     well="no drift, or none left after --repair",
     found="there is drift",
     needs={"--table": ("--key",)},
-    excludes={"--key": ("--from", "--sample"), "--from": ("--sample",)},
+    excludes={
+        "--key": ("--from", "--sample"),
+        "--from": ("--sample",),
+        "--remote": ("--key", "--table", "--from", "--report", "--failures"),
+    },
 )
 
 
@@ -105,8 +109,6 @@ def verify(
     as_json = form is not opt.LineForm.TEXT
     percent, seed = opt.read_sample(sample)
     if remote:
-        require_local({"--key": key, "--table": table, "--from": from_report, "--report": page_file})
-        require_local({"--failures": failures != Files.failures}, "the stack has its own")
         rules = load_rules(rules_file)
         _require_possible(rules, rule or [])
         share, seed = share_of(percent, seed, 1)

@@ -84,25 +84,22 @@ def page(verified: Verified) -> str:
     graph = graph_of(verified.rules)
     titles = _titles(verified)
     word, headline = _headline(verified)
-    sections = (_of_rule(number, title, graph.arrows, verified) for number, title in enumerate(titles))
-    body = "".join((
-        f'<header class="{word}"><h1>{html.SIGNS[word]} {html.text(headline)}</h1>',
-        f"<p>{html.text(summary(verified.tally, repair=verified.repair))}</p>",
-        *(f'<p class="dim">{html.text(line)}</p>' for line in _coverage(verified)),
-        "</header>",
-        "<main><h2>Figures</h2>",
-        _figures(titles, verified),
-        "<h2>Rule by rule</h2>",
-        *sections,
-        "<h2>All rules of the file</h2>",
-        html.drawn(graph),
-        "<h2>When and how</h2>",
-        html.defined((name, html.text(value)) for name, value in _when_and_how(verified)),
-        "<h2>What the words mean</h2>",
-        html.defined((html.text(name), html.text(meaning)) for name, meaning in MEANINGS.items()),
-        "</main>",
-    ))  # fmt: skip
-    return html.document(f"{headline} · sync-rules verify", body)
+    return html.Page(
+        verb="verify",
+        word=word,
+        headline=headline,
+        remarks=(summary(verified.tally, repair=verified.repair), *_coverage(verified)),
+        parts=(
+            "<h2>Figures</h2>",
+            _figures(titles, verified),
+            "<h2>Rule by rule</h2>",
+            *(_of_rule(number, title, graph.arrows, verified) for number, title in enumerate(titles)),
+            "<h2>All rules of the file</h2>",
+            html.drawn(graph),
+        ),
+        facts=_when_and_how(verified),
+        meanings=MEANINGS,
+    ).render()
 
 
 def _headline(verified: Verified) -> tuple[str, str]:
@@ -143,17 +140,14 @@ def _figures(titles: Sequence[str], verified: Verified) -> str:
     """The table of figures, a line per compiled rule."""
     tally = verified.tally
     heads = ("left", "drift", "checked", *(name for name in totals(tally, "") if name != "drift"))  # worst first
-    rows = []
-    for number, title in enumerate(titles):
-        for name in _named(title, verified):
-            figures = {**totals(tally, name), "checked": tally.seen(name), "left": _left(name, tally)}
-            cells = "".join(f'<td class="number">{figures[head]:,}</td>' for head in heads)
-            word, verdict = _verdict((name,), tally)
-            cell = f'<td class="{word}">{html.SIGNS[word]} {verdict}</td>'
-            rows.append(f'<tr><th scope="row"><a href="#rule-{number}">{html.text(name)}</a></th>{cell}{cells}</tr>')
-    columns = "".join(f'<th scope="col" class="number">{head}</th>' for head in heads)
-    head = f'<tr><th scope="col">rule</th><th scope="col">verdict</th>{columns}</tr>'
-    return html.wide("Figures of each rule", f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>")
+
+    def lines() -> Iterator[html.Figures]:
+        for number, title in enumerate(titles):
+            for name in _named(title, verified):
+                found = {**totals(tally, name), "checked": tally.seen(name), "left": _left(name, tally)}
+                yield html.Figures(number, name, *_verdict((name,), tally), [f"{found[head]:,}" for head in heads])
+
+    return html.figures(heads, lines())
 
 
 def _verdict(names: Sequence[str], tally: Tally) -> tuple[str, str]:
@@ -189,9 +183,8 @@ def _examples(title: str, findings: Sequence[Finding], drift: int) -> str:
     if not findings:
         return ""
     heads = ("drift", "target", "paths", "source", "reason", "now")
-    table = html.table(heads, map(_cells, findings), "examples")
-    shown = f"{len(findings):,} of {drift:,}" if len(findings) < drift else f"{len(findings):,}"
-    return f"<details><summary>Drift ({shown})</summary>{html.wide(f'Drift of {title}', table)}</details>"
+    table = html.wide(f"Drift of {title}", html.table(heads, map(_cells, findings), "examples"))
+    return html.folded("Drift", len(findings), drift, table)
 
 
 def _cells(finding: Finding) -> Iterator[str]:

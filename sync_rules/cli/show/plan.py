@@ -16,7 +16,7 @@ from rich.table import Table as Grid
 
 from sync_rules import DOCS
 from sync_rules.audit.links import LinkFinding
-from sync_rules.cli.show.console import as_markdown, grid
+from sync_rules.cli.show.console import as_markdown, grid, print_parts
 from sync_rules.cli.show.output import escape_markdown
 from sync_rules.cli.show.text import VERBS, describe_alterations
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, Since
@@ -45,7 +45,7 @@ SHOWN_MONEY: Final = Decimal("0.000001")
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownPlan:
     """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
     has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill;
     `pull_only`: those for which no record of a source finds targets; `moves`: by the rules that move items, those that
@@ -137,11 +137,7 @@ class Shown:
 
     # ------------------------------------------------------------ for people
     def print(self, console: Console) -> None:
-        for part in self._parts():
-            if isinstance(part, Grid):
-                console.print(part)
-            else:
-                print(part)
+        print_parts(console, self._parts())
 
     def as_markdown(self) -> str:
         """The same for a comment of a pull request."""

@@ -23,7 +23,7 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.measures import MEASURES, subjects
-from sync_rules.extras.design.commands.show_cost import Shown
+from sync_rules.extras.design.commands.show_cost import ShownCosts
 from sync_rules.extras.design.costs.estimate import Asked, estimate
 from sync_rules.extras.design.costs.table_sizes import Measuring
 from sync_rules.extras.design.costs.volumes import Measured
@@ -76,7 +76,7 @@ def cost(
     measured = {} if share.percent is None else _measured(rules, DynamoStore(client, rules.tables), share)
     alarms = sum(len(subjects(Deployment(rules), measure)) for measure in MEASURES)
     made = estimate(rules, Asked(known.regions[place], target, alarms), measured)
-    shown = Shown(made, known, place, target, share.percent)
+    shown = ShownCosts(made, known, place, target, share.percent)
     if form is opt.DocumentForm.JSON:
         print(json.dumps(shown.as_json()))
     else:

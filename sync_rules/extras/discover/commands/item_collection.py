@@ -18,8 +18,8 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Rate
 from sync_rules.cli import options as opt
 from sync_rules.cli.confirmation import confirm
-from sync_rules.cli.show.bar import Bar, displayed
 from sync_rules.cli.show.console import make_console
+from sync_rules.cli.show.display import Bar, displayed
 from sync_rules.cli.show.text import counted, duration
 from sync_rules.cli.signals import stop_signals
 from sync_rules.extras.discover.propose.export_tables import Reading
@@ -84,7 +84,7 @@ class Source:
     def _of_exports(self, at: Workspace, given: Given) -> Gathered:
         places = {place: shelf_of(place, self.endpoint_url, self.region) for place in self.exports}
         exports = find_exports(places, given)
-        meter = Meter(sum(one.items for one in exports))
+        meter = ReadingMeter(sum(one.items for one in exports))
         with (
             stop_signals() as stopping,
             displayed(make_console(stderr=True), "propose", meter.bar) as display,
@@ -143,7 +143,7 @@ class Source:
         )  # fmt: skip
 
     def _scanned(self, at: Workspace, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered:
-        meter = Meter(sum(table.items for table in tables))
+        meter = ReadingMeter(sum(table.items for table in tables))
         with (
             stop_signals() as stopping,
             displayed(make_console(stderr=True), "propose", meter.bar) as display,
@@ -159,7 +159,7 @@ class Source:
         return Gathered(found)
 
 
-class Meter:
+class ReadingMeter:
     """The figures of a reading: so many of about so many items, the units they took, and the time that is left."""
 
     def __init__(self, of_items: int) -> None:
@@ -168,7 +168,7 @@ class Meter:
         self._of = of_items
         self._began = time.monotonic()
 
-    def bar(self, _now: Meter) -> Bar:
+    def bar(self, _now: ReadingMeter) -> Bar:
         """The figures on one line."""
         of = self._of if self.items <= self._of else None  # else there are more than DynamoDB has counted
         figures = [f"{self.items:,}{f' of about {of:,}' if of else ''} items"]

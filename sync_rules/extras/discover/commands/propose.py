@@ -23,13 +23,13 @@ import typer
 
 from sync_rules.adapters.files import require_own, require_place, write_whole
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.bar import Bar, displayed
 from sync_rules.cli.show.console import make_console
+from sync_rules.cli.show.display import Bar, displayed
 from sync_rules.cli.show.text import as_typed
 from sync_rules.cli.verb import Verb
 from sync_rules.extras.discover.commands.item_collection import GOES_ON, Source, time_left
 from sync_rules.extras.discover.commands.proposal_page import Searched, page
-from sync_rules.extras.discover.commands.show_proposal import Shown, candidates_for, why_json, why_lines
+from sync_rules.extras.discover.commands.show_proposal import ShownProposal, candidates_for, why_json, why_lines
 from sync_rules.extras.discover.propose import search
 from sync_rules.extras.discover.propose.database import require_duckdb
 from sync_rules.extras.discover.propose.item_sources import Workspace, workspace_at
@@ -122,7 +122,7 @@ def propose(
     rules = parse_rules(text, "the proposed rules", {})
     with make_console(stderr=True).status("planning the repair", spinner="dots"):
         repair = repair_of(rules, gathered) if report is not None or (as_json and why is None) else None
-    shown = Shown(found, text, repair, show_values)
+    shown = ShownProposal(found, text, repair, show_values)
     if report is not None:
         place, prices = source.place, own_prices()
         searched = Searched(
