@@ -22,6 +22,7 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.cli.show.transaction import Row, transaction_rows
 from sync_rules.extras.design.commands.show_patterns import json_of, lines_of
+from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.keepers import keepers
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.lab.recording import read
@@ -281,7 +282,7 @@ def pattern_rows(name: str, rules: Rules, file: str) -> Iterator[Row]:
     """The requests of a pattern, then each attribute that they read with the rule that keeps it."""
     answer = prove(rules).answers.get(name)
     if answer is None:
-        raise UserError(unknown("pattern", name, rules.patterns))
+        raise UserError(unknown("pattern", name, design_of(rules).patterns))
     row = {key: value for key, value in json_of(name, answer, file).items() if key not in ("at", "cures")}
     yield row, (*lines_of(name, answer, file),)
     for one in keepers(rules, answer):

@@ -24,6 +24,7 @@ from sync_rules.cli.show.rule_graph import Arrow, graph_of
 from sync_rules.cli.show.text import without_secrets
 from sync_rules.extras.design.commands.show_patterns import COLUMNS, cells
 from sync_rules.extras.design.commands.show_patterns import summary as summary_of_patterns
+from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
@@ -217,7 +218,7 @@ def _cells(finding: Finding) -> Iterator[str]:
 
 def _patterns(rules: Rules) -> str:
     """The matrix of the access patterns, if the file has any."""
-    if not rules.patterns:
+    if not design_of(rules).patterns:
         return ""
     proof = prove(rules)
     rows = (map(html.text, row) for name, answer in proof.answers.items() for row in cells(answer, name))

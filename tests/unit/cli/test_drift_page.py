@@ -13,7 +13,7 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.findings import Share
 from sync_rules.cli.show.drift_page import EXAMPLES_MAX_ITEMS, MEANINGS, as_typed, host_of, page
 from sync_rules.cli.show.html import STYLE
-from sync_rules.extras.design.patterns.declarations import GetPattern
+from sync_rules.extras.design.patterns.declarations import Design, GetPattern
 from tests.support.reports import ORDERS, SCRIPT, SECRET, verified
 
 VOID = {"meta", "br"}
@@ -154,7 +154,7 @@ def test_htmlreport_has_the_access_patterns_of_a_file():
     assert "Access patterns" not in Outline(page(before)).words
     by_key = GetPattern(name="user-by-key", entity="user", by=before.rules.entities["user"].identity)
     by_taste = GetPattern(name="user-by-taste", entity="user", by=("taste",))
-    rules = replace(before.rules, patterns={one.name: one for one in (by_key, by_taste)})
+    rules = replace(before.rules, sections={"patterns": Design({one.name: one for one in (by_key, by_taste)})})
     shown = page(replace(before, rules=rules))
     words = Outline(shown).words
     assert "2 patterns, 1 served, 1 not served" in words

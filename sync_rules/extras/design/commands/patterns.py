@@ -27,6 +27,7 @@ from sync_rules.extras.design.commands.show_patterns import as_json as document_
 from sync_rules.extras.design.commands.show_patterns import lines, markdown
 from sync_rules.extras.design.commands.show_runs import as_json as run_json
 from sync_rules.extras.design.commands.show_runs import lines as run_lines
+from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.hot_keys import hot
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.design.run.pattern_runs import Measured, Trial, loaded
@@ -111,7 +112,7 @@ def patterns(
     rules, problems = check_rules(text)
     if rules is None:
         raise RulesFileError(str(rules_file), errors(problems))
-    if not rules.patterns:
+    if not design_of(rules).patterns:
         put_out("{}" if as_json else NONE.format(file=rules_file), out)
         return 0
     proof = prove(rules)
@@ -144,14 +145,14 @@ class Asked:
 def run_patterns(rules: Rules, asked: Asked, client: Any, out: Path | None, *, as_json: bool) -> int:
     """Call patterns on tables. Exit code 1 where one is not served, or an answer is not what the base data make."""
     for name in asked.names:
-        if name not in rules.patterns:
-            raise UserError(unknown("pattern", name, rules.patterns))
-    if not rules.patterns:
+        if name not in design_of(rules).patterns:
+            raise UserError(unknown("pattern", name, design_of(rules).patterns))
+    if not design_of(rules).patterns:
         raise UserError("the rules file has no patterns")
     require(client, rules, streams=False)
     store = DynamoStore(client, rules.tables)
     with make_console(stderr=True).status("running", spinner="dots"):
-        measured = [*_run(rules, asked, client, store, asked.names or rules.patterns)]
+        measured = [*_run(rules, asked, client, store, asked.names or design_of(rules).patterns)]
         late = [one for one in measured if one.mismatches]
         if late:
             time.sleep(asked.grace_seconds)

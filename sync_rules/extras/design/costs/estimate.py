@@ -16,7 +16,7 @@ from sync_rules.extras.design.costs.savings import Saving, savings
 from sync_rules.extras.design.costs.volumes import Measured, Sizes, with_measured
 from sync_rules.extras.design.costs.workload import works, written
 from sync_rules.extras.design.patterns.answers import Answer
-from sync_rules.extras.design.patterns.declarations import GraphPattern, WritePattern
+from sync_rules.extras.design.patterns.declarations import GraphPattern, WritePattern, design_of
 from sync_rules.extras.design.patterns.graphs import AROUND
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.jobs.dryrun.money import gigabytes
@@ -92,7 +92,7 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
     whole = total([*of_patterns.values(), *by_rule.values()])
     region = asked.region
     tariff = Tariff(region, asked.target, batches(whole.records), rules.tables)
-    if not rules.patterns:
+    if not design_of(rules).patterns:
         sizes.lack(
             "access patterns: the section `patterns:` of the rules file states reads and writes with their rates"
         )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from sync_rules.extras.design.patterns.declarations import Volume
+from sync_rules.extras.design.patterns.declarations import Volume, design_of
 from sync_rules.model.entities import Entity, Index
 from sync_rules.rules.ruleset import Rules
 
@@ -36,11 +36,9 @@ class Measured:
 
 def with_measured(rules: Rules, measured: Mapping[str, Measured]) -> Rules:
     """The rules, with what was measured in place of what was stated."""
-    found = {
-        name: replace(rules.volumes.get(name, Volume()), size_bytes=one.size_bytes, items=one.items)
-        for name, one in measured.items()
-    }
-    return replace(rules, volumes={**rules.volumes, **found})
+    design, found = design_of(rules), {name: Volume(one.size_bytes, one.items) for name, one in measured.items()}
+    sections = {**rules.sections, "patterns": replace(design, volumes={**design.volumes, **found})}
+    return replace(rules, sections=sections)
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class Sizes:
         """The bytes of an item."""
         if self.is_made(entity):
             return MADE_BYTES
-        volume = self.rules.volumes.get(entity.name)
+        volume = design_of(self.rules).volumes.get(entity.name)
         if volume is not None and volume.size_bytes is not None:
             return volume.size_bytes
         self.lack(f"the size of {entity.name}: state `size: 1KB` on the entity, or give --sample")
@@ -98,7 +96,7 @@ class Sizes:
 
     def items_of(self, entity: Entity) -> int | None:
         """The number of items."""
-        volume = self.rules.volumes.get(entity.name)
+        volume = design_of(self.rules).volumes.get(entity.name)
         if volume is not None and volume.items is not None:
             return volume.items
         self.lack(f"the number of {entity.name}: state `items: 1000000` on the entity, or give --sample")
@@ -143,12 +141,12 @@ class Sizes:
         return not self.is_made(entity) and all(self._has(entity, attribute.name) for attribute in index.attributes)
 
     def _has(self, entity: Entity, name: str) -> bool:
-        if name in entity.templates or name in entity.identity or name in self._required(entity):
+        if name in entity.templates or name in entity.identity or name in entity.required:
             return True
         if any(path[:1] == (name,) for rule in self.rules.into_target(entity) for path in rule.puts):
             return True
         others = [one for one in self.rules.entities.values() if one.table is entity.table and one is not entity]
-        if any(name in other.templates or name in self._required(other) for other in others):
+        if any(name in other.templates or name in other.required for other in others):
             return False
         if others:
             self.note(
@@ -156,7 +154,3 @@ class Sizes:
                 "have it tells them from others, and so does --sample"
             )
         return True
-
-    def _required(self, entity: Entity) -> tuple[str, ...]:
-        volume = self.rules.volumes.get(entity.name)
-        return () if volume is None else volume.required
