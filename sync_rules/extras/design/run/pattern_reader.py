@@ -137,8 +137,6 @@ class Patterns:
         if not isinstance(plan, GraphPlan):
             _misused(plan, "graph")
         limit = plan.pattern.page if limit is None else limit
-        if limit is None and cursor is not None:
-            raise UserError("a cursor goes with the limit of the pages it came from")
         found = plan.page(self.given(plan, {**(given or {}), **fields}), limit, cursor)
         edges, nodes = plan.pattern.edge, plan.pattern.node
         return replace(

@@ -35,6 +35,17 @@ class Sight:
             return self.entity.ref(field).read(item)
         return self.entity.view(item, [(field,)]).get(field)
 
+    def paths(self, names: Iterable[str] | None) -> tuple[Path, ...] | None:
+        """The paths of the key and of these fields; None for all."""
+        return None if names is None else tuple(dict.fromkeys((*key_paths(self.entity), *map(self.path, names))))
+
+    def view(self, item: Item, names: Iterable[str] | None) -> Item:
+        """The values of these fields that an item has, by their names; None: the whole item."""
+        if names is None:
+            return item
+        read = {name: self.read(item, name) for name in names}
+        return {name: value for name, value in read.items() if value is not None}
+
     def _ref(self, name: str) -> tuple[Path, str]:
         """The path of a field, and its name on this entity."""
         field = name

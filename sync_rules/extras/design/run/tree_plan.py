@@ -50,10 +50,7 @@ class TreePlan:
     @cached_property
     def _projects(self) -> tuple[Path, ...] | None:
         """The paths of items that are read by key; None for all."""
-        if self.pattern.returns is None:
-            return None
-        names = map(self._sight.path, self.pattern.returns)
-        return tuple(dict.fromkeys((*key_paths(self._sight.entity), *names)))
+        return self._sight.paths(self.pattern.returns)
 
     def children(self, given: Given) -> Listing:
         """The listing of the children."""
@@ -134,10 +131,7 @@ class TreePlan:
             yield from (item for item in found if item is not None)
 
     def _view(self, item: Item) -> Item:
-        if self.pattern.returns is None:
-            return item
-        read = {name: self._sight.read(item, name) for name in self.pattern.returns}
-        return {name: value for name, value in read.items() if value is not None}
+        return self._sight.view(item, self.pattern.returns)
 
 
 def _levels(item: Mapping[str, Any], path: Path, separator: str) -> int:
