@@ -30,7 +30,7 @@ from sync_rules.extras.design.commands.show_runs import lines as run_lines
 from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.hot_keys import hot
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.extras.design.run.pattern_runs import Measured, Trial, loaded
+from sync_rules.extras.design.run.pattern_runs import PatternRun, Trial, loaded
 from sync_rules.extras.design.run.sample_calls import parsed
 from sync_rules.lab.recompute import recomputed
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, read_text
@@ -102,7 +102,7 @@ def patterns(
         if grace_seconds is not None and not against_base:
             raise UserError("--grace-seconds goes with --prove")
         grace = GRACE_SECONDS if grace_seconds is None else grace_seconds
-        asked = Asked(tuple(only or ()), parsed(key or []), calls or CALLS, against_base, grace)
+        asked = RunOptions(tuple(only or ()), parsed(key or []), calls or CALLS, against_base, grace)
         return run_patterns(load_rules(rules_file), asked, aws.dynamodb(endpoint_url, region), out, as_json=as_json)
     needs_run: dict[str, Any] = {"--prove": against_base, "--pattern": only, "--key": key, "--calls": calls}
     needs_run |= {"--grace-seconds": grace_seconds is not None, "--endpoint-url": endpoint_url, "--region": region}
@@ -130,7 +130,7 @@ def patterns(
 
 # ---------------------------------------------------------------- run
 @dataclass(frozen=True)
-class Asked:
+class RunOptions:
     """The options of a run: names of patterns, none for all; given arguments; calls of each; True to compare, and the
     seconds until a difference is looked at again.
     """
@@ -142,7 +142,7 @@ class Asked:
     grace_seconds: float
 
 
-def run_patterns(rules: Rules, asked: Asked, client: Any, out: Path | None, *, as_json: bool) -> int:
+def run_patterns(rules: Rules, asked: RunOptions, client: Any, out: Path | None, *, as_json: bool) -> int:
     """Call patterns on tables. Exit code 1 where one is not served, or an answer is not what the base data make."""
     for name in asked.names:
         if name not in design_of(rules).patterns:
@@ -165,7 +165,9 @@ def run_patterns(rules: Rules, asked: Asked, client: Any, out: Path | None, *, a
     return int(any(not one.answer.served or one.mismatches for one in measured))
 
 
-def _run(rules: Rules, asked: Asked, client: Any, store: DynamoStore, names: Iterable[str]) -> Iterator[Measured]:
+def _run(
+    rules: Rules, asked: RunOptions, client: Any, store: DynamoStore, names: Iterable[str]
+) -> Iterator[PatternRun]:
     """Call these patterns; with --prove, compare them with what the tables hold now."""
     if not asked.prove:
         sample: Items = cache(lambda table: tuple(_scanned(store, table, SAMPLE_MAX_ITEMS)))

@@ -13,7 +13,7 @@ from sync_rules.extras.design.costs.bill import TABLE_MAX_UNITS, TARGET_PERCENT,
 from sync_rules.extras.design.costs.first_backfill import Backfill, backfill
 from sync_rules.extras.design.costs.loads import Load, Place, batches, total
 from sync_rules.extras.design.costs.savings import Saving, savings
-from sync_rules.extras.design.costs.volumes import Measured, Sizes, with_measured
+from sync_rules.extras.design.costs.volumes import EntitySample, Sizes, replace_volumes
 from sync_rules.extras.design.costs.workload import works, written
 from sync_rules.extras.design.patterns.answers import Answer
 from sync_rules.extras.design.patterns.declarations import GraphPattern, WritePattern, design_of
@@ -69,7 +69,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Asked:
+class EstimateOptions:
     """Choices for an estimate: the prices, the percentage of capacity in use, and how many alarms the template has."""
 
     region: Region
@@ -77,10 +77,10 @@ class Asked:
     alarms: int = 0
 
 
-def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None = None) -> Estimate:
+def estimate(rules: Rules, asked: EstimateOptions, measured: Mapping[str, EntitySample] | None = None) -> Estimate:
     """Estimate a rules file. Raises UserError for a number that no table could have."""
     measured = measured or {}
-    sizes = Sizes(with_measured(rules, measured), measured)
+    sizes = Sizes(replace_volumes(rules, measured), measured)
     answers = prove(sizes.rules).answers
     caused: dict[str, Mapping[str, Load]] = {}
     of_patterns = {name: _of_pattern(sizes, answer, caused) for name, answer in answers.items()}

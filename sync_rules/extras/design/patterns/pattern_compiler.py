@@ -194,10 +194,19 @@ class PatternCompiler:
                 self.attribute(entity, text, option, index)
         return None if texts is None else tuple(dict.fromkeys(texts))
 
+    def _of_read(self, form: GetForm | GraphForm | TreeForm, entity: Entity, returns: str) -> dict[str, Any]:
+        """The parts that all reads share. `returns`: the option that names the attributes that are needed."""
+        return {
+            "returns": self.returned(entity, getattr(form, returns), returns),
+            "rate": self.rate(form.rate),
+            "page": form.page,
+            "items": form.items,
+            "busiest": self.share(form.busiest, "busiest"),
+        }
+
     # ------------------------------------------------------------ get
     def _get(self, form: GetForm) -> GetPattern | None:
         entity = self.entity(form.get, "get")
-        returned = form.returns
         if entity is None:
             return None
         for index, name in enumerate(form.by):
@@ -218,16 +227,12 @@ class PatternCompiler:
             backward=backward,
             one=form.one,
             keys=form.keys,
-            returns=self.returned(entity, returned, "returns"),
             where=where,
             fixed=fixed,
             keeps=self.share(form.keeps, "keeps"),
             consistent=form.consistent,
             via=self._via(form.via, entity),
-            rate=self.rate(form.rate),
-            page=form.page,
-            items=form.items,
-            busiest=self.share(form.busiest, "busiest"),
+            **self._of_read(form, entity, "returns"),
         )
 
     def _range(self, form: GetForm, entity: Entity) -> Range | None:
@@ -323,12 +328,8 @@ class PatternCompiler:
             backward=form.order == "desc",
             neighbours=tuple(form.neighbours),
             link=tuple(form.link.items()),
-            returns=self.returned(node, form.attributes, "attributes"),
             via=self._via(form.via, edge),
-            rate=self.rate(form.rate),
-            page=form.page,
-            items=form.items,
-            busiest=self.share(form.busiest, "busiest"),
+            **self._of_read(form, node, "attributes"),
         )
 
     def _tree(self, form: TreeForm) -> TreePattern | None:
@@ -355,11 +356,7 @@ class PatternCompiler:
             field=text,
             depth=form.depth,
             itself=form.itself,
-            returns=self.returned(entity, form.attributes, "attributes"),
-            rate=self.rate(form.rate),
-            page=form.page,
-            items=form.items,
-            busiest=self.share(form.busiest, "busiest"),
+            **self._of_read(form, entity, "attributes"),
         )
 
     def _search(self, form: SearchForm) -> SearchPattern | None:

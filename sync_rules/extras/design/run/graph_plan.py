@@ -12,7 +12,7 @@ from sync_rules.extras.design.patterns.declarations import GraphPattern
 from sync_rules.extras.design.patterns.graphs import ends_of, names_of, set_rule
 from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.extras.design.patterns.proof_input import Model
-from sync_rules.extras.design.run.arguments import Given
+from sync_rules.extras.design.run.arguments import CallValues
 from sync_rules.extras.design.run.key_conditions import condition_of, exact
 from sync_rules.extras.design.run.projection import Sight
 from sync_rules.model.items import ItemKey
@@ -80,7 +80,7 @@ class GraphPlan:
                 fields |= node.templates[attribute.name].parse(fields[attribute.name]) or {}
         return node.key_of(fields)
 
-    def _start(self, given: Given) -> Given:
+    def _start(self, given: CallValues) -> CallValues:
         """The values of a call under the names that the edge has for them."""
         start = self.rules.entities[self.pattern.start]
         types = {attribute.name: attribute.type for attribute in start.table.key}
@@ -91,9 +91,9 @@ class GraphPlan:
                 value = start.templates[own].build(given.fields, types[own])
             if value is not None:
                 named[field] = value
-        return Given(named)
+        return CallValues(named)
 
-    def page(self, given: Given, limit: int | None, cursor: str | None) -> ThreeSteps:
+    def page(self, given: CallValues, limit: int | None, cursor: str | None) -> ThreeSteps:
         """Edges, their nodes, and the neighbours of these. Without a limit all of them."""
         around, first = self.around, self.answer.steps[0]  # an error in them is raised before a request is paid for
         named = self._start(given)

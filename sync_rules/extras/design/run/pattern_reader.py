@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from sync_rules.extras.design.patterns.answers import Answer
 from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, Pattern, SearchPattern, TreePattern
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.extras.design.run.arguments import Given, given_of
+from sync_rules.extras.design.run.arguments import CallValues, given_of
 from sync_rules.extras.design.run.get_plan import GetPlan
 from sync_rules.extras.design.run.graph_plan import GraphPlan
 from sync_rules.extras.design.run.tree_plan import TreePlan
@@ -181,7 +181,7 @@ class Patterns:
                 raise UserError(f"pattern {pattern.name} is a search", "call SearchVectors with your client")
         raise UserError(f"pattern {pattern.name} is a write", "write with your client; the rules follow")
 
-    def given(self, plan: Plan, arguments: Mapping[str, Any]) -> Given:
+    def given(self, plan: Plan, arguments: Mapping[str, Any]) -> CallValues:
         """The values of a call. Raises UserError for missing and unknown arguments."""
         pattern = plan.pattern
         match pattern:

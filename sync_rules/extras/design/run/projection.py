@@ -61,7 +61,7 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class Returned:
+class OutputAttribute:
     """One attribute that a pattern returns: `name` as asked; `field` of the entity itself, or of the entity `other`."""
 
     name: str
@@ -69,19 +69,21 @@ class Returned:
     other: Entity | None = None
 
 
-def returned_of(rules: Rules, entity: Entity, names: tuple[str, ...], there: Entity | None = None) -> list[Returned]:
+def returned_of(
+    rules: Rules, entity: Entity, names: tuple[str, ...], there: Entity | None = None
+) -> list[OutputAttribute]:
     """The attributes that a pattern on an entity returns. One of another entity is its copy, where a rule keeps one on
     the items that are read: of the entity, or its mirror `there`.
     """
-    found: list[Returned] = []
+    found: list[OutputAttribute] = []
     for text in names:
         first, _, rest = text.partition(".")
         other = rules.entities.get(first)
         if other is None or not rest or other is entity:
-            found.append(Returned(text, text))
+            found.append(OutputAttribute(text, text))
             continue
         copied = copy_of(rules, other, rest, there or entity)
-        found.append(Returned(text, rest, other) if copied is None else Returned(text, copied))
+        found.append(OutputAttribute(text, rest, other) if copied is None else OutputAttribute(text, copied))
     return found
 
 
