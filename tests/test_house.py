@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -191,6 +192,11 @@ def sentence_of(room: str) -> str:
 def test_house_has_no_arrow_up():
     """No two rooms import each other, directly or through others; there are at most eight floors."""
     assert max(floors().values()) <= 8
+
+
+def test_house_has_no_circle():
+    """No two modules import each other, directly or through others, in functions and for types neither."""
+    TopologicalSorter({name_of(path): ours(path) for path in SOURCES}).prepare()
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if room_of(name_of(path)) in PURE], ids=name_of)

@@ -195,13 +195,15 @@ class Entity:
     """A kind of item, recognised by its key. `templates` covers the table's key and may cover an index's.
 
     `first`: entities of the table that take precedence and whose keys fit this one too, such as the nodes of a graph
-    among its edges. An item of one of them is not of this entity.
+    among its edges. An item of one of them is not of this entity. `required`: attributes that every item has, by the
+    rules file.
     """
 
     name: str
     table: Table
     templates: Mapping[str, Template]
     first: tuple[Entity, ...] = ()
+    required: tuple[str, ...] = ()
 
     @cached_property
     def identity(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from sync_rules.model.entities import Entity, Table, address_of
 from sync_rules.model.errors import RecordError
@@ -20,9 +20,6 @@ from sync_rules.rules.description import ArchivePlace
 from sync_rules.rules.families import EffectRule, PartRule, TargetRule
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.rule import Rule
-
-if TYPE_CHECKING:
-    from sync_rules.extras.design.patterns.declarations import Pattern, Volume
 
 T = TypeVar("T")
 
@@ -43,14 +40,15 @@ class Concern:
 
 @dataclass(frozen=True)
 class Rules:
-    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does."""
+    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does. `sections`: what
+    the file has beside tables, entities and rules, by the names of its sections. No function reads them.
+    """
 
     tables: Mapping[str, Table]
     entities: Mapping[str, Entity]
     rules: Mapping[str, Rule]
     fingerprint: str = ""
-    patterns: Mapping[str, Pattern] = field(default_factory=dict)
-    volumes: Mapping[str, Volume] = field(default_factory=dict)
+    sections: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def declared(self) -> tuple[Entity, ...]:

@@ -20,7 +20,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.export_files import parse_time
+from sync_rules.adapters.export_files import find_shelf, parse_time
 from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import State

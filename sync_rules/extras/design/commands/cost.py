@@ -23,11 +23,10 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.measures import MEASURES, subjects
-from sync_rules.extras.design.commands.show_cost import ShownCosts
+from sync_rules.extras.design.commands.show_cost import CostReport
 from sync_rules.extras.design.costs.bill import TARGET_MAX_PERCENT, TARGET_MIN_PERCENT, TARGET_PERCENT
-from sync_rules.extras.design.costs.estimate import Asked, estimate
-from sync_rules.extras.design.costs.table_sizes import Measuring
-from sync_rules.extras.design.costs.volumes import Measured
+from sync_rules.extras.design.costs.estimate import EstimateOptions, estimate
+from sync_rules.extras.design.costs.volumes import EntitySample, SizeSampler
 from sync_rules.jobs.dryrun.prices import Prices, own_prices, read_prices
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
@@ -75,8 +74,8 @@ def cost(
     known = _known(place) if prices is None else read_prices(prices, place)
     measured = {} if share.percent is None else _measured(rules, DynamoStore(client, rules.tables), share)
     alarms = sum(len(subjects(Deployment(rules), measure)) for measure in MEASURES)
-    made = estimate(rules, Asked(known.regions[place], target, alarms), measured)
-    shown = ShownCosts(made, known, place, target, share.percent)
+    made = estimate(rules, EstimateOptions(known.regions[place], target, alarms), measured)
+    shown = CostReport(made, known, place, target, share.percent)
     if form is opt.DocumentForm.JSON:
         print(json.dumps(shown.as_json()))
     else:
@@ -93,16 +92,16 @@ def _known(region: str) -> Prices:
     return known
 
 
-def _measured(rules: Rules, store: DynamoStore, sample: opt.SampleShare) -> Mapping[str, Measured]:
+def _measured(rules: Rules, store: DynamoStore, sample: opt.SampleShare) -> Mapping[str, EntitySample]:
     """Read a share of each table."""
     share, _ = share_of(*sample, opt.SEGMENTS)
-    measuring = Measuring(rules)
+    measuring = SizeSampler(rules)
     with make_console(stderr=True).status("measuring", spinner="dots"):
         for table in {entity.table.name: entity.table for entity in rules.entities.values()}.values():
             for number in share.numbers:
                 page = store.scan(Scan(table.name, PAGE_MAX_ITEMS, None, number, share.segments))
-                measuring.look(table, page.items)
+                measuring.add(table, page.items)
                 while page.cursor is not None:
                     page = store.scan(Scan(table.name, PAGE_MAX_ITEMS, page.cursor, number, share.segments))
-                    measuring.look(table, page.items)
-    return measuring.measured(share.segments / len(share.numbers))
+                    measuring.add(table, page.items)
+    return measuring.samples(share.segments / len(share.numbers))

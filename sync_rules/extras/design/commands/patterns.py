@@ -28,10 +28,11 @@ from sync_rules.extras.design.commands.show_patterns import as_json as document_
 from sync_rules.extras.design.commands.show_patterns import lines, markdown
 from sync_rules.extras.design.commands.show_runs import as_json as run_json
 from sync_rules.extras.design.commands.show_runs import lines as run_lines
+from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.hot_keys import hot
 from sync_rules.extras.design.patterns.keepers import keepers
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.extras.design.run.pattern_runs import Measured, Trial, loaded
+from sync_rules.extras.design.run.pattern_runs import PatternRun, Trial, loaded
 from sync_rules.extras.design.run.sample_calls import parsed
 from sync_rules.lab.recompute import recomputed
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, read_text
@@ -117,7 +118,7 @@ def patterns(
     if rules is None:
         raise RulesFileError(str(rules_file), errors(problems))
     _require_patterns(only or (), rules)
-    if not rules.patterns:
+    if not design_of(rules).patterns:
         put_out("{}" if form is opt.PageForm.JSON else NONE.format(file=rules_file), out)
         return 0
     proof = prove(rules)
@@ -140,8 +141,8 @@ def patterns(
 def _require_patterns(names: Iterable[str], rules: Rules) -> None:
     """Raises UserError for a name that is no pattern's."""
     for name in names:
-        if name not in rules.patterns:
-            raise UserError(unknown("pattern", name, rules.patterns))
+        if name not in design_of(rules).patterns:
+            raise UserError(unknown("pattern", name, design_of(rules).patterns))
 
 
 # ---------------------------------------------------------------- run
@@ -161,12 +162,12 @@ class RunOptions:
 def run_patterns(rules: Rules, asked: RunOptions, client: Any, out: Path | None, *, as_json: bool) -> int:
     """Call patterns on tables. Exit code 1 where one is not served, or an answer is not what the base data make."""
     _require_patterns(asked.names, rules)
-    if not rules.patterns:
+    if not design_of(rules).patterns:
         raise UserError("the rules file has no patterns")
     require(client, rules, streams=False)
     store = DynamoStore(client, rules.tables)
     with make_console(stderr=True).status("running", spinner="dots"):
-        measured = [*_run(rules, asked, client, store, asked.names or rules.patterns)]
+        measured = [*_run(rules, asked, client, store, asked.names or design_of(rules).patterns)]
         late = [one for one in measured if one.mismatches]
         if late:
             time.sleep(asked.grace_seconds)
@@ -179,7 +180,9 @@ def run_patterns(rules: Rules, asked: RunOptions, client: Any, out: Path | None,
     return int(any(not one.answer.served or one.mismatches for one in measured))
 
 
-def _run(rules: Rules, asked: RunOptions, client: Any, store: DynamoStore, names: Iterable[str]) -> Iterator[Measured]:
+def _run(
+    rules: Rules, asked: RunOptions, client: Any, store: DynamoStore, names: Iterable[str]
+) -> Iterator[PatternRun]:
     """Call these patterns; with --prove, compare them with what the tables hold now."""
     if not asked.prove:
         sample: Items = cache(lambda table: tuple(_scanned(store, table, SAMPLE_MAX_ITEMS)))

@@ -49,7 +49,7 @@ UNITS: Final = ("reads/s", "writes/s", "indexes", "transactions")
 
 
 @dataclass(frozen=True)
-class ShownCosts:
+class CostReport:
     """An estimate with what its display needs. `percent`: the share of the tables that was measured, None for none."""
 
     made: Estimate

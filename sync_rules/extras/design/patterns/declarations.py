@@ -5,11 +5,13 @@ Invariant: a pattern changes nothing that the pipeline does. No fingerprint depe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from sync_rules.model.values import AttributeValue
 from sync_rules.model.where import Where
+from sync_rules.rules.ruleset import Rules
 
 RangeForm = Literal["between", "at_least", "at_most", "begins_with"]
 Direction = Literal["under", "above", "children"]
@@ -18,13 +20,10 @@ Operation = Literal["put", "update", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """The facts that a file states of an entity: the size of an item in bytes, the number of items, and the attributes
-    that every item has.
-    """
+    """The facts that a file states of an entity: the size of an item in bytes, and the number of items."""
 
     size_bytes: int | None = None
     items: int | None = None
-    required: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +155,17 @@ class WritePattern:
 
 
 Pattern = GetPattern | GraphPattern | TreePattern | SearchPattern | WritePattern
+
+
+@dataclass(frozen=True)
+class Design:
+    """The patterns of a file by their names, and the volumes that it states by entity."""
+
+    patterns: Mapping[str, Pattern] = field(default_factory=dict)
+    volumes: Mapping[str, Volume] = field(default_factory=dict)
+
+
+def design_of(rules: Rules) -> Design:
+    """The design of a file; an empty one without access patterns, sizes and numbers of items."""
+    found = rules.sections.get("patterns")
+    return found if isinstance(found, Design) else Design()

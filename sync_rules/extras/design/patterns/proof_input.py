@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.model.entities import Entity
 from sync_rules.rules.ruleset import Rules
@@ -18,20 +19,18 @@ class Model:
 
     def size_of(self, entity: Entity) -> int | None:
         """The stated size of an item, in bytes."""
-        volume = self.rules.volumes.get(entity.name)
+        volume = design_of(self.rules).volumes.get(entity.name)
         return None if volume is None else volume.size_bytes
 
     def count_of(self, entity: Entity) -> int | None:
         """The stated number of items."""
-        volume = self.rules.volumes.get(entity.name)
+        volume = design_of(self.rules).volumes.get(entity.name)
         return None if volume is None else volume.items
 
     def required(self, entity: Entity) -> frozenset[str]:
         """The attributes that every item of an entity has, as the file states it, or by a rule."""
-        volume = self.rules.volumes.get(entity.name)
-        stated = () if volume is None else volume.required
         given = (name for rule in self.rules.into_target(entity) for name in rule.always_writes)
-        return frozenset((*stated, *given, *(attribute.name for attribute in entity.table.key)))
+        return frozenset((*entity.required, *given, *(attribute.name for attribute in entity.table.key)))
 
     def watched(self, entity: Entity) -> frozenset[str]:
         """The attributes of an entity that rules read or keep."""

@@ -20,6 +20,7 @@ from sync_rules.extras.design.patterns.declarations import (
     SearchPattern,
     TreePattern,
     WritePattern,
+    design_of,
 )
 from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.extras.design.patterns.proof_input import Model
@@ -49,7 +50,7 @@ class Proof:
 def prove(rules: Rules) -> Proof:
     """Prove every pattern of a file."""
     model = Model(rules, Makers(rules))
-    answers = {name: answer_to(model, pattern) for name, pattern in rules.patterns.items()}
+    answers = {name: answer_to(model, pattern) for name, pattern in design_of(rules).patterns.items()}
     use = Use()
     for answer in answers.values():
         use |= answer.use if answer.served else _wanted(model, answer.pattern)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
+from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
@@ -257,7 +258,7 @@ GETS = [one for one in (*SERVED, *sorted(MORE)) if one.startswith("{get") and "k
 def test_gets_find_what_a_filter_over_all_items_finds(pattern, data):
     """The same items, in the order of the sort key, in the requests of the proof; also page by page."""
     rules = rules_of(pattern)
-    declared, answer = rules.patterns["p0"], prove(rules).answers["p0"]
+    declared, answer = design_of(rules).patterns["p0"], prove(rules).answers["p0"]
     others = {"order": ["user"], "user": ["order"], "store": ["ware"]}.get(declared.entity, [])
     items = kept(rules, stored(rules, data.draw(data_of(*others, declared.entity))))
     world, client = World(rules, items), MemoryClient(rules.tables.values(), items)
@@ -307,7 +308,7 @@ GRAPH = "graph: goal, from: member, through: membership, neighbours: [member]"
 def test_graphs_find_goals_and_the_members_around_them(pattern, meets, data):
     """The edges in their order, each with its goal and the goal's members, in three requests; also page by page."""
     rules = rules_of(pattern)
-    declared = rules.patterns["p0"]
+    declared = design_of(rules).patterns["p0"]
     of_one = st.fixed_dictionaries({"goal_id": IDS, "user_id": st.just(data.draw(IDS)), "memberRole": ROLES})
     edges_of_one = [("membership", one) for one in data.draw(st.lists(of_one, max_size=4))]
     items = kept(rules, stored(rules, data.draw(data_of("goal", "member", "membership")) + edges_of_one))
@@ -367,7 +368,7 @@ def test_trees_find_the_items_below_and_above(pattern, data):
     """Descendants, children and ancestors by walking from parent to parent."""
     rules = rules_of(pattern)
     items = kept(rules, stored(rules, data.draw(data_of("component", "component"))))
-    declared = rules.patterns["p0"]
+    declared = design_of(rules).patterns["p0"]
     world, client = World(rules, items), MemoryClient(rules.tables.values(), items)
     by_id = {plain_of(one["ComponentId"]): one for one in world.of("component")}
     asked = data.draw(st.sampled_from([*by_id, "1", "ä"]))

@@ -8,15 +8,16 @@ import pytest
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.extras.design.commands.show_runs import as_json, lines
+from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.run.memory_reader import MemoryReader
 from sync_rules.extras.design.run.pattern_runs import Trial, loaded
 from sync_rules.extras.design.run.sample_calls import calls, parsed
 from sync_rules.lab.recompute import recomputed
 from sync_rules.model.errors import UserError
 from sync_rules.read import Patterns
+from tests.extras.design.run.test_pattern_reader import kept, rules_of, stored
 from tests.support.builders import s
 from tests.support.memory_client import MemoryClient
-from tests.unit.read.test_patterns import kept, rules_of, stored
 
 PATTERNS = {
     "orders": "{get: order, by: [user_id], returns: [order_id, total, user.name], items: 2}",
@@ -52,7 +53,7 @@ class World:
 
     def __init__(self):
         self.rules = rules_of(*PATTERNS.values())
-        self.names = dict(zip(PATTERNS, self.rules.patterns, strict=True))
+        self.names = dict(zip(PATTERNS, design_of(self.rules).patterns, strict=True))
         self.items = kept(self.rules, stored(self.rules, DATA))
 
     def change(self, table, key, **values):

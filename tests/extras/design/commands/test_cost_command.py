@@ -15,7 +15,7 @@ from sync_rules.extras.design.commands import cost
 from sync_rules.language.load import parse_rules
 from tests.support.builders import s
 
-PAGE = (Path(__file__).parents[3] / "docs/design/cost.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs/design/cost.md").read_text()
 (RULES,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 PRICES = {
     "date": "2026-01-31",

@@ -10,13 +10,14 @@ import pytest
 from ruamel.yaml import YAML
 
 from sync_rules.adapters.memory import MemoryStore
+from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.run.pattern_runs import Trial, loaded
 from sync_rules.lab.recompute import recomputed
 from sync_rules.language.load import load_rules
 from sync_rules.model.python_values import raw_of
 from tests.support.memory_client import MemoryClient
 
-EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/rules.yaml"))
+EXAMPLES = sorted((Path(__file__).parents[4] / "examples").glob("*/rules.yaml"))
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.parent.name)
@@ -31,7 +32,7 @@ def test_patterns_of_an_example_answer_on_its_data(file):
             before.put(table, {name: raw_of(value) for name, value in item.items()})
     right = recomputed(rules, before)
     client = MemoryClient(rules.tables.values(), {name: right.items(name) for name in rules.tables})
-    for one in Trial(rules, client, right.items, {}, 10).run(rules.patterns, loaded(rules, right.items)):
+    for one in Trial(rules, client, right.items, {}, 10).run(design_of(rules).patterns, loaded(rules, right.items)):
         if one.left == "a write":
             continue
         assert one.left == "", one.name
