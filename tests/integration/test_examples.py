@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.audit.findings import select_rules
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli import main
 from sync_rules.cli.commands import demo as command
@@ -27,6 +26,7 @@ from sync_rules.model.values import Item
 from sync_rules.model.writes import Put
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import select_rules
 from tests.support import engines
 from tests.support.worlds import Parked
 

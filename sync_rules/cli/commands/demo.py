@@ -19,7 +19,6 @@ from rich.console import Console
 from rich.live import Live
 
 from sync_rules.adapters import aws
-from sync_rules.audit.findings import select_rules
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.console import grid as figures
 from sync_rules.cli.show.console import make_console
@@ -37,6 +36,7 @@ from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.load import load_rules
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import select_rules
 
 GRACE_SECONDS: Final = 2.0
 SETTLE_SECONDS: Final = 1  # the engine's indexes do not lag

@@ -17,7 +17,7 @@ from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
 from sync_rules.adapters.state import FileState, TableState, applied_at
-from sync_rules.audit.findings import select_rules, share_of
+from sync_rules.audit.findings import share_of
 from sync_rules.audit.moves import left_by_moves
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import require_rules, sample_new_rules
@@ -33,6 +33,7 @@ from sync_rules.jobs.dryrun.prices import own_prices, read_prices
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.rules import fingerprints
+from sync_rules.rules.selection import select_rules
 
 
 def plan(

@@ -24,7 +24,7 @@ from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_report, report
-from sync_rules.audit.findings import Finding, Tally, select_rules, share_of
+from sync_rules.audit.findings import Finding, Tally, share_of
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of, report_started, require_local
@@ -44,6 +44,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import select_rules
 
 VERB = "verify"
 

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.audit.drift_report import ending, header
-from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, select_rules
+from sync_rules.audit.findings import SAMPLE_SEGMENTS, Tally
 from sync_rules.audit.ledger_balance import ledgers
 from sync_rules.jobs.account.protocol import (
     Answer,
@@ -45,6 +45,7 @@ from sync_rules.pipeline.books import begin_all, finish_all
 from sync_rules.pipeline.requests import World, run_work
 from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share, select_rules
 
 SEGMENT_ITEMS: Final = 100_000  # of all tables together: minutes of a call, were it only 500 a second
 SEGMENTS_MAX: Final = 1_000

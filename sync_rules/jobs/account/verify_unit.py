@@ -12,13 +12,14 @@ from random import Random
 from typing import Any, Final
 
 from sync_rules.audit.drift_report import row
-from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, drawn, select_rules
+from sync_rules.audit.findings import SAMPLE_SEGMENTS, Tally, drawn
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
 from sync_rules.jobs.account.verify_report import Reports, as_line, write
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.pipeline.requests import World
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share, select_rules
 
 LEDGERS: Final = "ledgers"  # the unit that adds up
 WAITS_MAX: Final = 2  # grace periods of what differs: before the second look, and before the third

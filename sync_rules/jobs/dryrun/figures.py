@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sync_rules.audit.findings import Share
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.items import ItemKey
 from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.values import Path
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share
 
 UNCHANGED: Final = "unchanged"
 

@@ -10,10 +10,10 @@ from html.parser import HTMLParser
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.findings import Share
 from sync_rules.cli.show.drift_page import EXAMPLES_MAX_ITEMS, MEANINGS, as_typed, host_of, page
 from sync_rules.cli.show.html import STYLE
 from sync_rules.extras.design.patterns.declarations import GetPattern
+from sync_rules.rules.selection import Share
 from tests.support.reports import ORDERS, SCRIPT, SECRET, verified
 
 VOID = {"meta", "br"}
