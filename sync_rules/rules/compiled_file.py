@@ -57,7 +57,7 @@ def written(rules: Rules, marks: Marks, python: str = OF_THIS_PYTHON, *, source:
     """
     file = BytesIO()
     writer = _Writer(file, marks)
-    writer.dump(replace(rules, settings={}))  # no function creates tables
+    writer.dump(rules)
     _Reader(BytesIO(file.getvalue()), writer.classes, {}, {}).load()  # what it refuses is refused by the build
     stamp = {"sync-rules": __version__, "python": python, "marks": marks, "classes": writer.classes}
     stamp["source"] = hashlib.sha256(source).hexdigest() if source else ""

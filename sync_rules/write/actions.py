@@ -12,12 +12,12 @@ from decimal import Decimal
 from typing import Any, Final, Literal
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.expressions import SETS, identity, storable
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import EventName, ItemKey
 from sync_rules.model.numbers import number_of, respelt_in, spelt, total_of
 from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, has_encodable_texts, is_encodable, raw_of
+from sync_rules.model.semantics import SETS, identity, is_storable
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
 from sync_rules.model.writes import Update
@@ -197,7 +197,7 @@ class Actions:
                 raise WriteError(str(error), "give values that DynamoDB has types for") from error
         if not all(is_encodable(name) and has_encodable_texts(value) for name, value in values.items()):
             raise WriteError(HALF_PAIR, HALF_PAIR_CURE)
-        bad = [name for name, value in values.items() if not storable(value)]
+        bad = [name for name, value in values.items() if not is_storable(value)]
         if bad:
             raise WriteError(f"no item can hold the value of {bad[0]}", "empty sets and numbers out of range are none")
         return values

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sync_rules.adapters.expressions import SETS, same_item
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.model.semantics import SETS, same_item
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps
 from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, unchanged

@@ -15,9 +15,9 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast
 
-from sync_rules.adapters.metered import actions_of
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Limits
+from sync_rules.model.semantics import actions_of
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Check, Result, Status
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.adapters.expressions import same_item
 from sync_rules.adapters.plain_client import client_of, converts, table_name
 from sync_rules.model.durations import seconds_of
 from sync_rules.model.entities import Table
@@ -17,6 +16,7 @@ from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.model.semantics import same_item
 from sync_rules.model.sizes import possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Store

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from sync_rules.adapters.expressions import SETS, same_item
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.semantics import SETS, same_item
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get, overlaps, same
 from sync_rules.model.writes import Condition, unchanged
 from sync_rules.pipeline.requests import List
