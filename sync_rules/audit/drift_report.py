@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.findings import BY_RULE, Finding, Share, Tally
+from sync_rules.audit.findings import BY_RULE, Finding, Tally
 from sync_rules.audit.ledger_balance import slot_of
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
@@ -29,6 +29,7 @@ from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.fingerprints import of_each
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share
 
 NAME: Final = "sync-rules verify"
 VERSION: Final = 1

@@ -37,7 +37,7 @@ class Event:
     @property
     def name(self) -> str:
         """The event's name in a stream record."""
-        return "REMOVE" if self.change.new is None else "INSERT" if self.change.old is None else "MODIFY"
+        return self.change.event_name
 
     @property
     def attributes(self) -> tuple[str, ...]:

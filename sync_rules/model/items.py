@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from sync_rules.model.values import AttributeValue, Item
 
@@ -33,6 +33,9 @@ class ItemKey(NamedTuple):  # a tuple, for fast dictionaries
         return hashlib.sha256(str(self).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
+EventName = Literal["INSERT", "MODIFY", "REMOVE"]  # as DynamoDB names what happened to an item
+
+
 @dataclass(slots=True)  # never changed all the same: a frozen one takes three times as long to make, for every record
 class Change:
     """One stream record: an item before and after. It is only a hint about where to look.
@@ -52,6 +55,11 @@ class Change:
     in_order: bool = True
     expired: bool = False
     shrank_from: int = field(default=0, compare=False)
+
+    @property
+    def event_name(self) -> EventName:
+        """The name of the change in a stream record."""
+        return "REMOVE" if self.new is None else "INSERT" if self.old is None else "MODIFY"
 
 
 class Outcome(Enum):

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from sync_rules.model.entities import Entity, Table, address_of
 from sync_rules.model.errors import RecordError
-from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.items import Change, EventName, ItemKey
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import Beginnings
 from sync_rules.model.values import Item, Path
@@ -26,8 +26,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """The rules that speak of an entity: those that keep attributes of it, that it may start a listing for, that it
-    names targets of, that act outside the tables, that have parts. `listed`: an index lists its items.
+    """The rules that an event on items of an entity concerns: those that keep attributes of it, that it may start a
+    listing for, that it names targets of, that act outside the tables, that have parts, and all that read it as their
+    source. `listed`: an index may list the item from now on.
     """
 
     into: tuple[TargetRule, ...]
@@ -35,7 +36,18 @@ class Concern:
     hinting: tuple[TargetRule, ...]
     effects: tuple[EffectRule, ...]
     parts: tuple[PartRule, ...]
+    reading: tuple[Rule, ...]
     listed: bool
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All of these rules, each once."""
+        return tuple(dict.fromkeys((*self.reading, *self.into, *self.parts, *self.anchored)))
+
+    @property
+    def leads_on(self) -> bool:
+        """True if a write of one rule gives another rule work."""
+        return bool(self.reading or self.parts or self.anchored or len(self.into) > 1)
 
 
 @dataclass(frozen=True)
@@ -176,22 +188,26 @@ class Rules:
             and rule.points(item)
         )
 
-    def concern(self, entity: Entity) -> Concern:
-        """The rules that speak of an entity, by what they make of a record of it."""
-        found = self._concerns.get(entity.name)
+    def concern(self, entity: Entity, event_name: EventName) -> Concern:
+        """The rules that an event on items of an entity concerns, found once for each entity and event. The pipeline
+        asks it of records, and `write` of the actions of an application.
+        """
+        found = self._concerns.get((entity.name, event_name))
         if found is None:
-            found = self._concerns[entity.name] = Concern(
+            reading = self.from_source(entity)
+            found = self._concerns[entity.name, event_name] = Concern(
                 self.into_target(entity),
                 self.anchored(entity),
-                tuple(rule for rule in self.from_source(entity) if isinstance(rule, TargetRule) and rule.hinting),
-                tuple(rule for rule in self.from_source(entity) if isinstance(rule, EffectRule)),
+                tuple(rule for rule in reading if isinstance(rule, TargetRule) and rule.hinting),
+                tuple(rule for rule in reading if isinstance(rule, EffectRule)),
                 self.parts_of(entity),
-                bool(self._listing[entity.name]),
+                reading,
+                bool(self._listing[entity.name]) and event_name != "REMOVE",
             )
         return found
 
     @cached_property
-    def _concerns(self) -> dict[str, Concern]:
+    def _concerns(self) -> dict[tuple[str, EventName], Concern]:
         return {}
 
     def entering(self, change: Change, entity: Entity) -> tuple[Rule, ...]:

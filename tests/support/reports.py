@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.audit.findings import Finding, Share
+from sync_rules.audit.findings import Finding
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.drift_page import Verified, note_examples
 from sync_rules.cli.show.text import as_typed
+from sync_rules.rules.selection import Share
 from tests.support.builders import s
 from tests.support.every_kind import order, part, post, rules_of, user
 from tests.support.worlds import Scene

@@ -19,7 +19,6 @@ from rich.console import Console
 from rich.live import Live
 
 from sync_rules.adapters import aws
-from sync_rules.audit.findings import select_rules
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.console import grid as figures
 from sync_rules.cli.show.console import make_console
@@ -29,7 +28,7 @@ from sync_rules.cli.show.text import counted
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy import files
 from sync_rules.deploy.tables import create_tables
-from sync_rules.lab.demo.example import RULES, EngineStage, answers, folder_of
+from sync_rules.lab.demo.example import RULES, EngineScene, answers, folder_of
 from sync_rules.lab.demo.pipeline import hastened
 from sync_rules.lab.demo.story import FOLDER, StepResult, play_story, run_step
 from sync_rules.lab.emulator import ministack
@@ -38,6 +37,7 @@ from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.load import load_rules
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import select_rules
 
 GRACE_SECONDS: Final = 2.0
 SETTLE_SECONDS: Final = 1  # the engine's indexes do not lag
@@ -85,7 +85,7 @@ def _example(console: Console, folder: Path) -> int:
     return 1 if wrong else code
 
 
-def _steps(console: Console, scenario: Scenario, stage: EngineStage) -> list[str]:
+def _steps(console: Console, scenario: Scenario, stage: EngineScene) -> list[str]:
     """Play each step; gives the expectations that failed."""
     wrong: list[str] = []
     with _lines(console, "what the application does", "as expected") as add:
@@ -99,7 +99,7 @@ def _steps(console: Console, scenario: Scenario, stage: EngineStage) -> list[str
     return wrong
 
 
-def _answers(console: Console, scenario: Scenario, stage: EngineStage, folder: Path) -> list[str]:
+def _answers(console: Console, scenario: Scenario, stage: EngineScene, folder: Path) -> list[str]:
     """Show the answers that the application reads at the end; gives those that are wrong."""
     found = answers(folder, stage.rules, stage.client)
     if found:
@@ -113,7 +113,7 @@ def _answers(console: Console, scenario: Scenario, stage: EngineStage, folder: P
 
 # ---------------------------------------------------------------- shared by both
 @contextmanager
-def _staged(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineStage]]:
+def _staged(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineScene]]:
     """Print the rules of a folder; give its scenario, and a stage with its tables on an engine."""
     rules = hastened(load_rules(folder / RULES), SETTLE_SECONDS)
     scenario = load_scenario(folder, rules)
@@ -126,7 +126,7 @@ def _staged(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineSt
     with tempfile.TemporaryDirectory(prefix="sync-rules-demo-") as directory, ministack() as endpoint:
         aws.embed(endpoint)
         create_tables(aws.dynamodb(endpoint), rules)
-        yield scenario, EngineStage(rules, endpoint, Path(directory), folder)
+        yield scenario, EngineScene(rules, endpoint, Path(directory), folder)
 
 
 def _summary(rule: Rule, rules: Rules) -> str:
@@ -154,7 +154,7 @@ def _lines(console: Console, what: str, *more: str) -> Iterator[Callable[..., No
         console.print()
 
 
-def _verify(console: Console, stage: EngineStage) -> int:
+def _verify(console: Console, stage: EngineScene) -> int:
     console.print("verify: every copy against its source\n")
     only = select_rules(stage.rules, [])
     verifier = Verifier(stage.rules, stage.pipeline.world, only, grace_seconds=GRACE_SECONDS)

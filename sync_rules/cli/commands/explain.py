@@ -143,11 +143,11 @@ def record_rows(file: Path, rules: Rules) -> Iterator[Row]:
 def change_rows(change: Change, rules: Rules) -> Iterator[Row]:
     """The effects of one record, each with its reason."""
     entity = rules.entity_of(change.key)
-    what = "INSERT" if change.old is None else "REMOVE" if change.new is None else "MODIFY"
     names = changed_names(change.old, change.new) if change.old is not None and change.new is not None else ()
     of = f"entity {entity.name}" if entity else "matches no entity"
     changed = f" · {', '.join(names)} changed" if names else ""
     found = consequences(change, rules)
+    what = change.event_name
     head = {"record": what, "item": _key(change.key), "entity": entity and entity.name, "changed": list(names)}
     yield {**head, "consequences": len(found)}, f"{what} {printable(change.key)}: {of}{changed}"
     for one in found:

@@ -17,7 +17,7 @@ from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
 from sync_rules.adapters.state import applied_at
-from sync_rules.audit.findings import select_rules, share_of
+from sync_rules.audit.findings import share_of
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import require_rules, sample_new_rules
 from sync_rules.cli.saved_state import read_state, state_file
@@ -34,6 +34,7 @@ from sync_rules.jobs.dryrun.prices import own_prices, read_prices
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.rules import fingerprints
+from sync_rules.rules.selection import select_rules
 
 VERB: Final = Verb(
     well="the plan is complete",

@@ -24,7 +24,7 @@ from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_report, report
-from sync_rules.audit.findings import Finding, Tally, select_rules, share_of
+from sync_rules.audit.findings import Finding, Tally, share_of
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of
@@ -36,7 +36,7 @@ from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.verify import SEGMENTS_MAX
-from sync_rules.jobs.account.verify_unit import Stage, head_of, noted_share, unit_of, units_of
+from sync_rules.jobs.account.verify_unit import Phase, head_of, noted_share, unit_of, units_of
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
@@ -45,6 +45,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import select_rules
 
 WORKERS_MAX: Final = 64
 REMOTE_WORKERS: Final = 8
@@ -283,7 +284,7 @@ def _progress(account: Account, name: str) -> str:
     found = account.state.load(head_of(name))
     if found is None or found["report"]:
         return name
-    units, stage = units_of(found), Stage(**found["stage"])
+    units, stage = units_of(found), Phase(**found["stage"])
     seen = account.state.load_many(unit_of(name, stage, unit) for unit in units)
     done = [one for one in seen.values() if one.get("done")]
     items = found["tally"]["items"] + sum(one["tally"]["items"] for one in done)

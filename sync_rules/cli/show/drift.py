@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
-from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.audit.findings import Finding, Tally
 from sync_rules.audit.ledger_balance import ledgers
 from sync_rules.cli.show.console import grid as columns
 from sync_rules.cli.show.text import bracket_alterations
@@ -20,6 +20,7 @@ from sync_rules.pipeline.books import waits
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share
 
 
 def summary(tally: Tally, *, repair: bool, kept: str = "the failures file") -> str:

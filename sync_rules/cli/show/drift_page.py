@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from sync_rules import __version__
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
-from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.audit.findings import Finding, Tally
 from sync_rules.cli.show import html
 from sync_rules.cli.show.drift import sampled, summary, unseen
 from sync_rules.cli.show.rule_graph import Arrow, graph_of
@@ -24,6 +24,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import shown_key
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share
 
 EXAMPLES_MAX_ITEMS: Final = 20  # of each rule
 MEANINGS: Final[Mapping[str, str]] = {

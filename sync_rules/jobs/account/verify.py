@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.audit.drift_report import ending, header
-from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, select_rules
+from sync_rules.audit.findings import SAMPLE_SEGMENTS, Tally
 from sync_rules.audit.ledger_balance import ledgers
 from sync_rules.jobs.account.protocol import (
     Answer,
@@ -32,7 +32,7 @@ from sync_rules.jobs.account.protocol import (
 )
 from sync_rules.jobs.account.verify_report import Reports, merge, write_whole
 from sync_rules.jobs.account.verify_unit import (
-    Stage,
+    Phase,
     UnitVerifier,
     head_of,
     noted_share,
@@ -45,6 +45,7 @@ from sync_rules.pipeline.books import begin_all, finish_all
 from sync_rules.pipeline.requests import World, run_work
 from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share, select_rules
 
 SEGMENT_ITEMS: Final = 100_000  # of all tables together: minutes of a call, were it only 500 a second
 SEGMENTS_MAX: Final = 1_000
@@ -92,7 +93,7 @@ class VerifyWork:
                 "names": sorted(names),
                 "share": asdict(share),
                 "steps": [[sorted(step.names), step.max_rounds] for step in steps],
-                "stage": asdict(Stage()),
+                "stage": asdict(Phase()),
                 "at": datetime.now(UTC).isoformat(),
                 "tally": Tally().body(),
                 "counted": [],  # the tables whose items are
@@ -112,7 +113,7 @@ class VerifyWork:
         return self._next(found, execution)
 
     def unit(self, unit: str, run: Body) -> bool:
-        execution, stage = run["execution"], Stage(**run["stage"])
+        execution, stage = run["execution"], Phase(**run["stage"])
         found = self.state.load(head_of(execution)) or {}
         if found.get("stage") != run["stage"] or found.get("report"):
             return True  # another call has seen this stage to its end
@@ -133,7 +134,7 @@ class VerifyWork:
         return True
 
     def end(self, run: Body) -> Answer:
-        execution, stage = run["execution"], Stage(**run["stage"])
+        execution, stage = run["execution"], Phase(**run["stage"])
         held = LeasedState(self.state)
         found = held.load(head_of(execution))
         if found is None:
@@ -172,7 +173,7 @@ class VerifyWork:
         return Answer(more=True, units=units, workers=max(1, min(asked, len(units))), run=run)
 
     # ------------------------------------------------------------ the end of a stage
-    def _added(self, found: Body, stage: Stage, ended: Ended, execution: str) -> dict[str, Any]:
+    def _added(self, found: Body, stage: Phase, ended: Ended, execution: str) -> dict[str, Any]:
         """The head after a stage: its figures, and the next stage; `over` if there is none."""
         names, max_rounds = found["steps"][stage.step]
         tally = Tally.of(found["tally"])
@@ -195,13 +196,13 @@ class VerifyWork:
             mended += run_work(finish_all(self.rules, right), self.world) if right else 0
         counted = sorted({*found["counted"], *(table.name for table in swept_tables(self.rules, frozenset(names)))})
         if ended.reason:  # nothing that is made from those totals is repaired before they are
-            there: Stage | None = None
+            there: Phase | None = None
         elif not stage.adding_up and adds_up:
             there = replace(stage, adding_up=True)
         elif found["asked"]["repair"] and mended and stage.round + 1 < max_rounds:
-            there, mended = Stage(stage.step, stage.round + 1), 0
+            there, mended = Phase(stage.step, stage.round + 1), 0
         else:
-            there = Stage(stage.step + 1) if stage.step + 1 < len(found["steps"]) else None
+            there = Phase(stage.step + 1) if stage.step + 1 < len(found["steps"]) else None
             mended = 0
         return {
             **found,
@@ -215,7 +216,7 @@ class VerifyWork:
             "over": there is None,
         }
 
-    def _unlooked(self, found: Body, stage: Stage, reason: str) -> dict[str, Any]:
+    def _unlooked(self, found: Body, stage: Phase, reason: str) -> dict[str, Any]:
         """The rules not looked at in full because ledgers could not be added up, and what to do about them."""
         names = frozenset(found["steps"][stage.step][0])
         after = [name for names, _ in found["steps"][stage.step + 1 :] for name in names]

@@ -12,21 +12,22 @@ from random import Random
 from typing import Any, Final
 
 from sync_rules.audit.drift_report import row
-from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, drawn, select_rules
+from sync_rules.audit.findings import SAMPLE_SEGMENTS, Tally, drawn
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
 from sync_rules.jobs.account.verify_report import Reports, as_line, write
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.pipeline.requests import World
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share, select_rules
 
 LEDGERS: Final = "ledgers"  # the unit that adds up
 WAITS_MAX: Final = 2  # grace periods of what differs: before the second look, and before the third
 
 
 @dataclass(frozen=True)
-class Stage:
-    """The position of a verify: the step of the cascade, its round, and whether ledgers are being added up."""
+class Phase:
+    """The phase of a verify: the step of the cascade, its round, and whether ledgers are being added up."""
 
     step: int = 0
     round: int = 0
@@ -38,7 +39,7 @@ def head_of(execution: str) -> str:
     return f"verify/{execution}"
 
 
-def unit_of(execution: str, stage: Stage, unit: str) -> str:
+def unit_of(execution: str, stage: Phase, unit: str) -> str:
     """Name of the document of one unit of one stage: a late call finds none of the next stage's."""
     return f"verify/{execution}/{stage.step}-{stage.round}/{unit}"
 
@@ -82,7 +83,7 @@ class UnitVerifier:
         """The figures of a unit; its rows are saved as the report `name`. Raises StoreError: OutOfTime for a segment
         too large for one call. For ledgers that are too large, the figures so far, with the reason in `left`.
         """
-        stage, asked = Stage(**found["stage"]), found["asked"]
+        stage, asked = Phase(**found["stage"]), found["asked"]
         names = frozenset(found["steps"][stage.step][0])
         share = noted_share(found)
 

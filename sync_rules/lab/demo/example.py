@@ -117,8 +117,8 @@ def _key_text(key: Mapping[str, Any]) -> str:
 
 
 # ---------------------------------------------------------------- the stage
-class EngineStage:
-    """A Stage on an engine: the application's own client, and the pipeline behind it."""
+class EngineScene:
+    """A Scene on an engine: the application's own client, and the pipeline behind it."""
 
     def __init__(self, rules: Rules, endpoint: str, directory: Path, folder: Path) -> None:
         self.client = aws.dynamodb(endpoint)

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.audit.findings import WHOLE
 from sync_rules.extras.discover.commands.proposal_page import NOT_PLANNED, Searched, page
 from sync_rules.extras.discover.commands.show_proposal import ShownProposal, missing_indexes, percent
 from sync_rules.extras.discover.imports.imported_model import FoundTable
@@ -27,6 +26,7 @@ from sync_rules.jobs.dryrun.figures import Plan, RuleFigures
 from sync_rules.jobs.dryrun.prices import own_prices
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
+from sync_rules.rules.selection import WHOLE
 from tests.unit.cli.test_drift_page import Outline
 
 SECRET = "s3cret-v4lue"

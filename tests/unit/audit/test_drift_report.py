@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.drift_report import DriftReport, ending, header, open_report, report, row
-from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.audit.findings import Finding, Tally
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.rules.families import Part
+from sync_rules.rules.selection import Share
 from tests.support import drifts
 from tests.support.every_kind import text_of
 

@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.findings import Share
 from sync_rules.cli.show.drift_page import EXAMPLES_MAX_ITEMS, MEANINGS, host_of, page
 from sync_rules.cli.show.html import STYLE
 from sync_rules.cli.show.text import as_typed
+from sync_rules.rules.selection import Share
 from tests.support.reports import ORDERS, SCRIPT, SECRET, verified
 
 VOID = {"meta", "br"}
