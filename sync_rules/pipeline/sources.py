@@ -31,7 +31,7 @@ NO_NAMES: Final[Names] = frozenset()
 TOO_MANY: Final = Blocked("TooManyMembers")
 
 
-@dataclass(slots=True)  # as a Change: made for every record, and never changed
+@dataclass(frozen=True, slots=True)
 class Target:
     """A target as it was read, and the rules to check. `removed`: the rules whose source was removed, by a record.
     `members`: the items that hinted at it, of which it may be made.

@@ -143,14 +143,9 @@ class TargetRule(Rule):
         """
         if change.new is None or change.old is None:
             return change.new is not None
-        if change.shrank_from:
+        if change.shrank_from or changed(change.old, change.new, self.relevant_paths):
             return True
-        if changed(change.old, change.new, self.relevant_paths):
-            return True
-        for path in self._maps:  # noqa: SIM110 -- called for every record, and a generator doubles the time
-            if standing(change.old, path) != standing(change.new, path):
-                return True
-        return False
+        return any(standing(change.old, path) != standing(change.new, path) for path in self._maps)
 
     @cached_property
     def _maps(self) -> tuple[Path, ...]:
