@@ -39,12 +39,14 @@ from sync_rules.model import limits
 from sync_rules.write.document import read_document
 from sync_rules.write.explained import explained
 from tests.docs import proposed
-from tests.test_house import EXTRA, ROOMS, floors, sentence_of
+from tests.test_house import EXTRA, RINGS, ROOMS, sentence_of
 
 ROOT = Path(__file__).parent.parent.parent
 COLUMNS = "80"
 
 CHECKS_HEAD = """# The codes of sync-rules check
+
+*For people who write rules.*
 
 A code never changes its meaning and is never used again. `sync-rules check --explain SR201` shows one on the terminal. An
 error makes the file unusable; a warning (SR4xx) lets the rules run, and `--strict-warnings` makes it count.
@@ -59,6 +61,8 @@ CHECK_SECTIONS = {
 }
 ASSUMPTIONS_HEAD = """# What we assume of AWS
 
+*For people who check our claims.*
+
 Nothing here has run on AWS yet. This page lists each fact about AWS that code relies on: where the fact is documented,
 what would happen if it were false, and the code that relies on it. Where the source says "not documented", no page of
 AWS states the fact; such a fact is the first to test in an account of your own. A number stays with its fact: a fact that
@@ -70,6 +74,8 @@ lag, a metric.
 """
 PROSE_COLUMNS = 120
 CLI_HEAD = """# The command line
+
+*For operators.*
 
 `sync-rules VERB`, also `python -m sync_rules VERB`. With `SYNC_RULES_DEBUG=1` an error also shows its traceback.
 """
@@ -149,12 +155,13 @@ def attribute_docstrings() -> Iterator[tuple[str, str]]:
 
 
 def rooms() -> str:
-    """The import table of tests/test_house.py: each room with its floor, its sentence and the rooms it may import."""
+    """The import table of tests/test_house.py: each room with its ring, its sentence and the rooms it may import."""
     rows = (
-        (str(floor), f"`{room}`", sentence_of(room), ", ".join(sorted(ROOMS[room] - {room}, key=list(ROOMS).index)))
-        for room, floor in sorted(floors().items(), key=lambda pair: pair[1])
+        (ring, f"`{room}`", sentence_of(room), ", ".join(sorted(may - {room}, key=list(ROOMS).index)))
+        for ring, rooms_of_ring in RINGS.items()
+        for room, may in rooms_of_ring.items()
     )
-    return table(("floor", "room", "what it is", "may import"), rows) + f"\n{EXTRA}\n"
+    return table(("ring", "room", "what it is", "may import"), rows) + f"\n{EXTRA}\n"
 
 
 def shown(value: Any) -> str:
