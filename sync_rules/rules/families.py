@@ -112,11 +112,6 @@ class TargetRule(Rule):
         """The targets that a record of a source names, both as the source was and as it is."""
         return ()
 
-    @cached_property
-    def hinting(self) -> bool:
-        """True if records of a source may name targets by themselves."""
-        return type(self).hints is not TargetRule.hints
-
     @property
     @abstractmethod
     def decided_by(self) -> tuple[Path, ...]:

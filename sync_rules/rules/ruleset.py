@@ -189,7 +189,7 @@ class Rules:
             found = self._concerns[entity.name] = Concern(
                 self.into_target(entity),
                 self.anchored(entity),
-                tuple(rule for rule in self.from_source(entity) if isinstance(rule, TargetRule) and rule.hinting),
+                tuple(rule for rule in self.from_source(entity) if isinstance(rule, TargetRule)),
                 tuple(rule for rule in self.from_source(entity) if isinstance(rule, EffectRule)),
                 self.parts_of(entity),
                 bool(self._listing[entity.name]),

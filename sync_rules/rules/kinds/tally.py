@@ -6,7 +6,6 @@ child, whoever wrote it. Without either, a late write counts a child twice, or o
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -22,6 +21,7 @@ from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Effort, Moment, Occasion, Operation, Paths, TypeOf, Use
 from sync_rules.rules.families import Desired, Hint, Part, TargetRule
+from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
@@ -162,7 +162,7 @@ class TallyRule(CountedRule, BookedRule):
 def shard_of(entry: ItemKey, shards: int) -> int:
     """The shard of the parent's totals that a child adds to: always the same one."""
     text = BETWEEN.join(str(value) for _, _, value in entry.values)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % shards
+    return stable_hash(text) % shards
 
 
 def _moves(held: Contribution | None, wanted: Contribution | None) -> dict[ItemKey, dict[str, Decimal]]:
