@@ -202,7 +202,7 @@ def update_of(
 
 
 def after(item: Item, update: Update) -> Item:
-    """The item after an update of which no path is a misfit. Elements that it takes out of sets stay."""
+    """The item after an update without misfits. Elements that it takes out of sets stay."""
     new = item
     for path, value in (*update.sets, *((path, None) for path in update.removes)):
         new = _with(new, path, value)

@@ -89,7 +89,7 @@ class Members:
 
     `named` are keys of members that are known already. From an index rows are but keys, and it may lag: then the items
     listed, those named and those that hinted at the target are all read, and `belongs` decides. More members than
-    `max_items` block the rule, unless so many are `enough` to decide by.
+    `max_items` block the rule, unless that number is `enough` to decide.
     """
 
     table: str
@@ -124,7 +124,7 @@ class TargetRule(Rule):
 
     @property
     def watches_in_source(self) -> tuple[Path, ...] | None:
-        """The source paths of which a change triggers the rule; None: any change."""
+        """The source paths that trigger the rule when they change; None: any change."""
         return None
 
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:
@@ -133,7 +133,7 @@ class TargetRule(Rule):
         return None if of_source is None else (*of_target, *of_source)
 
     def pulls(self, change: Change) -> bool:
-        """True if this record of a target, whoever wrote it, is a reason to look at the target: it came, or changed in
+        """True if this record of a target, ours or not, is a reason to look at the target: it came, or changed in
         something relevant, or in the maps that its copies stand in, or became smaller: a copy may have room now.
         """
         if change.new is None or change.old is None:
@@ -241,7 +241,7 @@ class TargetRule(Rule):
         on, table = name_of(self.target), self.target.table
         yield from self.reading_uses()
         yield from self.finding_uses()
-        yield Use(Moment.BY_KEY, Operation.READ, table, f"{on}, of which only the key is known")
+        yield Use(Moment.BY_KEY, Operation.READ, table, f"{on}, if only its key is known")
         writes = tuple(self.writing_uses())
         yield from writes
         if writes and table.max_write_units_per_second is not None:
@@ -305,7 +305,7 @@ class PartRule(Rule):
 
     @abstractmethod
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """The parts that a record of a source or of a target names, as the item was and as it is, whoever wrote it."""
+        """The parts that a record of a source or of a target names, as the item was and as it is."""
 
     def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
         """The parts that this one stands for: itself, or several where it comes from a message or a report, which name
@@ -346,7 +346,7 @@ class PartRule(Rule):
         """The write that makes a part right; None for a part that is right."""
 
     def rebuilt(self, part: Part, target: Item | None, source: Item | None) -> Write | None:
-        """The write that makes a part anew that no other write makes right. What else it should move is left as it is:
+        """The write that restores a part that no other write makes right. What else it should move is left as it is:
         only for a repair that adds up again what the parts of the rule add to.
         """
         return None
@@ -390,7 +390,7 @@ class EffectRule(Rule):
 
     @abstractmethod
     def effect(self, change: Change) -> Effect | None:
-        """The effect of this record of the source, if it has one; it says if nobody can tell."""
+        """The effect of this record of the source, if it has one. An effect says if the condition failed."""
 
     @property
     def swept(self) -> tuple[Entity, ...]:

@@ -39,7 +39,7 @@ class RecordFilter:
         found: dict[str, dict[str, Watched]] = {}
         for entity, rules in concerned.items():
             watched = _watched(entity, some := tuple(rules))
-            if some:  # one of which nothing is watched still matters when it comes and goes
+            if some:  # an entity without watched attributes still matters when an item comes or goes
                 of_sort = found.setdefault(_begins(entity, self._partition), {})
                 begins = _begins(entity, self._sort)
                 before = of_sort.get(begins, frozenset())

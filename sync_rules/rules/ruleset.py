@@ -1,4 +1,4 @@
-"""The rules of one file, compiled and frozen, and an index of which of them concern an item.
+"""The rules of one file, compiled and frozen, and an index from an item to the rules that concern it.
 
 Invariant: an item is of one entity by its key, and its entity alone says which rules concern it.
 """
