@@ -147,11 +147,6 @@ class TargetRule(Rule):
         """The maps that its copies stand in."""
         return tuple(dict.fromkeys(copy[:length] for copy in self.copies for length in range(1, len(copy))))
 
-    @cached_property
-    def alike(self) -> bool:
-        """True if all targets of a source want the same values, whatever else they hold."""
-        return False
-
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
         """The sources that a target names; empty when it names none, or when its sources are its `members`."""
         return ()
