@@ -81,11 +81,6 @@ class CopyRule(LinkedRule):
         return tuple(path for path, _ in self.mapping)
 
     @cached_property
-    def _binds(self) -> bool:
-        """True if anything that is copied is a field in the source's key."""
-        return any(path[0] in self.source.bound for path in self._read)
-
-    @cached_property
     def snapshot(self) -> bool:
         return self.mode == "snapshot"
 
@@ -139,7 +134,7 @@ class CopyRule(LinkedRule):
 
     def values(self, source: Item) -> dict[Path, AttributeValue | None]:
         """The value of each copy, given a source."""
-        view = self.source.view(source, self._read) if self._binds else source
+        view = self.source.view(source, self._read)
         found = {to: get(view, path) for path, to in self.mapping}
         if not self.defaults:
             return found
