@@ -17,6 +17,7 @@ from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYT
 from sync_rules.model.values import AttributeValue, Item, Path, get
 
 KeyType = Literal["S", "N", "B"]
+Distance = Literal["cosine", "euclidean", "dot-product"]
 KEY_MAX_BYTES = (PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES)
 TABLE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 TABLE_ARN: Final = re.compile(r"arn:[^\s:]+:dynamodb:[^\s:/]+:[^\s:/]+:table/[A-Za-z0-9_.-]{3,255}")
@@ -103,9 +104,22 @@ class Index:
 
 
 @dataclass(frozen=True)
+class VectorIndex:
+    """A vector index: `index` has its name and projection, the attribute that each search gives as the partition, and
+    the other attributes that may filter a search as the sort key. `vector`: the attribute that holds the vector.
+    """
+
+    index: Index
+    vector: str
+    dimensions: int
+    distance: Distance
+
+
+@dataclass(frozen=True)
 class Table:
     """A table: its name in the rules file, its name in DynamoDB, its key and its indexes, and the write units that the
-    pipeline may spend on it per second; None: no limit.
+    pipeline may spend on it per second; None: no limit. `ttl`: the application's own attribute of Time to Live. No rule
+    lists by a vector index.
     """
 
     name: str
@@ -114,6 +128,8 @@ class Table:
     sort: KeyAttribute | None = None
     indexes: tuple[Index, ...] = ()
     max_write_units_per_second: int | None = None
+    ttl: str | None = None
+    vectors: tuple[VectorIndex, ...] = ()
 
     @cached_property
     def address(self) -> Address:

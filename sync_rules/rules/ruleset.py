@@ -23,7 +23,6 @@ from sync_rules.rules.rule import Rule
 
 if TYPE_CHECKING:
     from sync_rules.extras.design.patterns.declarations import Pattern, Volume
-    from sync_rules.model.capacity import TableSettings
 
 T = TypeVar("T")
 
@@ -46,9 +45,7 @@ class Concern:
 
 @dataclass(frozen=True)
 class Rules:
-    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does; access patterns,
-    stated volumes, by entity, and `settings`, by table, do not.
-    """
+    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does."""
 
     tables: Mapping[str, Table]
     entities: Mapping[str, Entity]
@@ -56,7 +53,6 @@ class Rules:
     fingerprint: str = ""
     patterns: Mapping[str, Pattern] = field(default_factory=dict)
     volumes: Mapping[str, Volume] = field(default_factory=dict)
-    settings: Mapping[str, TableSettings] = field(default_factory=dict)
 
     @property
     def declared(self) -> tuple[Entity, ...]:
@@ -217,7 +213,7 @@ class Rules:
     @cached_property
     def times_to_live(self) -> Mapping[str, str]:
         """The attribute of Time to Live of each table that must have one, by the table's name."""
-        stated = {name: one.ttl for name, one in self.settings.items() if one.ttl is not None}
+        stated = {name: table.ttl for name, table in self.tables.items() if table.ttl is not None}
         return {**stated, **self.needed_times_to_live}
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model.writes import Delete, Increment, Put, Transaction
-from sync_rules.pipeline import parts
+from sync_rules.pipeline import joint_writes, parts
 from sync_rules.rules.kinds import counted_rule, tally, values
 from sync_rules.rules.kinds.counted_rule import Weights
 from sync_rules.rules.kinds.rank import RankRule
@@ -129,7 +129,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "count: entries not looked at again": Mutation(
         parts_from(TallyRule, no_parts_of_target), among("O1", "booked-few")
     ),
-    "count: increments lost when joined": Mutation(replacing(parts, "_sum", unsummed), BOOKED),
+    "count: increments lost when joined": Mutation(replacing(joint_writes, "_sum", unsummed), BOOKED),
     "count: parents not looked at again": Mutation(replacing(TotalRule, "pulls", never), BOOKED),
     "count: totals name no parent": Mutation(replacing(TotalRule, "hints", none), BOOKED),
     "count: one shard read": Mutation(one_shard, GROUPS),

@@ -16,8 +16,9 @@ from typing import Final
 from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import text_of
+from sync_rules.model.semantics import apply_write
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
-from sync_rules.model.writes import differences, misfit, update_of, written
+from sync_rules.model.writes import differences, misfit, update_of
 from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf
 from sync_rules.rules.families import Desired
 from sync_rules.rules.formula import stable_hash
@@ -221,7 +222,7 @@ class TreeRule(LinkedRule):
         changes = differences(item, desired)
         if not changes or misfit(item, changes):
             return item
-        return written(item, update_of(key, item, changes, ())) or item
+        return apply_write(update_of(key, item, changes, ()), item) or item
 
     def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         """The breadcrumb of an item whose parent has none yet; a parent that is an orphan gets none."""
