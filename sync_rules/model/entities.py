@@ -1,7 +1,7 @@
 """Tables and entities: the kinds of items, the key templates that recognise them, and where items keep their fields.
 
-Invariant: the key alone says of which entity an item is. A field that a key template binds is read from the key; any
-other is an attribute of the same name.
+Invariant: the key alone says to which entity an item belongs. A field that a key template binds is read from the key;
+any other is an attribute of the same name.
 """
 
 from __future__ import annotations

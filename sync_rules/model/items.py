@@ -36,7 +36,7 @@ class ItemKey(NamedTuple):  # a tuple, for fast dictionaries
 EventName = Literal["INSERT", "MODIFY", "REMOVE"]  # as DynamoDB names what happened to an item
 
 
-@dataclass(slots=True)  # never changed all the same: a frozen one takes three times as long to make, for every record
+@dataclass(frozen=True, slots=True)
 class Change:
     """One stream record: an item before and after. It is only a hint about where to look.
 
@@ -64,8 +64,6 @@ class Change:
 
 class Outcome(Enum):
     """The result of reconciling one rule on one target."""
-
-    __hash__ = object.__hash__  # faster than Enum's own, and called at every count
 
     COPIED = "copied"
     DELETED = "deleted"  # on_delete: delete
@@ -111,8 +109,8 @@ class Failure:
 # ---------------------------------------------------------------- effects: what leaves the tables
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Put an object into a bucket, under a name of its own, so that a second put changes nothing. `unsure` is why
-    nobody can tell if it should be kept: it is kept all the same, and that is reported.
+    """Put an object into a bucket, under a name of its own, so that a second put changes nothing. `unsure` says
+    why the rule's condition failed: the item is kept all the same, and that is reported.
     """
 
     rule: str
@@ -125,8 +123,8 @@ class Keep:
 @dataclass(frozen=True, slots=True)
 class Call:
     """Call a user's function with a change, once per change and rule. `attempt` counts how often it failed, `kept` is
-    the place where the call is kept, if it is. `unsure` is why nobody can tell if the function should be called: it is
-    not, and that is reported. `former` is the name that the rule had before, if it was renamed.
+    the place where the call is kept, if it is. `unsure` says why the rule's condition failed: the function is not
+    called, and that is reported. `former` is the name that the rule had before, if it was renamed.
     """
 
     rule: str
