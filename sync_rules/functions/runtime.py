@@ -5,6 +5,7 @@ Nothing here decides about items. `functions.logs` and `functions.metrics` do al
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import sys
@@ -62,7 +63,7 @@ class Context(Protocol):
         """Milliseconds until Lambda stops this invocation."""
 
 
-class Deadline:
+class InvocationTime:
     """The time left to the current invocation. It changes with `context`, once per invocation; log lines then name the
     invocation.
     """
@@ -92,9 +93,16 @@ class Deadline:
         return max(0.0, (self.remaining_ms() - TIME_RESERVED_MS) / 1000)
 
 
-deadline = Deadline()
+deadline = InvocationTime()
 telemetry = Telemetry()  # of the current invocation
 alone = Lock()  # deadline, telemetry and log keys belong to one invocation at a time
+
+
+def relax_collector() -> None:
+    """Let Python look for cycles rarely: modules stay, and the parts of an event go without it. By default the looks
+    take 30 % of the reading of 4,000 records.
+    """
+    gc.set_threshold(100_000, 20, 50)
 
 
 @contextmanager
@@ -108,6 +116,7 @@ def invocation(context: Context) -> Iterator[None]:
     if not alone.acquire(blocking=False):
         raise UserError(SIDE_BY_SIDE)
     try:
+        relax_collector()
         deadline.context = context
         try:
             yield

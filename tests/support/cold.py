@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sync_rules.functions import inaccount, runtime
+from sync_rules.functions import job_runtime, runtime
 
-KEPT = (runtime.rules, runtime.consumer, runtime.receipts, inaccount.failures)
+KEPT = (runtime.rules, runtime.consumer, runtime.receipts, job_runtime.failures)
 
 
 def start_cold() -> None:

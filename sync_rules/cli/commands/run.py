@@ -37,7 +37,8 @@ from sync_rules.cli.show.run import beginning, conclude, display_on
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
-from sync_rules.jobs.consume.run import POLL_BUSY_MS, WAIT_SECONDS, Files, LocalRun, Status
+from sync_rules.jobs.consume.run import POLL_BUSY_MS, WAIT_SECONDS, LocalRun, Status
+from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError

@@ -29,7 +29,8 @@ from sync_rules.cli.show.text import duration
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.run import STREAMS_EVERY_MS, Files, LocalRun, Status
+from sync_rules.jobs.consume.run import STREAMS_EVERY_MS, LocalRun, Status
+from sync_rules.jobs.local_files import Files
 from sync_rules.jobs.redrive.work import work_of
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import RecordError, StoreError, UserError

@@ -1,4 +1,4 @@
-"""Shared by the functions of the state machines: settings from environment variables, the state, failure records."""
+"""Settings from environment variables, the state and failure records: shared by the functions of the state machines."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ NAME: Final = "books"  # of a resource, which is nothing that could be named
 ANSWER_MAX_SECONDS: Final = 20.0
 
 
-def asked_by_stack(event: Mapping[str, Any]) -> bool:
+def is_stack_request(event: Mapping[str, Any]) -> bool:
     """True for a request of CloudFormation."""
     return RESPONSE_URL in event
 
