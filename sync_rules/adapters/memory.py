@@ -29,9 +29,8 @@ from sync_rules.model.semantics import (
     is_storable,
     is_well_formed,
     key_values,
+    make_item,
     same_item,
-    take_item,
-    to_update,
 )
 from sync_rules.model.sizes import impossible, max_bytes, possible_key
 from sync_rules.model.templates import possible
@@ -40,9 +39,7 @@ from sync_rules.model.writes import (
     WRITTEN,
     Action,
     Check,
-    Delete,
     Increment,
-    Put,
     Result,
     Status,
     Transaction,
@@ -305,19 +302,12 @@ class MemoryStore:
 
     def _new(self, action: Action, item: Item | None) -> Item | None:
         """The item after an action, checked as DynamoDB does."""
-        match action:
-            case Check():
-                return item
-            case Delete():
-                return None
-            case Put():
-                new = take_item(action)
-            case Update() | Increment():
-                try:
-                    new = apply_update(item or action.key.attributes(), to_update(action))
-                except InvalidUpdateError as error:
-                    raise RejectedError("ValidationException") from error
-        self._check(action.key, new)
+        try:
+            new = make_item(action, item)
+        except InvalidUpdateError as error:
+            raise RejectedError("ValidationException") from error
+        if new is not None and not isinstance(action, Check):
+            self._check(action.key, new)
         return new
 
     def _check(self, key: ItemKey, item: Item) -> None:
