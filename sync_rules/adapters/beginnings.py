@@ -140,7 +140,7 @@ class _Table:
             ExpressionAttributeValues=values,
             ReturnValues="ALL_NEW",
         )
-        if "Attributes" not in answer:  # a beginning that nobody knows loses changes, or calls for old ones
+        if "Attributes" not in answer:  # an unknown beginning loses changes, or calls for old ones
             raise StoreError("ResponseParserError", f"the beginnings of call rules in {self._name}")
         return _noted(answer["Attributes"])
 

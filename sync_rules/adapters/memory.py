@@ -145,7 +145,7 @@ class MemoryStore:
         }
 
     def copy(self) -> MemoryStore:
-        """A store of its own with the same items. It calls nobody on a change."""
+        """A store of its own with the same items. It reports no changes."""
         other = MemoryStore({name: stored.table for name, stored in self._tables.items()})
         for name, stored in self._tables.items():
             indexes = {index: rows.copy() for index, rows in stored.indexes.items()}
@@ -231,7 +231,7 @@ class MemoryStore:
         return MappingProxyType(self._stored(table).rows.items)
 
     def items(self, table: str) -> tuple[Item, ...]:
-        """All items of a table, in the order in which their keys were first written."""
+        """All items of a table, in the order of the first write of each key."""
         return tuple(self._stored(table).rows.items.values())
 
     def put(self, table: str, item: Item) -> ItemKey:
