@@ -74,7 +74,7 @@ ONLY_IN = {
     "ruamel": {"language.yaml_source", "language.load", "deploy.yamltext"},
     "typer": {"cli", *EXTRAS},
     "rich": {"cli", *EXTRAS},
-    "aws_lambda_powertools": {"functions", "adapters.functions"},
+    "aws_lambda_powertools": {"functions", "adapters.function_calls"},
     "pytest": {"lab.pytest_plugin", "lab.pytest_scenarios"},
     "pygraphviz": {"cli.show.picture"},
     "ministack": {"lab.engine_process"},

@@ -43,7 +43,7 @@ LAMBDA_METRICS: Final = AWS_DOCS + "lambda/latest/dg/monitoring-metrics-types.ht
 SQS_METRICS: Final = AWS_DOCS + "AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html"
 STATES_METRICS: Final = AWS_DOCS + "step-functions/latest/dg/procedure-cw-metrics.html"
 
-STACK: Final = {"Ref": "AWS::StackName"}  # the functions' value of dimension `service`
+STACK_REF: Final = {"Ref": "AWS::StackName"}  # the functions' value of dimension `service`
 Dimensions = tuple[tuple[str, Any], ...]
 
 
@@ -240,7 +240,7 @@ def distinct(names: Iterable[str]) -> dict[str, str]:
 
 
 def _ours(*more: tuple[str, Any]) -> Dimensions:
-    return (("service", STACK), *more)
+    return (("service", STACK_REF), *more)
 
 
 def anchor(section: str) -> str:

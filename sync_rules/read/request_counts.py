@@ -43,7 +43,7 @@ class Requests:
 
 @contextmanager
 def requests_of(client: Any) -> Iterator[Requests]:
-    """Count the requests that a client makes within the block, whoever uses it. A request that is retried counts once.
+    """Count all requests that a client makes within the block. A request that is retried counts once.
 
     Of a boto3 client all operations count, of a resource or one of its tables those of its client. Any other object
     needs methods of their names.

@@ -22,7 +22,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.cli import main
 from sync_rules.cli.commands.check import report
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION
-from sync_rules.functions import inaccount, logs, runtime
+from sync_rules.functions import logs, runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.lab.demo import story
 from sync_rules.lab.scenario_file import load_scenario
@@ -156,7 +156,7 @@ def test_docs_name_the_metrics_and_variables_of_the_handlers():
     variables = {named(cells[0]) for cells in rows("docs/deploy.md", "environment variable")}
     paragraph = re.search(r"Metrics per rule, in namespace.*?(?:\n\n|\Z)", TEXTS["docs/deploy.md"], re.DOTALL)
     assert paragraph
-    made = {**vars(runtime), **vars(logs), **vars(inaccount), **vars(dynamodb)}
+    made = {**vars(runtime), **vars(logs), **vars(dynamodb)}
     ours = {value for name, value in made.items() if name.isupper() and str(value).startswith("SYNC_RULES_")}
     assert variables == ours
     assert runtime.CALLS_TABLE in ours

@@ -24,7 +24,8 @@ from sync_rules.jobs.consume import run as consume
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.consume.run import Pump, wall_clock_ms
+from sync_rules.jobs.consume.run import Pump
+from sync_rules.jobs.local_files import wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.pipeline.consumer import Consumer
 from tests.support import engines

@@ -18,7 +18,8 @@ from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import main
 from sync_rules.cli.commands.record import Tape, Until, only, taped
-from sync_rules.jobs.consume.run import Files, LocalRun
+from sync_rules.jobs.consume.run import LocalRun
+from sync_rules.jobs.local_files import Files
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recording import Header, Recording, read, writing
 from sync_rules.lab.replay import replay

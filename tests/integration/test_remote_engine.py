@@ -16,7 +16,7 @@ from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill as backfill_command
 from sync_rules.cli.commands import redrive as redrive_command
 from sync_rules.cli.commands import verify as verify_command
-from sync_rules.functions import inaccount, runtime
+from sync_rules.functions import runtime
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import SyncRulesError
@@ -93,9 +93,9 @@ class Deployed:
             runtime.ENDPOINT_URL: url,
             runtime.QUEUE_URL: queues["q"],
             runtime.FAILURES_URL: queues["f"],
-            inaccount.DEAD_LETTERS_URL: queues["d"],
+            runtime.DEAD_LETTERS_URL: queues["d"],
             runtime.STATE_TABLE: state,
-            inaccount.BUCKET: bucket,
+            runtime.BUCKET: bucket,
         }
         for name, value in settings.items():
             monkeypatch.setenv(name, value)

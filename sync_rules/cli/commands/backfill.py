@@ -47,7 +47,7 @@ from sync_rules.jobs.backfill.scope import (
     waiting_titles,
 )
 from sync_rules.jobs.backfill.throttle import slowing, until
-from sync_rules.jobs.consume.run import Files, wall_clock_ms
+from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome

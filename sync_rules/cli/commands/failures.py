@@ -23,7 +23,7 @@ from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.cli.verb import Verb
-from sync_rules.jobs.consume.run import Files
+from sync_rules.jobs.local_files import Files
 from sync_rules.jobs.redrive.work import DROP, is_gone, names_of, titles_of
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes

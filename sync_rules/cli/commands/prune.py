@@ -23,7 +23,7 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import FirstPerRule, counted
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
-from sync_rules.jobs.consume.run import Files, wall_clock_ms
+from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown

@@ -18,8 +18,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import RunAcceptance, applied_so_far
-from sync_rules.adapters.beginnings import RunBeginnings
+from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
 from sync_rules.adapters.failure_log import require_writable
@@ -40,7 +39,9 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
-from sync_rules.jobs.consume.run import POLL_BUSY_MS, WAIT_SECONDS, Files, LocalRun, Status
+from sync_rules.jobs.consume.run import POLL_BUSY_MS, WAIT_SECONDS, LocalRun, Status
+from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
+from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError

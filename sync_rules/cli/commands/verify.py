@@ -37,7 +37,7 @@ from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.verify import SEGMENTS_MAX
 from sync_rules.jobs.account.verify_unit import Phase, head_of, noted_share, unit_of, units_of
-from sync_rules.jobs.consume.run import Files, wall_clock_ms
+from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError

@@ -11,11 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.adapters.acceptance import RunAcceptance
-from sync_rules.adapters.beginnings import CallsSince, RunBeginnings, since
+from sync_rules.adapters.beginnings import CallsSince, since
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import steady_clock
 from sync_rules.adapters.kept_calls import CallsInFolder
@@ -25,6 +23,8 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import Checkpoint
 from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, serially
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
+from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
+from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Outcome
 from sync_rules.pipeline.books import begin_anew, doubts, finish_empty, identities, titles_complete, waits
@@ -102,34 +102,6 @@ class Pump:
             self.thrown[error.reason if isinstance(error, StoreError) else type(error).__name__] += 1
             return False
         return True
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since the epoch by the system's clock, to note when something happened; never to wait for."""
-    return time.time_ns() // 1_000_000
-
-
-@dataclass(frozen=True)
-class Files:
-    """The files of a run."""
-
-    checkpoint: Path = Path(".sync-rules-checkpoint.json")
-    failures: Path = Path(".sync-rules-failures.jsonl")
-
-    @property
-    def batches(self) -> Path:
-        """Batches that were given up, with their records, for redrive."""
-        return self.failures.with_suffix(".batches" + self.failures.suffix)
-
-    @property
-    def calls(self) -> Path:
-        """The folder of calls that were given up, with their changes, for redrive."""
-        return self.calls_of(self.failures)
-
-    @staticmethod
-    def calls_of(failures: Path) -> Path:
-        """The folder that belongs to a file of failure records."""
-        return failures.with_suffix(".calls")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from sync_rules.adapters.beginnings import RunBeginnings
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import MemoryState, save_applied
 from sync_rules.cli import main
@@ -29,7 +28,9 @@ from sync_rules.cli.show.text import duration
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.run import STREAMS_EVERY_MS, Files, LocalRun, Status
+from sync_rules.jobs.consume.run import STREAMS_EVERY_MS, LocalRun, Status
+from sync_rules.jobs.consume.run_start import RunBeginnings
+from sync_rules.jobs.local_files import Files
 from sync_rules.jobs.redrive.work import work_of
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import RecordError, StoreError, UserError

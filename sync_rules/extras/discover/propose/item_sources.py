@@ -1,7 +1,7 @@
-"""Tables of an account or exports of them, as the one form in which rules are looked for.
+"""Tables of an account or exports of them, in the one form that the search for rules reads.
 
-Invariant: after this nobody knows where items came from. A table is there once. An export of which the key is not known
-is refused with the cure.
+Invariant: the search does not know where items came from. A table is there once. An export with an unknown key is
+refused with the cure.
 """
 
 from __future__ import annotations

@@ -8,14 +8,16 @@ An exception of a function is a failure, reported by its class: its text may hol
 
 from __future__ import annotations
 
+import contextvars
 import inspect
+import signal
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from aws_lambda_powertools.utilities.idempotency import (
@@ -35,7 +37,6 @@ from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import D
 from tenacity import Retrying
 
 from sync_rules.adapters import aws_errors, retries
-from sync_rules.adapters.time_limit import TimeLimitError, within
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.item_change import ItemChange, item_change
 from sync_rules.model.items import Call
@@ -54,6 +55,8 @@ CALLS_REMEMBERED_MAX_ITEMS: Final = 100_000  # in memory
 CALL_MAX_SECONDS: Final = 30  # less where the invocation has less left
 CALL_MAX_MS: Final = 60_000  # outside of Lambda: after that, a call that is in progress is taken for dead
 KEY_PREFIX: Final = "sync-rules"
+AGAIN_SECONDS: Final = 1.0  # a function that catches everything is interrupted again
+LEAST_SECONDS: Final = 0.001  # 0 would switch a timer off
 
 
 # ---------------------------------------------------------------- remembering calls
@@ -83,7 +86,7 @@ class RememberedInMemory(BasePersistenceLayer):
     def __init__(self, max_items: int = CALLS_REMEMBERED_MAX_ITEMS) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._max_items = max_items
-        self._lock = Lock()
+        self._lock = threading.Lock()
         self._records: OrderedDict[str, DataRecord] = OrderedDict()
 
     def _get_record(self, idempotency_key: str) -> DataRecord:
@@ -121,13 +124,77 @@ def _is_over(record: DataRecord) -> bool:
     return record.is_expired or given_up
 
 
+# ---------------------------------------------------------------- a time limit
+class TimeLimitError(Exception):
+    """The function did not end within its time."""
+
+
+class _InterruptError(BaseException):
+    """Raised in the function, which catches no such error by mistake."""
+
+
+def within(seconds: float, function: Callable[[], object]) -> None:
+    """Call a function with a time limit. Raises TimeLimitError, and what the function raises.
+
+    In the main thread, where Lambda and `sync-rules run` call functions, an alarm signal interrupts the function. In
+    another thread Python cannot interrupt anything: the function then runs in a thread of its own, which is abandoned.
+    """
+    limited = _interrupted if threading.current_thread() is threading.main_thread() else _abandoned
+    limited(max(seconds, LEAST_SECONDS), function)
+
+
+def _interrupted(seconds: float, function: Callable[[], object]) -> None:
+    armed = False
+    ended = False
+
+    def interrupt(_number: int, _frame: object) -> None:
+        if armed:
+            raise _InterruptError
+
+    began = time.monotonic()
+    left, interval = signal.getitimer(signal.ITIMER_REAL)
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        try:  # the alarm may also ring on the way in or out: all that runs while it is armed is inside
+            armed = True
+            signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
+            function()
+            ended = True
+        finally:
+            armed = False
+    except _InterruptError:
+        armed = False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        if left:  # somebody else's timer goes on
+            signal.setitimer(signal.ITIMER_REAL, max(LEAST_SECONDS, left - (time.monotonic() - began)), interval)
+    if not ended:
+        raise TimeLimitError
+
+
+def _abandoned(seconds: float, function: Callable[[], object]) -> None:
+    raised: list[BaseException] = []
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            function()
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+            raised.append(error)
+        finally:
+            ended.set()
+
+    threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True).start()
+    if not ended.wait(seconds):
+        raise TimeLimitError
+    if raised:
+        raise raised[0]
+
+
 # ---------------------------------------------------------------- calling
 class RaisedError(Exception):
     """A user's function raised: the name of the exception's class, without its text."""
-
-
-class TimedOutError(Exception):
-    """A user's function did not end within its time."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +259,7 @@ class FunctionCaller:
             self._once(lambda: self._limited(function, change), call_id=change.id)
         except RaisedError as error:
             raise StoreError("CallFailed", str(error)) from None
-        except TimedOutError:
+        except TimeLimitError:
             raise StoreError(TIMED_OUT) from None
         except (IdempotencyAlreadyInProgressError, IdempotencyInconsistentStateError):
             raise StoreError("CallInProgress") from None
@@ -222,9 +289,7 @@ def _call_once(limited: Callable[[], None], *, call_id: str) -> None:  # noqa: A
     """Call the function. Its result is not remembered: it may hold values of the item, or not be JSON."""
     try:
         limited()
-    except TimeLimitError:
-        raise TimedOutError from None
-    except KeyboardInterrupt:  # of the user, who stops this process
+    except (TimeLimitError, KeyboardInterrupt):  # Ctrl-C of the user stops this process
         raise
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it is the function's failure
         if isinstance(error, BaseExceptionGroup) and error.subgroup(KeyboardInterrupt) is not None:

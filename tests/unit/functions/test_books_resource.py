@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from handlers import backfill
-from sync_rules.functions.stackbooks import AFTER, answer_stack
+from sync_rules.functions.books_resource import AFTER, answer_stack
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.books import waiting

@@ -15,7 +15,7 @@ import pytest
 from moto import mock_aws
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.functions import FunctionCaller, RememberedInMemory, RememberedInTable, function_of
+from sync_rules.adapters.function_calls import FunctionCaller, RememberedInMemory, RememberedInTable, function_of
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Call, Change
 from tests.support.builders import key, s, table

@@ -1,10 +1,10 @@
-"""Answers CloudFormation when a stack is created or updated: books that were not kept so far are begun anew, and books
-over tables that are empty are complete at once.
+"""Answers CloudFormation when a stack is created or updated: it restarts books that were not kept so far, and completes
+books over empty tables at once.
 
 Two resources ask. `Books` is asked before the stream function has the new rules, `EmptyBooks` after it has. Either
 lists the books that the rules keep, and CloudFormation adds the list of the deployment before. Books that are new in
-the list may be old ones that come back, complete by their mark, and nobody kept them meanwhile. A rollback asks with
-both lists swapped, and cannot know how far the update came: what the failed update did not keep is begun anew.
+the list may be old ones that come back, complete by their mark, and not kept meanwhile. A rollback asks with
+both lists swapped, and cannot know how far the update came: what the failed update did not keep is restarted.
 
 Invariant: the answer is always SUCCESS, within the time of the call. What cannot be done is logged with its cure: no
 deployment fails because of a number.
@@ -31,7 +31,7 @@ NAME: Final = "books"  # of a resource, which is nothing that could be named
 ANSWER_MAX_SECONDS: Final = 20.0
 
 
-def asked_by_stack(event: Mapping[str, Any]) -> bool:
+def is_stack_request(event: Mapping[str, Any]) -> bool:
     """True for a request of CloudFormation."""
     return RESPONSE_URL in event
 
@@ -72,7 +72,7 @@ def _kept(event: Mapping[str, Any], properties: str) -> list[str] | None:
 
 
 def _begin_anew(new: list[str], rules: Rules, world: World) -> None:
-    """Begin books anew. In a rollback this function may still have, or have again, other rules than those asked for."""
+    """Restart books. In a rollback this function may still have, or have again, other rules than those asked for."""
     own = identities(rules)
     found = {one: rule.books if (rule := own.get(one)) else books_named(rules, one) for one in new}
     failed = run_work(begin_anew(books for books in found.values() if books is not None), world)
@@ -80,10 +80,10 @@ def _begin_anew(new: list[str], rules: Rules, world: World) -> None:
         title = own[identity].title if identity in own else identity.split(" ")[1].partition("/")[0]
         reason = "its ledger is none of these rules" if books is None else failed.get(books)
         if reason is None:
-            logger.info("books begun anew", rule=title)
+            logger.info("books restarted", rule=title)
         else:
             cure = f"sync-rules verify --remote --repair --rule {title}"
-            logger.error("books were not begun anew", rule=title, reason=str(reason), cure=cure)
+            logger.error("books were not restarted", rule=title, reason=str(reason), cure=cure)
 
 
 def _put(url: str, body: bytes) -> None:
