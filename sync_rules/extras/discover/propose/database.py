@@ -5,7 +5,7 @@ Invariant: memory is bounded, and everything lies in the workspace.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -121,8 +121,3 @@ def require_duckdb() -> None:
 def text(value: str) -> str:
     """A text in SQL."""
     return "'" + value.replace("'", "''") + "'"
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Parts of a statement, with commas between."""
-    return ", ".join(parts)

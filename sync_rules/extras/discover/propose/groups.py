@@ -23,7 +23,7 @@ from sync_rules.extras.discover.propose.evidence import (
 )
 from sync_rules.extras.discover.propose.expectation import near
 from sync_rules.extras.discover.propose.frames import Column
-from sync_rules.extras.discover.propose.group_shapes import PROBE, PROBE_MIN, Shape, Shapes
+from sync_rules.extras.discover.propose.group_shapes import PROBE, PROBE_MIN, GroupShape, GroupShapes
 from sync_rules.extras.discover.propose.link_search import Join
 from sync_rules.extras.discover.propose.parents import ChildCondition, Families, Parent, conditions, left, may_decide
 from sync_rules.extras.discover.propose.proposal import Example
@@ -48,18 +48,18 @@ def groups(database: Database, join: Join) -> list[Lead]:
     roads += [one for one in columns.values() if one.profile.is_text and one.profile.longest > LONG_MIN]
     if not roads or (join.by_chance and join.source is join.target) or join.each > CHILDREN_MAX:
         return []
-    search = _Search(database, join)
+    search = _GroupSearch(database, join)
     return [lead for column in roads for lead in search.of(column)]
 
 
-class _Search:
+class _GroupSearch:
     """The search along one link."""
 
     def __init__(self, database: Database, join: Join) -> None:
         self.join = join
         self.columns = [one for one in join.target.columns if not one.is_shadowed and one.profile.count]
         self.families = Families(database, join, self.columns)
-        self.shapes = Shapes(join, self.columns)
+        self.shapes = GroupShapes(join, self.columns)
         self.places = self.shapes.places
         parts = max(1, join.source.rows // PARENTS)
         self.children = self.families.children(parts)
@@ -73,7 +73,7 @@ class _Search:
         there = [one for one in sample if one.held]
         if len(there) <= 1:
             return
-        best: tuple[Shape, Agreement, ChildCondition | None] | None = None
+        best: tuple[GroupShape, Agreement, ChildCondition | None] | None = None
         for condition in [None, *self._conditions(column, sample)]:
             shown = left(sample, condition, self.places)
             for shape in self.shapes.of(column, shown):
@@ -106,7 +106,7 @@ class _Search:
                     yield condition
 
     # ------------------------------------------------------------ counting
-    def _counted(self, column: Column, shape: Shape, sample: Agreement, condition: ChildCondition | None) -> Lead:
+    def _counted(self, column: Column, shape: GroupShape, sample: Agreement, condition: ChildCondition | None) -> Lead:
         agree = checked = sources = 0
         differing: list[Example] = []
         parts = 1 + self.join.source.rows // PART
@@ -137,7 +137,7 @@ class _Search:
 
 
 # ---------------------------------------------------------------- judging
-def _agreement(shape: Shape, sample: Sequence[Parent]) -> Agreement | None:
+def _agreement(shape: GroupShape, sample: Sequence[Parent]) -> Agreement | None:
     """The agreement of the parents that hold something, or should; after a probe of a few."""
     there = [one for one in sample if one.held or one.children]
     probe = [one for one in there if one.held][:PROBE]
@@ -167,7 +167,7 @@ def _shown(value: Any) -> str:
     return str(sorted(value)) if isinstance(value, frozenset) else str(value)
 
 
-def _named(column: Column, join: Join, shape: Shape) -> float:
+def _named(column: Column, join: Join, shape: GroupShape) -> float:
     mine = {singular(word) for word in column.words}
     child = {singular(word) for word in join.target.words}
     read = {singular(word) for one in shape.reads for word in one.words}

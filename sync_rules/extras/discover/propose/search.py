@@ -13,7 +13,7 @@ from sync_rules.extras.discover.imports.normalization import SettledEntity
 from sync_rules.extras.discover.propose import copies, derives, groups, mirrors, number_search, paths
 from sync_rules.extras.discover.propose.choice import Lead, chosen
 from sync_rules.extras.discover.propose.database import Database, full_disk_as_mistake
-from sync_rules.extras.discover.propose.frame_loader import Loaded, load
+from sync_rules.extras.discover.propose.frame_loader import LoadedFrames, load
 from sync_rules.extras.discover.propose.frames import Frame, profile_all
 from sync_rules.extras.discover.propose.link_search import Join, joins_of, overlaps
 from sync_rules.extras.discover.propose.proposal import (
@@ -89,7 +89,7 @@ def _as_far_as_known(lead: Lead, join: Join) -> Lead:
 
 # ---------------------------------------------------------------- the proposal
 def _proposal(
-    gathered: Gathered, loaded: Loaded, joins: Sequence[Join], leads: Sequence[Lead], taken: Sequence[Lead]
+    gathered: Gathered, loaded: LoadedFrames, joins: Sequence[Join], leads: Sequence[Lead], taken: Sequence[Lead]
 ) -> Proposal:
     unique = Unique()
     order = sorted(taken, key=lambda one: (not one.is_likely, one.target.name, one.source.name, str(one.rule)))
@@ -124,7 +124,7 @@ def _nothing(tables: Sequence[ProposedTable], joins: Sequence[Join], rules: Sequ
     return "no attribute agrees with that of an item which it names, beyond chance"
 
 
-def _tables(gathered: Gathered, loaded: Loaded) -> Iterator[ProposedTable]:
+def _tables(gathered: Gathered, loaded: LoadedFrames) -> Iterator[ProposedTable]:
     by_called = {one.found.called: one for one in gathered.tables}
     frames = {frame.name: frame for frame in loaded.frames}
     for table in loaded.settled.tables:
