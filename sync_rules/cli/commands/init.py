@@ -21,7 +21,7 @@ from sync_rules.adapters import aws
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.deploy.project import Project, project_in, write
-from sync_rules.extras.discover.imports.imported_model import Imported
+from sync_rules.extras.discover.imports.imported_model import RulesDraft
 from sync_rules.extras.discover.imports.importer import rules_from, rules_from_text
 from sync_rules.extras.discover.imports.live_tables import rules_from_account
 from sync_rules.model.errors import UserError
@@ -84,7 +84,7 @@ def next_steps(project: Project, *, with_rules: bool) -> str:
     )
 
 
-def _read(source: Path) -> Imported:
+def _read(source: Path) -> RulesDraft:
     if source == STDIN:
         return rules_from_text(sys.stdin.read(), "standard input")
     return rules_from(source)

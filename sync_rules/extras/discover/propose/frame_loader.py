@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.identifiers import singular, table_slug
-from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable
+from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel
 from sync_rules.extras.discover.imports.key_kinds import Sample
-from sync_rules.extras.discover.imports.normalization import Settled, SettledEntity, settle
+from sync_rules.extras.discover.imports.normalization import SettledEntity, SettledModel, settle
 from sync_rules.extras.discover.imports.sample_entities import entities_of
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.frames import Column, Frame
@@ -51,7 +51,7 @@ ROUNDS: Final = 3  # times that entities are read off again, for items that fit 
 class LoadedFrames:
     """The frames of all tables, and what to say of them."""
 
-    settled: Settled
+    settled: SettledModel
     frames: list[Frame] = field(default_factory=list)
     unknown: dict[str, int] = field(default_factory=dict)  # by table: items that fit no entity
     left_out: dict[str, int] = field(default_factory=dict)  # by entity: values of attributes that are not looked at
@@ -76,8 +76,8 @@ def load(database: Database, gathered: Gathered, directory: Path, progress: Prog
     return loaded
 
 
-def _entities(tables: Sequence[FoundTable], samples: Mapping[int, Sequence[dict[str, Any]]]) -> Settled:
-    found = Found("items")
+def _entities(tables: Sequence[FoundTable], samples: Mapping[int, Sequence[dict[str, Any]]]) -> SettledModel:
+    found = ImportedModel("items")
     others = [
         (name, content)
         for items in samples.values()
@@ -143,7 +143,7 @@ def _without_word(word: str, part: re.Match[str]) -> str:
 def _attempt(
     database: Database,
     gathered: Gathered,
-    settled: Settled,
+    settled: SettledModel,
     samples: Mapping[int, Sequence[dict[str, Any]]],
     *,
     directory: Path,
@@ -165,7 +165,7 @@ def _attempt(
         def on_share(share: float, before: int = done, items: int = one.items) -> None:
             progress("reading items", 0.5 * (before + share * items) / total)
 
-        parts = _staged(one, layouts, directory / "spool", number, threads=threads, on_share=on_share)
+        parts = _stage_all(one, layouts, directory / "spool", number, threads=threads, on_share=on_share)
         strangers[id(one.found)] = [item for part in parts for item in part.strangers]
         loaded.unknown[table.name] = sum(part.unknown for part in parts)
         for entity, layout in zip(entities, layouts, strict=True):
@@ -188,7 +188,7 @@ def _layouts(entities: Sequence[SettledEntity], samples: Sequence[dict[str, Any]
     return [layout_of(one, opened_maps(own[one.name])) for one in entities]
 
 
-def _staged(
+def _stage_all(
     table: GatheredTable,
     layouts: Sequence[Layout],
     directory: Path,

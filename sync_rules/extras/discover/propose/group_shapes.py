@@ -54,7 +54,7 @@ class GroupShapes:
         """The ways to make what some parents hold in a column."""
         types = column.profile.types - {"z"}
         if types == {STRING}:
-            yield from self._joined(column, sample)
+            yield from self._join_texts(column, sample)
             return
         entries = [entry for parent in sample for entry in parent.entries]
         if not entries:
@@ -66,7 +66,7 @@ class GroupShapes:
         elif MAP in types and inner[NUMBER] >= most:
             yield from self._by_value(column)
         elif types & {MAP, LIST} and inner[MAP] >= most:
-            yield from self._embedded(column, sample)
+            yield from self._embed(column, sample)
 
     def _values(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """Sets and lists of a column's values, or of the children's ids."""
@@ -86,7 +86,7 @@ class GroupShapes:
                 made = expectation.list_of(place, key, reverse=reverse, distinct=distinct, limit=limit)
                 yield GroupShape("collect", told, (one,), made, expectation.held_list)
 
-    def _joined(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
+    def _join_texts(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """One text of the values of all children."""
         several = [one for one in sample if one.held and len(one.children) > 1][:PROBE]
         if len(several) < CASES_MIN:
@@ -123,7 +123,7 @@ class GroupShapes:
                     made = expectation.sums_of(place, self.places[id(amount)])
                     yield GroupShape("sum", told, (one, amount), made, expectation.held_numbers)
 
-    def _embedded(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
+    def _embed(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """Maps and lists of maps, whose fields are columns of the children."""
         names = Counter(name for parent in sample for entry in parent.entries for name in entry.fields)
         total = sum(len(parent.entries) for parent in sample)
