@@ -23,10 +23,10 @@ from sync_rules.extras.proof import cost_estimate, latency
 from sync_rules.extras.proof import proof_stack as sites
 from sync_rules.extras.proof import self_test as running
 from sync_rules.extras.proof.commands import selftest
-from sync_rules.extras.proof.probe import Finding, Verdict, Waiting, finding
+from sync_rules.extras.proof.probe import ProbeResult, Verdict, Waiting, run_probe
 from sync_rules.extras.proof.probe_table import PROBES
 from sync_rules.extras.proof.probes import stream_facts
-from sync_rules.extras.proof.proof_stack import PREFIX, Clients, Site, create, left, new_journal, remove
+from sync_rules.extras.proof.proof_stack import PREFIX, Clients, Site, create, list_stacks, new_journal, remove
 from sync_rules.extras.proof.stack_template import template
 from tests.deploy import forked
 from tests.deploy.lies import CORRECTIONS, LIES, together
@@ -75,15 +75,15 @@ def site(engine: str, proxied: tuple[str, Proxy], tmp_path_factory: pytest.TempP
     made = create(journal, clients, waiting)
     yield replace(made, clients=Clients(proxied[0]), waiting=waiting)
     remove(journal.stack, clients, waiting)
-    assert left(clients) == []
+    assert list_stacks(clients) == []
 
 
-def found_on(site: Site, proxy: Proxy, number: int, lie: Lie | None, seconds: float) -> Finding:
+def found_on(site: Site, proxy: Proxy, number: int, lie: Lie | None, seconds: float) -> ProbeResult:
     """The finding of one probe while a lie is in force."""
     asked = replace(site, waiting=replace(site.waiting, seconds=seconds))
     proxy.lie = lie
     try:
-        return finding(number, lambda: PROBES[number](asked))
+        return run_probe(number, lambda: PROBES[number](asked))
     finally:
         proxy.lie = None
 
@@ -135,7 +135,7 @@ def test_selftest_catches_each_lie(site, proxied, number):
 def test_selftest_catches_a_resource_that_was_made_too_early(site, outputs):
     """A custom resource that saw no table, or was never answered, is found."""
     asked = replace(site, outputs=outputs)
-    assert finding(66, lambda: PROBES[66](asked)).verdict is Verdict.FALSE
+    assert run_probe(66, lambda: PROBES[66](asked)).verdict is Verdict.FALSE
 
 
 # ---------------------------------------------------------------- whole
@@ -214,7 +214,7 @@ def leftovers(url: str) -> list[str]:
             one["FunctionArn"].rpartition(":")[2]
             for one in clients.lambdas.list_event_source_mappings()["EventSourceMappings"]
         ),
-        *left(clients),
+        *list_stacks(clients),
     ]
     return sorted(name for name in names if name.startswith(PREFIX) and not name.startswith(tuple(KEPT)))
 
@@ -283,9 +283,9 @@ def killable(proxied: tuple[str, Proxy]) -> tuple[str, Proxy]:
 def test_selftest_removes_everything_when_it_is_interrupted(killable, tmp_path, operation, nth, number):
     """After Ctrl-C or SIGTERM the stack is removed, then the command ends with 130: no file is left, and no report."""
     clients = Clients(killable[0])
-    before_it = set(left(clients))
+    before_it = set(list_stacks(clients))
     assert Killer(operation, nth, carried_out=True, number=number).exit_code(tmp_path, killable) == 130
-    assert set(left(clients)) <= before_it
+    assert set(list_stacks(clients)) <= before_it
     assert list(tmp_path.iterdir()) == []
 
 

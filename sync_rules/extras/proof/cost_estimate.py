@@ -19,7 +19,7 @@ PRICES_REGION: Final = "us-east-1"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CostPart:
     """So many of one thing, and the price in USD of `per` of them."""
 
     what: str
@@ -34,7 +34,7 @@ class Part:
         return self.quantity * self.usd / self.per
 
 
-def parts() -> Iterator[Part]:
+def parts() -> Iterator[CostPart]:
     """Everything that costs something."""
     prices = own_prices().regions[PRICES_REGION]
     functions, queues, streams, watched = prices.functions, prices.queues, prices.streams, prices.watch
@@ -42,23 +42,25 @@ def parts() -> Iterator[Part]:
         raise LookupError(PRICES_REGION)
     table, pricing = prices.on_demand, "https://aws.amazon.com/dynamodb/pricing/on-demand/"
     thousand = 1_000
-    yield Part("DynamoDB write units", 40_000, table.write_units_million, MILLION, pricing)
-    yield Part("DynamoDB read units", 150_000, table.read_units_million, MILLION, pricing)
+    yield CostPart("DynamoDB write units", 40_000, table.write_units_million, MILLION, pricing)
+    yield CostPart("DynamoDB read units", 150_000, table.read_units_million, MILLION, pricing)
     small = prices.provisioned.write_unit_hour + prices.provisioned.read_unit_hour
-    yield Part("DynamoDB table of one unit, hours", 1, small, 1, "https://aws.amazon.com/dynamodb/pricing/provisioned/")
-    yield Part("DynamoDB Streams reads", 20_000, streams.reads_million, MILLION, pricing)
+    yield CostPart(
+        "DynamoDB table of one unit, hours", 1, small, 1, "https://aws.amazon.com/dynamodb/pricing/provisioned/"
+    )
+    yield CostPart("DynamoDB Streams reads", 20_000, streams.reads_million, MILLION, pricing)
     compute = "https://aws.amazon.com/lambda/pricing/"
-    yield Part("Lambda requests", 3_000, functions.requests_million, MILLION, compute)
-    yield Part("Lambda GB-seconds", 750, functions.x86_gb_second, 1, compute)
-    yield Part("SQS requests", 5_000, queues.requests_million, MILLION, "https://aws.amazon.com/sqs/pricing/")
-    yield Part(
+    yield CostPart("Lambda requests", 3_000, functions.requests_million, MILLION, compute)
+    yield CostPart("Lambda GB-seconds", 750, functions.x86_gb_second, 1, compute)
+    yield CostPart("SQS requests", 5_000, queues.requests_million, MILLION, "https://aws.amazon.com/sqs/pricing/")
+    yield CostPart(
         "Step Functions transitions", 200, Decimal("0.025"), thousand, "https://aws.amazon.com/step-functions/pricing/"
     )
-    yield Part("S3 lists and puts", 2_500, Decimal("0.005"), thousand, "https://aws.amazon.com/s3/pricing/")
+    yield CostPart("S3 lists and puts", 2_500, Decimal("0.005"), thousand, "https://aws.amazon.com/s3/pricing/")
     watch = "https://aws.amazon.com/cloudwatch/pricing/"
-    yield Part("CloudWatch requests", 1_000, Decimal("0.01"), thousand, watch)
-    yield Part("CloudWatch metric, hours", 1, watched.metric_month / MONTH_HOURS, 1, watch)
-    yield Part("CloudWatch logs, MB", 2, Decimal("0.50"), 1_024, watch)
+    yield CostPart("CloudWatch requests", 1_000, Decimal("0.01"), thousand, watch)
+    yield CostPart("CloudWatch metric, hours", 1, watched.metric_month / MONTH_HOURS, 1, watch)
+    yield CostPart("CloudWatch logs, MB", 2, Decimal("0.50"), 1_024, watch)
 
 
 def total() -> Decimal:

@@ -20,7 +20,7 @@ TARGETS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Latency:
     """Milliseconds from a write to its copy over `writes` writes, and copies per second of a change with `targets`."""
 
     writes: int
@@ -33,7 +33,7 @@ class Measured:
     copies_per_second: float
 
 
-def measure(site: Site, clock: Callable[[], float] = time.monotonic) -> Measured:
+def measure(site: Site, clock: Callable[[], float] = time.monotonic) -> Latency:
     """Measure. Raises UnseenError when a copy does not come, and what `aws` lists as ERRORS."""
     pk = fresh("in#measure#")
     site.put_all([keyed(pk, f"{n:05d}", name="-") for n in range(TARGETS)])
@@ -44,7 +44,7 @@ def measure(site: Site, clock: Callable[[], float] = time.monotonic) -> Measured
     points = quantiles(lags, n=100, method="inclusive")
     seconds = _all(site, pk, clock)
     p50, p95, p99 = (points[percent - 1] * 1000 for percent in (50, 95, 99))
-    return Measured(WRITES, p50, p95, p99, round_trip * 1000, TARGETS, seconds, TARGETS / seconds)
+    return Latency(WRITES, p50, p95, p99, round_trip * 1000, TARGETS, seconds, TARGETS / seconds)
 
 
 def _source(site: Site, pk: str, name: str, targets: int) -> None:

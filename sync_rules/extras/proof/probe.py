@@ -42,7 +42,7 @@ class UnseenError(SyncRulesError):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeResult:
     """The verdict on one fact, with what was seen."""
 
     number: int
@@ -108,11 +108,11 @@ def denied_action(error: BaseException) -> str:
     return found[1] if found else ""
 
 
-def finding(number: int, work: Callable[[], str], clock: Callable[[], float] = time.monotonic) -> Finding:
+def run_probe(number: int, work: Callable[[], str], clock: Callable[[], float] = time.monotonic) -> ProbeResult:
     """The finding of a probe's work, whatever becomes of it."""
     began = clock()
     verdict, seen = _outcome(work)
-    return Finding(number, verdict, seen, clock() - began)
+    return ProbeResult(number, verdict, seen, clock() - began)
 
 
 def _outcome(work: Callable[[], str]) -> tuple[Verdict, str]:

@@ -10,19 +10,19 @@ from typing import Any, Final
 
 from sync_rules import __version__
 from sync_rules.extras.proof.assumptions import ASSUMPTIONS
-from sync_rules.extras.proof.latency import Measured
-from sync_rules.extras.proof.probe import Finding, Verdict
+from sync_rules.extras.proof.latency import Latency
+from sync_rules.extras.proof.probe import ProbeResult, Verdict
 
 FORMAT: Final = 1
 BAD: Final = frozenset({Verdict.FALSE, Verdict.FAILED})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class ProofReport:
     """The findings of a run, in the order of their numbers, and what was measured; None if nothing was."""
 
-    findings: Sequence[Finding]
-    measured: Measured | None
+    findings: Sequence[ProbeResult]
+    measured: Latency | None
     not_measured: str
     place: str
     stack: str
@@ -54,7 +54,7 @@ class Report:
             "started": self.started.astimezone(UTC).isoformat(timespec="seconds"),
             "seconds": round(self.seconds, 1),
             "counts": {verdict.value: count for verdict, count in self.counts().items()},
-            "measured": None if self.measured is None else _rounded(asdict(self.measured)),
+            "measured": None if self.measured is None else _round(asdict(self.measured)),
             "assumptions": [_entry(finding) for finding in self.findings],
         }
 
@@ -67,16 +67,16 @@ WORDS: Final = {
 }
 
 
-def untested(number: int) -> Finding:
+def untested(number: int) -> ProbeResult:
     """The finding on a fact that has no probe."""
-    return Finding(number, Verdict.NOT_TESTED, ASSUMPTIONS[number].not_tested)
+    return ProbeResult(number, Verdict.NOT_TESTED, ASSUMPTIONS[number].not_tested)
 
 
-def _rounded(figures: dict[str, Any]) -> dict[str, Any]:
+def _round(figures: dict[str, Any]) -> dict[str, Any]:
     return {name: round(value, 2) if isinstance(value, float) else value for name, value in figures.items()}
 
 
-def _entry(finding: Finding) -> dict[str, Any]:
+def _entry(finding: ProbeResult) -> dict[str, Any]:
     one = ASSUMPTIONS[finding.number]
     entry = {
         "number": finding.number,
@@ -90,7 +90,7 @@ def _entry(finding: Finding) -> dict[str, Any]:
     return entry
 
 
-def consequence(finding: Finding) -> Iterator[str]:
+def consequence(finding: ProbeResult) -> Iterator[str]:
     """The consequence of a fact that does not hold: what follows, what relies on it, what avoids it."""
     one = ASSUMPTIONS[finding.number]
     yield f"If it is false: {one.if_false}"
@@ -99,12 +99,12 @@ def consequence(finding: Finding) -> Iterator[str]:
 
 
 # ---------------------------------------------------------------- the page
-def page(report: Report) -> str:
+def page(report: ProofReport) -> str:
     """The report as Markdown."""
     return "\n".join(_page(report)) + "\n"
 
 
-def _page(report: Report) -> Iterator[str]:
+def _page(report: ProofReport) -> Iterator[str]:
     yield f"# sync-rules selftest: {'every tested fact holds' if report.well else 'not every fact holds'}"
     yield ""
     yield f"{report.summary()[0].upper()}{report.summary()[1:]}. {report.place}, stack {report.stack}."
@@ -129,7 +129,7 @@ def _page(report: Report) -> Iterator[str]:
                 cells = (ASSUMPTIONS[finding.number].fact, finding.seen)
                 fact, seen = (cell.replace("|", "\\|") for cell in cells)
                 yield f"| {finding.number} | {fact} | {seen} | {finding.seconds:.1f} |"
-    yield from ("", "## Measured", "")
+    yield from ("", "## Latency", "")
     yield from measured_lines(report)
 
 
@@ -141,7 +141,7 @@ TITLES: Final = {
 }
 
 
-def measured_lines(report: Report) -> Iterator[str]:
+def measured_lines(report: ProofReport) -> Iterator[str]:
     """The figures, each with what it is of."""
     found = report.measured
     if found is None:

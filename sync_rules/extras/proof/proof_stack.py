@@ -218,11 +218,11 @@ def require_free(name: str, clients: Clients) -> None:
         UserError: when a right is missing, or the name is taken.
         StoreError: when there are no credentials, or no answer.
     """
-    if described(clients.cloudformation, name, first=True) is not None:
-        raise _taken(name)
+    if describe_stack(clients.cloudformation, name, first=True) is not None:
+        raise _taken_error(name)
 
 
-def _taken(name: str) -> TakenError:
+def _taken_error(name: str) -> TakenError:
     return TakenError(f"there is a stack {name} already: run it again, and another name is drawn")
 
 
@@ -246,10 +246,10 @@ def create(journal: Journal, clients: Clients, waiting: Waiting[Any]) -> Site:
     except aws_errors.ERRORS as error:
         if aws_errors.code(error) != "AlreadyExistsException":
             raise refusal(error, f"CreateStack of {journal.stack}") from error
-        there = described(client, journal.stack)
+        there = describe_stack(client, journal.stack)
         if there is not None and not is_ours(there):  # else it was made by a call whose answer was lost
-            raise _taken(journal.stack) from error
-    found, _ = waiting.until(lambda: described(client, journal.stack), settled)
+            raise _taken_error(journal.stack) from error
+    found, _ = waiting.until(lambda: describe_stack(client, journal.stack), is_settled)
     if found is None or found["StackStatus"] != "CREATE_COMPLETE":
         raise UserError(f"stack {journal.stack} could not be made: {_why(client, journal.stack)}")
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
@@ -260,7 +260,7 @@ class TakenError(UserError):
     """A stack of the drawn name is another's, and is left alone."""
 
 
-def described(client: Any, name: str, *, first: bool = False) -> dict[str, Any] | None:
+def describe_stack(client: Any, name: str, *, first: bool = False) -> dict[str, Any] | None:
     """The description of a stack; None when there is none. `first`: of a command's first call. Raises UserError,
     StoreError.
     """
@@ -273,7 +273,7 @@ def described(client: Any, name: str, *, first: bool = False) -> dict[str, Any] 
     return dict(found)
 
 
-def settled(found: Mapping[str, Any] | None) -> bool:
+def is_settled(found: Mapping[str, Any] | None) -> bool:
     """True for a stack that is gone, or on which nothing goes on."""
     return found is None or not found["StackStatus"].endswith("IN_PROGRESS")
 
@@ -315,20 +315,20 @@ def remove(name: str, clients: Clients, waiting: Waiting[Any]) -> None:
     """
     client = clients.cloudformation
     appears: Waiting[Any] = replace(waiting, seconds=APPEARS_SECONDS)
-    found, _ = appears.until(lambda: described(client, name), bool)
+    found, _ = appears.until(lambda: describe_stack(client, name), bool)
     if found is None:
         return
     if not is_ours(found):
         raise UserError(f"stack {name} is not of a selftest: it has no tag {TAG}. It is left as it is.")
     if not aws.is_aws(client):  # an emulator may go on making what was deleted meanwhile
-        waiting.until(lambda: described(client, name), settled)
+        waiting.until(lambda: describe_stack(client, name), is_settled)
     for _ in range(2):  # what is written while the bucket is being emptied is met by the second try
         _empty_bucket(clients, name)
         try:
             retries.retrying()(client.delete_stack, StackName=name)
         except aws_errors.ERRORS as error:
             raise refusal(error, f"DeleteStack of {name}") from error
-        found, _ = waiting.until(lambda: described(client, name), settled)
+        found, _ = waiting.until(lambda: describe_stack(client, name), is_settled)
         if found is None or found["StackStatus"] == "DELETE_COMPLETE":
             return
     raise UserError(
@@ -356,7 +356,7 @@ def _empty_bucket(clients: Clients, name: str) -> None:
             retries.retrying()(client.delete_objects, Bucket=name, Delete={"Objects": objects})
 
 
-def left(clients: Clients) -> list[str]:
+def list_stacks(clients: Clients) -> list[str]:
     """The stacks of self-tests that the Region has, by name and tag. Raises UserError, StoreError."""
     client = clients.cloudformation
     names: list[str] = []

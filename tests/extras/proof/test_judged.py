@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.extras.proof.probes.mapping_facts import Delivery, from_failed_on, in_order, whole_again
+from sync_rules.extras.proof.probes.mapping_facts import LoggedRecord, from_failed_on, in_order, whole_again
 
 
-def given(*batches: str) -> list[Delivery]:
+def given(*batches: str) -> list[LoggedRecord]:
     """Batches of records, each a digit that is its sequence number."""
     return [
-        Delivery(str(name), {"dynamodb": {"SequenceNumber": number}})
+        LoggedRecord(str(name), {"dynamodb": {"SequenceNumber": number}})
         for name, batch in enumerate(batches)
         for number in batch
     ]

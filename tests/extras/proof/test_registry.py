@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from sync_rules.extras.proof import cost_estimate
 from sync_rules.extras.proof.assumptions import ASSUMPTIONS
-from sync_rules.extras.proof.probe import Finding, Verdict
+from sync_rules.extras.proof.probe import ProbeResult, Verdict
 from sync_rules.extras.proof.probe_table import PROBES
 from sync_rules.extras.proof.proof_report import _entry, consequence
 from sync_rules.extras.proof.self_test import LAST
@@ -31,7 +31,7 @@ def test_registry_each_probe_names_its_own_fact():
 def test_registry_a_fact_that_does_not_hold_says_what_follows():
     """The report of each false fact has its consequence, the code that relies on it, and the setting or its lack."""
     for number in PROBES:
-        false = Finding(number, Verdict.FALSE, "seen")
+        false = ProbeResult(number, Verdict.FALSE, "seen")
         follows, relied, avoided = consequence(false)
         assert ASSUMPTIONS[number].if_false in follows
         assert all(name in relied for name in ASSUMPTIONS[number].relied_on)

@@ -15,8 +15,8 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from sync_rules.adapters import aws
 from sync_rules.cli import main
 from sync_rules.extras.proof import self_test as running
-from sync_rules.extras.proof.probe import Verdict, Waiting, finding
-from sync_rules.extras.proof.proof_stack import PREFIX, Clients, journals, left, new_journal, remove
+from sync_rules.extras.proof.probe import Verdict, Waiting, run_probe
+from sync_rules.extras.proof.proof_stack import PREFIX, Clients, journals, list_stacks, new_journal, remove
 from sync_rules.extras.proof.stack_template import TAG
 from sync_rules.model.errors import SyncRulesError, UserError
 
@@ -116,7 +116,7 @@ def test_site_under_a_name_that_is_taken_is_left_alone(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="no tag"):
         remove(f"{PREFIX}taken", clients_of(cloudformation), AT_ONCE)
     assert list(cloudformation.stacks) == [f"{PREFIX}taken"]
-    assert left(clients_of(cloudformation)) == []
+    assert list_stacks(clients_of(cloudformation)) == []
 
 
 def test_site_whose_answer_was_lost_is_its_own(tmp_path):
@@ -177,7 +177,7 @@ def test_site_that_cannot_be_removed_stays_noted(tmp_path):
     (journal,) = journals(tmp_path)
     assert [journal.stack] == list(cloudformation.stacks)
     assert not journal.in_use()
-    assert left(clients_of(cloudformation)) == [journal.stack]
+    assert list_stacks(clients_of(cloudformation)) == [journal.stack]
 
 
 def test_journal_of_another_form_is_a_mistake(tmp_path):
@@ -213,7 +213,7 @@ def test_probe_that_meets_an_error_says_for_whose_reason(error, verdict, words):
     def probe() -> str:
         raise error
 
-    seen = finding(1, probe)
+    seen = run_probe(1, probe)
     assert seen.verdict is verdict
     assert words in seen.seen
 

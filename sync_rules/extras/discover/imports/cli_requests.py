@@ -122,7 +122,7 @@ class _GivenRequest:
 
     def map(self, name: str) -> dict[str, Any]:
         """A map; empty where it is not given."""
-        found = _parsed(self.given.get(name, {}))
+        found = _parse(self.given.get(name, {}))
         if not isinstance(found, dict):
             raise NotReadError(f"{_option(name)} is no map of JSON")
         return found
@@ -165,7 +165,7 @@ class _GivenRequest:
         )  # fmt: skip
 
     def _required(self, name: str) -> str:
-        return self.text(name) or _missing(_option(name))
+        return self.text(name) or _refuse(_option(name))
 
     @property
     def _consistent(self) -> bool:
@@ -175,7 +175,7 @@ class _GivenRequest:
     def _returns(self) -> list[str]:
         names = self.given.get(NAMES, [])
         if isinstance(names, str):
-            names = _parsed(names) if names.startswith("[") else names.replace(",", " ").split()
+            names = _parse(names) if names.startswith("[") else names.replace(",", " ").split()
         if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
             raise NotReadError(f"{_option(NAMES)} is no list of names")
         return projected(self.text("ProjectionExpression"), self.known) or names
@@ -207,7 +207,7 @@ def _batch_write(tables: Mapping[str, Any]) -> Iterator[Request]:
 
 
 def _transaction(given: Mapping[str, Any]) -> Iterator[Request]:
-    for one in _maps({"transact-items": _parsed(given.get("TransactItems", ""))}, "transact-items"):
+    for one in _maps({"transact-items": _parse(given.get("TransactItems", ""))}, "transact-items"):
         name, part = next(iter(one.items()))
         if name == "ConditionCheck":
             continue  # writes nothing
@@ -218,7 +218,7 @@ def _transaction(given: Mapping[str, Any]) -> Iterator[Request]:
 
 
 # ---------------------------------------------------------------- values
-def _parsed(value: Any) -> Any:
+def _parse(value: Any) -> Any:
     """The value of a JSON text, which may have Python's words for true and false; None for any other text."""
     if not isinstance(value, str):
         return value
@@ -254,14 +254,14 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def _missing(what: str) -> Any:
+def _refuse(what: str) -> Any:
     raise NotReadError(f"its command lacks {what}")
 
 
 def _maps(held: Any, name: str) -> list[dict[str, Any]]:
     found = held.get(name) if isinstance(held, dict) else None
     if not isinstance(found, list) or not found or not all(isinstance(one, dict) and one for one in found):
-        _missing(f"a list in {name}")
+        _refuse(f"a list in {name}")
     return list(found or ())
 
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import Node, quoted
-from sync_rules.extras.discover.imports.imported_model import Found, FoundTable, whole_table
+from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, whole_table
 from sync_rules.extras.discover.imports.key_schemas import as_key, attribute_name, fill, key_type
-from sync_rules.extras.discover.imports.normalization import filled
+from sync_rules.extras.discover.imports.normalization import fill_defaults
 from sync_rules.extras.discover.imports.table_variables import (
     TableName,
     made_elsewhere,
     named_by,
-    substituted,
+    substitute,
     variable_text,
 )
 
@@ -41,9 +41,9 @@ def fits(document: Any) -> bool:
     return isinstance(document, dict) and ("Resources" in document or "AWSTemplateFormatVersion" in document)
 
 
-def read(root: Node) -> Found:
+def read(root: Node) -> ImportedModel:
     """The tables of a template, each with one entity: a template says nothing of items."""
-    found = Found(NAME)
+    found = ImportedModel(NAME)
     template = _Template(root)
     for logical, resource in root["Resources"].items("a map of resources"):
         kind = resource["Type"].value if isinstance(resource.value, dict) else None
@@ -78,7 +78,7 @@ class _Template:
         self.chosen = []
         raw = resource["Properties"]
         properties = raw.of(self._plain(raw.value if isinstance(raw.value, dict) else {}))
-        called = _called(logical, resource)
+        called = _name_of(logical, resource)
         name = self._table_name(called, properties["TableName"])
         table = FoundTable(called, name.text, (), checks=list(name.checks), at=resource.place)
         if simple:
@@ -106,7 +106,7 @@ class _Template:
 
     def _literal(self, node: Node) -> str:
         """A text that must be known from the template alone."""
-        text = filled(self.text(node.value))
+        text = fill_defaults(self.text(node.value))
         return text or node.fail("a text that the template itself gives")
 
     def text(self, value: Any) -> str:
@@ -122,13 +122,13 @@ class _Template:
         if name == "Ref" and isinstance(argument, str):
             return self._reference(argument)
         if name == "Fn::Sub" and isinstance(argument, str):
-            return self._substituted(argument, {})
+            return self._substitute(argument, {})
         return work[name](argument) if name in work and isinstance(argument, list) else ""
 
     def _sub(self, argument: list[Any]) -> str:
         match argument:
             case [str() as text, dict() as given]:
-                return self._substituted(text, given)
+                return self._substitute(text, given)
         return ""
 
     def _join(self, argument: list[Any]) -> str:
@@ -141,7 +141,7 @@ class _Template:
     def _find(self, argument: list[Any]) -> str:
         inner = self.root["Mappings"].value
         for key in argument[:3]:
-            inner = inner.get(filled(self.text(key))) if isinstance(inner, dict) else None
+            inner = inner.get(fill_defaults(self.text(key))) if isinstance(inner, dict) else None
         return self.text(inner) if isinstance(inner, str) else ""
 
     def _select(self, argument: list[Any]) -> str:
@@ -160,8 +160,8 @@ class _Template:
         stored = "AWS::SSM" in str(parameter.get("Type"))  # then the default is where the value is, not the value
         return variable_text(name, None if stored else parameter.get("Default"))
 
-    def _substituted(self, text: str, given: Mapping[str, Any]) -> str:
-        return substituted(text, lambda name: self.text(given[name]) if name in given else self._reference(name))
+    def _substitute(self, text: str, given: Mapping[str, Any]) -> str:
+        return substitute(text, lambda name: self.text(given[name]) if name in given else self._reference(name))
 
     def _plain(self, value: Any) -> Any:
         """A value with the first branch of each Fn::If, without what is AWS::NoValue."""
@@ -182,7 +182,7 @@ class _Template:
         return {key: one for key, inner in value.items() if (one := self._plain(inner)) is not None}
 
 
-def _called(logical: str, resource: Node) -> str:
+def _name_of(logical: str, resource: Node) -> str:
     """The name of a resource among people: the CDK's path has it without the hash of its logical id."""
     metadata = resource["Metadata"]
     path = metadata["aws:cdk:path"].value if isinstance(metadata.value, dict) else None

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import Node, models, quoted
 from sync_rules.extras.discover.imports.identifiers import kept
-from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable, Projection
+from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, Projection
 from sync_rules.extras.discover.imports.key_schemas import (
     Parts,
     attribute_name,
     key_parts,
     projection_of,
-    sized,
+    require_parts,
     table_key,
 )
 from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere
@@ -36,9 +36,9 @@ def fits(document: Any) -> bool:
     return any(isinstance(one["indexes"].value, dict) and "model" in one.value for one in found)
 
 
-def read(root: Node) -> Found:
+def read(root: Node) -> ImportedModel:
     """The tables and entities of models. Entities of one table share its keys."""
-    found = Found(NAME)
+    found = ImportedModel(NAME)
     tables: dict[tuple[str, tuple[KeyAttribute, ...]], FoundTable] = {}
     for node in _models(root):
         model = _Model(node.require_map(EXPECTED))
@@ -98,7 +98,7 @@ class _Model:
     def entity(self, table: FoundTable) -> FoundEntity:
         """The entity, whose indexes are added to the table."""
         key: dict[str, str] = {}
-        required = [*MARKS, *map(self._stored, [*_composites(self.base["pk"]), *_composites(self.base["sk"])])]
+        required = [*MARKS, *map(self._stored_name, [*_composites(self.base["pk"]), *_composites(self.base["sk"])])]
         for index in self.indexes:
             if index["type"].value == "composite":
                 table.indexes.append(self._plain_index(index))
@@ -112,7 +112,7 @@ class _Model:
         if kept(self.called) != self.called or self.version != "1":
             marks = f"{{derive: {kept(self.called)}.__edb_e__, as: {quoted(self.called)}}}"
             self.checks.append(f"where a rule creates items: {marks}, and as: {quoted(self.version)} for __edb_v__")
-        stored = [self._stored(name) for name in self.attributes]
+        stored = [self._stored_name(name) for name in self.attributes]
         return FoundEntity(self.called, table, key, [name for name in stored if name not in key], required, self.checks)
 
     def _index(self, index: Node) -> Index:
@@ -122,7 +122,7 @@ class _Model:
     def _projection(self, index: Node) -> Projection:
         given = index["projection"].value
         if isinstance(given, list):
-            names = [self._stored(one.text("an attribute's name")) for one in index["projection"].list()]
+            names = [self._stored_name(one.text("an attribute's name")) for one in index["projection"].list()]
             return tuple(dict.fromkeys([*names, *MARKS]))
         return projection_of(index["projection"].said, index)
 
@@ -130,11 +130,11 @@ class _Model:
         """An index whose key is several attributes as they are."""
         name = index["index"].text("the index's name")
         partition, sort = (tuple(map(self._plain_attribute, _composites(index[part]))) for part in ("pk", "sk"))
-        return Index(name, *sized(index, partition, sort), self._projection(index))
+        return Index(name, *require_parts(index, partition, sort), self._projection(index))
 
     def _plain_attribute(self, name: str) -> KeyAttribute:
         kind: KeyType = "N" if self._type(name) in NUMBERS else "S"
-        return KeyAttribute(self._stored(name), kind)
+        return KeyAttribute(self._stored_name(name), kind)
 
     # ------------------------------------------------------------ templates
     def _templates(self, index: Node, key: dict[str, str]) -> None:
@@ -191,11 +191,11 @@ class _Model:
                 form = "" if self._is_number(part) else self._form(piece, part["casing"].value)
                 if form is None:
                     return None
-                made += f"{{{self._stored(piece)}{form}}}"
+                made += f"{{{self._stored_name(piece)}{form}}}"
             elif "{" in piece or "}" in piece:
                 return None
             else:
-                made += _cased(piece, part["casing"].value)
+                made += _change_case(piece, part["casing"].value)
         return made
 
     def _form(self, name: str, casing: Any) -> str | None:
@@ -223,7 +223,7 @@ class _Model:
         bare = template == f"${{{names[0]}}}" if template else names[0] == part["field"].value
         return part["cast"].value == "number" or (bare and self._type(names[0]) in NUMBERS)
 
-    def _stored(self, name: str) -> str:
+    def _stored_name(self, name: str) -> str:
         """The attribute of an item that holds an attribute of the model."""
         return self._attribute_of(name)["field"].said or name
 
@@ -251,5 +251,5 @@ def _is_always(one: Node) -> bool:
     return one["required"].value is True or bool(one["default"])
 
 
-def _cased(text: str, casing: Any) -> str:
+def _change_case(text: str, casing: Any) -> str:
     return text if casing == "none" else text.upper() if casing == "upper" else text.lower()

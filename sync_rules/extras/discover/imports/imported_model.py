@@ -31,7 +31,7 @@ UNKNOWN_ITEMS: Final = (
 
 
 @dataclass(frozen=True)
-class Imported:
+class RulesDraft:
     """A rules file made of something else.
 
     `text` passes `check`. `notes` say what to look at. `origin` names the kind of source.
@@ -113,7 +113,7 @@ class FoundPattern:
 
 
 @dataclass(eq=False)
-class Found:
+class ImportedModel:
     """All that an importer found in a source."""
 
     origin: str

@@ -19,8 +19,8 @@ from sync_rules.extras.discover.imports import (
     workbench,
 )
 from sync_rules.extras.discover.imports.foreign_document import ImportedFileError, Node, from_json, from_yaml, quoted
-from sync_rules.extras.discover.imports.imported_model import Found, Imported
-from sync_rules.extras.discover.imports.rules_writer import imported
+from sync_rules.extras.discover.imports.imported_model import ImportedModel, RulesDraft
+from sync_rules.extras.discover.imports.rules_writer import draft_rules
 
 SIZE_MAX_MB: Final = 32
 KEYS_SHOWN_MAX: Final = 6
@@ -32,7 +32,7 @@ class Format:
 
     name: str
     fits: Callable[[Any], bool]
-    read: Callable[[Node], Found]
+    read: Callable[[Node], ImportedModel]
 
 
 FORMATS: Final = tuple(
@@ -41,7 +41,7 @@ FORMATS: Final = tuple(
 )
 
 
-def rules_from(source: Path, *, name: str | None = None) -> Imported:
+def rules_from(source: Path, *, name: str | None = None) -> RulesDraft:
     """The rules file of what a file holds. `name` stands in messages instead of the path.
 
     Raises:
@@ -51,15 +51,15 @@ def rules_from(source: Path, *, name: str | None = None) -> Imported:
     return rules_from_text(_text(source, file), file)
 
 
-def rules_from_text(text: str, file: str) -> Imported:
+def rules_from_text(text: str, file: str) -> RulesDraft:
     """The rules file of a text. `file` stands in messages. Raises ImportedFileError."""
     root = _document(text, file)
     for form in FORMATS:
         if form.fits(root.value):
-            return imported(form.read(root), file)
+            return draft_rules(form.read(root), file)
     known = ", ".join(form.name for form in FORMATS)
     cure = f"{DOCS}/discover/importing.md says how to export each"
-    return root.fail(f"one of: {known}", cure, _shown(root.value))
+    return root.fail(f"one of: {known}", cure, _describe(root.value))
 
 
 def _text(source: Path, file: str) -> str:
@@ -94,7 +94,7 @@ def _document(text: str, file: str) -> Node:
     return from_yaml(text, file)
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     """A document in words: the first keys of a map."""
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return f"a list of maps with {_keys(value[0])}"

@@ -142,14 +142,14 @@ def clusters_of(table: FoundTable, samples: Sequence[Sample], *, live: bool) -> 
         keys = _with_prefixes(keys, place)
     keys = [_without_fields(table, sample, key) for sample, key in zip(samples, keys, strict=True)]
     keys = _without_rare(keys) if live else _with_endings(keys)
-    clusters = _grouped(samples, keys)
+    clusters = _group(samples, keys)
     if len(clusters) > KINDS_MAX:
         first_only = [tuple(_first_word(tokens) for tokens in key) for key in keys]
-        clusters = _grouped(samples, first_only)
+        clusters = _group(samples, first_only)
     if len(clusters) > KINDS_MAX:
         plain = [tuple((Token(joined(tokens), word=False),) for tokens in key) for key in keys]
-        clusters = _grouped(samples, plain)
-    merged = _merged(table, clusters)
+        clusters = _group(samples, plain)
+    merged = _merge(table, clusters)
     spoken = {word for cluster in merged for part in cluster.shape for _, word in part if word}
     return [_with_constants(cluster, spoken, live=live) for cluster in merged]
 
@@ -235,7 +235,7 @@ def _without_rare(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
     ]
 
 
-def _grouped(samples: Iterable[Sample], keys: Iterable[tuple[Tokens, ...]]) -> list[Cluster]:
+def _group(samples: Iterable[Sample], keys: Iterable[tuple[Tokens, ...]]) -> list[Cluster]:
     found: dict[Shape, Cluster] = {}
     for sample, key in zip(samples, keys, strict=True):
         shape = tuple(tuple(token.kind for token in tokens) for tokens in key)
@@ -245,7 +245,7 @@ def _grouped(samples: Iterable[Sample], keys: Iterable[tuple[Tokens, ...]]) -> l
     return list(found.values())
 
 
-def _merged(table: FoundTable, clusters: list[Cluster]) -> list[Cluster]:
+def _merge(table: FoundTable, clusters: list[Cluster]) -> list[Cluster]:
     """Kinds that differ in one word and hold the same attributes are one kind, and the word is a value."""
     keys = table.types
     alike: dict[tuple[Any, ...], list[Cluster]] = defaultdict(list)
@@ -267,12 +267,12 @@ def _merged(table: FoundTable, clusters: list[Cluster]) -> list[Cluster]:
         free = [cluster for cluster in group if id(cluster) not in gone]
         if len(free) >= ALIKE_MIN and held:
             gone |= {id(cluster) for cluster in free}
-            opened = [_opened(key, place, number) for cluster in free for key in cluster.keys]
+            opened = [_open_word(key, place, number) for cluster in free for key in cluster.keys]
             made.append(Cluster([sample for cluster in free for sample in cluster.samples], opened))
     return [*(cluster for cluster in clusters if id(cluster) not in gone), *made]
 
 
-def _opened(key: tuple[Tokens, ...], place: int, number: int) -> tuple[Tokens, ...]:
+def _open_word(key: tuple[Tokens, ...], place: int, number: int) -> tuple[Tokens, ...]:
     tokens = key[place]
     return (*key[:place], (*tokens[:number], tokens[number].as_value(), *tokens[number + 1 :]), *key[place + 1 :])
 
@@ -288,11 +288,11 @@ def _with_constants(cluster: Cluster, spoken: Collection[str], *, live: bool) ->
             like_one = CAPITALS.fullmatch(token.text) or (WORD.fullmatch(token.text) and not number)
             like_one = like_one or token.text in spoken
             if same and not token.word and like_one:
-                keys = [_worded(key, place, number) for key in keys]
+                keys = [_close_word(key, place, number) for key in keys]
     return replace(cluster, keys=keys)
 
 
-def _worded(key: tuple[Tokens, ...], place: int, number: int) -> tuple[Tokens, ...]:
+def _close_word(key: tuple[Tokens, ...], place: int, number: int) -> tuple[Tokens, ...]:
     tokens = key[place]
     word = replace(tokens[number], word=True)
     return (*key[:place], (*tokens[:number], word, *tokens[number + 1 :]), *key[place + 1 :])

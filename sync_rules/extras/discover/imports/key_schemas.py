@@ -61,10 +61,10 @@ def schema(
         if name not in types:
             one[names[0]].fail("an attribute whose type the table defines", found=quoted(name))
         parts[kind].append(KeyAttribute(name, types[name]))
-    return sized(node, tuple(parts["HASH"]), tuple(parts["RANGE"]))
+    return require_parts(node, tuple(parts["HASH"]), tuple(parts["RANGE"]))
 
 
-def sized(node: Node, partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> Parts:
+def require_parts(node: Node, partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> Parts:
     """The parts of a key, which must have a partition key and few attributes."""
     names = [one.name for one in (*partition, *sort)]
     if not partition:
@@ -78,7 +78,7 @@ def key_parts(node: Node, partition: Node, sort: Node, attribute: Callable[[Node
     """The parts of a key, each given as one attribute, as a list of them, or not at all."""
     if not partition:
         partition.fail("a partition key")
-    return sized(node, tuple(map(attribute, partition.ones())), tuple(map(attribute, sort.ones())))
+    return require_parts(node, tuple(map(attribute, partition.ones())), tuple(map(attribute, sort.ones())))
 
 
 def table_key(node: Node, parts: Parts) -> tuple[KeyAttribute, ...]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.extras.discover.imports.foreign_document import Node
-from sync_rules.extras.discover.imports.imported_model import Found, FoundTable, Imported, whole_table
+from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, RulesDraft, whole_table
 from sync_rules.extras.discover.imports.key_kinds import Sample
-from sync_rules.extras.discover.imports.rules_writer import imported
+from sync_rules.extras.discover.imports.rules_writer import draft_rules
 from sync_rules.extras.discover.imports.sample_entities import entities_of
 from sync_rules.extras.discover.imports.table_requests import table_of
 from sync_rules.model.entities import TABLE_ARN, misnamed
@@ -26,7 +26,7 @@ SEGMENTS: Final = 4  # a scan begins where a hash says: items of several places 
 PAGES_MAX: Final = 8  # of a segment: a page of deleted items is empty
 
 
-def rules_from_account(client: DynamoDBClient, tables: Sequence[str], samples: int) -> Imported:
+def rules_from_account(client: DynamoDBClient, tables: Sequence[str], samples: int) -> RulesDraft:
     """The rules file of live tables, given by name or ARN. At most `samples` items of each are read.
 
     Raises:
@@ -35,20 +35,20 @@ def rules_from_account(client: DynamoDBClient, tables: Sequence[str], samples: i
     """
     if not tables:
         raise UserError("no table is named: name the tables that rules shall know")
-    found = Found(NAME)
+    found = ImportedModel(NAME)
     for name in dict.fromkeys(tables):
         if misnamed(name):
             raise UserError(misnamed(name))
-        table, _ = described(client, name)
+        table, _ = describe_table(client, name)
         items = [Sample(item) for item in _items(client, name, samples)]
         found.tables.append(table)
         found.entities += entities_of(table, items, live=True) or [whole_table(table)]
         if not items:
             found.notes.append(f"table {name}: no item was {'found' if samples > 0 else 'read'}")
-    return imported(found, aws.place(client))
+    return draft_rules(found, aws.place(client))
 
 
-def described(client: DynamoDBClient, name: str) -> tuple[FoundTable, Mapping[str, Any]]:
+def describe_table(client: DynamoDBClient, name: str) -> tuple[FoundTable, Mapping[str, Any]]:
     """A live table, given by name or ARN, and what DynamoDB says of it. Raises like `rules_from_account`."""
     try:
         answer: Any = retries.retrying(first=True)(client.describe_table, TableName=name)["Table"]

@@ -16,10 +16,10 @@ from sync_rules.extras.discover.imports.cli_requests import BATCH, SCAN, TRANSAC
 from sync_rules.extras.discover.imports.foreign_document import Node, quoted
 from sync_rules.extras.discover.imports.identifiers import words
 from sync_rules.extras.discover.imports.imported_model import (
-    Found,
     FoundEntity,
     FoundPattern,
     FoundTable,
+    ImportedModel,
     Verb,
     whole_table,
 )
@@ -53,9 +53,9 @@ def fits(document: Any) -> bool:
     return isinstance(tables, list) and any(isinstance(one, dict) and "table_config" in one for one in tables)
 
 
-def read(root: Node) -> Found:
+def read(root: Node) -> ImportedModel:
     """The tables, entities and access patterns of a schema."""
-    found = Found(NAME)
+    found = ImportedModel(NAME)
     named: dict[tuple[str, str], FoundEntity] = {}
     asked: list[tuple[FoundEntity, Node]] = []  # the holders of access patterns
     for node in root["tables"].list():
@@ -177,7 +177,7 @@ def _pattern(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity])
     if name and index is None:
         return FoundPattern(called, said=said, refused=f"the table has no index {quoted(name)}")
     made = FoundPattern(called, "get", entity, one=operation != "Query", via=name, said=said)
-    _asked(made, node, index)
+    _add_fields(made, node, index)
     if made.refused:
         return made
     made.consistent = node["consistent_read"].value is True
@@ -189,7 +189,7 @@ def _pattern(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity])
     return made
 
 
-def _asked(made: FoundPattern, node: Node, index: Index | None) -> None:
+def _add_fields(made: FoundPattern, node: Node, index: Index | None) -> None:
     """Say which fields each call gives, by equality and as the ends of a range."""
     assert made.entity is not None
     key = index.attributes if index else made.entity.table.key
@@ -200,7 +200,7 @@ def _asked(made: FoundPattern, node: Node, index: Index | None) -> None:
         made.refused = f"its range condition {quoted(condition)} is not known"
         return
     given = _parameters(node)
-    filtered = _filtered(made, node, given)
+    filtered = _add_filters(made, node, given)
     given = [name for name in given if name not in filtered]
     ends = (2 if form == "between" else 1) if form else 0
     fields = fields_of(made.entity, key)
@@ -246,7 +246,7 @@ def _parameters(node: Node) -> list[str]:
     return [one["name"].text("the parameter's name") for one in ones if one["type"].said != "entity"]
 
 
-def _filtered(made: FoundPattern, node: Node, given: Sequence[str]) -> list[str]:
+def _add_filters(made: FoundPattern, node: Node, given: Sequence[str]) -> list[str]:
     """The parameters of a filter. Their values come with each call, which no condition of a rules file can say."""
     conditions = node["filter_expression"]["conditions"]
     either = node["filter_expression"]["logical_operator"].said.upper() == "OR"

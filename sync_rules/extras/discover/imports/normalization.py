@@ -14,7 +14,7 @@ from typing import Final
 
 from sync_rules.extras.discover.imports.foreign_document import ImportedFileError, quoted
 from sync_rules.extras.discover.imports.identifiers import NAME_MAX, RESERVED, Unique, kept, table_slug, variable, words
-from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundPattern, FoundTable
+from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundPattern, FoundTable, ImportedModel
 from sync_rules.language.links import default_template
 from sync_rules.language.schema import INDEX_NAME
 from sync_rules.language.variables import VARIABLE
@@ -60,7 +60,7 @@ class SettledEntity:
         return sum(len(set(template.fields)) for template in self.templates.values()) > len(self.identity)
 
     @property
-    def told(self) -> int:
+    def letters(self) -> int:
         """The letters by which its keys are told from others."""
         return sum(len(text) for template in self.templates.values() for text in template.literals)
 
@@ -76,7 +76,7 @@ class SettledPattern:
 
 
 @dataclass
-class Settled:
+class SettledModel:
     """The named parts of a rules file, in their order."""
 
     tables: list[SettledTable] = field(default_factory=list)
@@ -85,9 +85,9 @@ class Settled:
     notes: list[str] = field(default_factory=list)
 
 
-def settle(found: Found, file: str) -> Settled:
+def settle(found: ImportedModel, file: str) -> SettledModel:
     """Name and clean all that was found."""
-    settled = Settled(notes=list(found.notes))
+    settled = SettledModel(notes=list(found.notes))
     tables = _tables(found.tables, file, settled)
     names = Unique()
     named: list[SettledEntity] = []
@@ -95,7 +95,7 @@ def settle(found: Found, file: str) -> Settled:
         table = tables.get(id(entity.table))
         if table is not None:
             named.append(_entity(names.name(kept(entity.called)), table, entity))
-    settled.entities = _told_apart(named)
+    settled.entities = _separate(named)
     by_found = {id(entity.found): entity for entity in settled.entities}
     patterns = Unique()
     for one in found.patterns:
@@ -128,10 +128,10 @@ def _pattern_name(called: str) -> str:
 
 
 # ---------------------------------------------------------------- tables
-def _tables(found: Iterable[FoundTable], file: str, settled: Settled) -> dict[int, SettledTable]:
+def _tables(found: Iterable[FoundTable], file: str, settled: SettledModel) -> dict[int, SettledTable]:
     names, by_found = Unique(), dict[int, SettledTable]()
     named = [(table, *_physical(table, file)) for table in found]
-    effective = [filled(physical) or table_slug(table.called) for table, physical, _ in named]
+    effective = [fill_defaults(physical) or table_slug(table.called) for table, physical, _ in named]
     twins = {table.name: first.name for first, table in told_twice(map(_bare, map(str, count()), effective))}
     for number, (table, physical, checks) in enumerate(named):
         if str(number) in twins:
@@ -152,7 +152,7 @@ def _bare(name: str, physical: str) -> Table:
     return Table(name, physical, KeyAttribute("", "S"))
 
 
-def filled(physical: str) -> str:
+def fill_defaults(physical: str) -> str:
     """The name with the defaults of its variables; "" where one has none."""
     missing = False
 
@@ -167,7 +167,7 @@ def filled(physical: str) -> str:
 
 def _physical(table: FoundTable, file: str) -> tuple[str, list[str]]:
     """The name in DynamoDB, and what to check of it. Raises ImportedFileError for one that DynamoDB refuses."""
-    text = filled(table.physical)
+    text = fill_defaults(table.physical)
     wrong = misnamed(text) if text else ""
     if not wrong:
         return table.physical, list(table.checks)
@@ -222,11 +222,11 @@ def _entity(name: str, table: SettledTable, found: FoundEntity) -> SettledEntity
     return SettledEntity(name, table, found, key, checks, "", base)
 
 
-def _told_apart(entities: list[SettledEntity]) -> list[SettledEntity]:
+def _separate(entities: list[SettledEntity]) -> list[SettledEntity]:
     """The entities, refused where a key may be of another one that says more of its keys. Nodes stand before edges."""
     kept: dict[int, list[SettledEntity]] = {}
     nodes: set[int] = set()
-    for entity in sorted(entities, key=lambda one: -one.told):
+    for entity in sorted(entities, key=lambda one: -one.letters):
         others = kept.setdefault(id(entity.table), [])
         alike = [other for other in others if _overlap(entity, other)]
         wrong = next((other for other in alike if entity.repeats == other.repeats), None)

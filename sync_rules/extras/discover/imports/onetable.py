@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import Node, quoted
-from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable, Projection
+from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, Projection
 from sync_rules.extras.discover.imports.key_schemas import Parts, attribute_name, key_parts, projection_of, table_key
 from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
@@ -32,7 +32,7 @@ def fits(document: Any) -> bool:
     )
 
 
-def read(root: Node) -> Found:
+def read(root: Node) -> ImportedModel:
     """The table and the entities of a schema."""
     schema = _Schema(root)
     name = root["table"].said
@@ -43,7 +43,7 @@ def read(root: Node) -> Found:
             continue
         local = node.require_map("an index")["type"].value == "local" or not node["hash"]
         table.indexes.append(schema.local(index, node) if local else schema.index(index, node))
-    found = Found(NAME, [table])
+    found = ImportedModel(NAME, [table])
     for called, model in root["models"].items():
         if called not in INTERNAL:
             found.entities.append(schema.entity(table, called, model))
@@ -102,7 +102,7 @@ class _Schema:
         fields = dict(model.items("a map of fields"))
         own = {one.name for one in table.key}
         sure = {name for name, one in fields.items() if _is_always(one)}
-        made = FoundEntity(called, table, attributes=[_stored(name, one) for name, one in fields.items()])
+        made = FoundEntity(called, table, attributes=[_stored_name(name, one) for name, one in fields.items()])
         for attribute in own:
             field = _field(model, attribute)
             sure |= set(_variables(field)) if field is not None else set()
@@ -157,7 +157,7 @@ class _Schema:
                         f"{word} is padded in {quoted(attribute)} as no template can: write its template"
                     )
                     return
-            stored = word if inner is None else _stored(word, inner)
+            stored = word if inner is None else _stored_name(word, inner)
             text += made.called if word == self.type_field else f"{{{stored}{form}}}"
         made.key[attribute] = text
 
@@ -165,12 +165,12 @@ class _Schema:
 def _field(model: Node, attribute: str) -> Node | None:
     """The field of a model that is stored as an attribute."""
     for name, one in model.items("a map of fields"):
-        if _stored(name, one) == attribute:
+        if _stored_name(name, one) == attribute:
             return one
     return None
 
 
-def _stored(name: str, field: Node) -> str:
+def _stored_name(name: str, field: Node) -> str:
     return field["map"].said or name
 
 

@@ -255,7 +255,7 @@ def _pattern(
     made = FoundPattern(called, "get", entity, fit.by, fit.within, said=said, checks=checks)
     own = [one.name for one in entity.table.key]
     made.one = not request.index and set(own) <= set(request.equal or {}) and not request.batch
-    made.returns = _returned(entity, request.returns)
+    made.returns = _list_returned(entity, request.returns)
     made.consistent, made.via = request.consistent, request.index
     made.page = request.page if not made.one else None
     if request.backward and not made.one:
@@ -267,7 +267,7 @@ def _pattern(
     return made
 
 
-def _returned(entity: FoundEntity, attributes: Sequence[str]) -> list[str]:
+def _list_returned(entity: FoundEntity, attributes: Sequence[str]) -> list[str]:
     """The attributes of a projection: of a key attribute the fields that it is made of."""
     types = entity.table.types
     names: list[str] = []

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from sync_rules.extras.discover.imports.foreign_document import AGAIN, ImportedFileError
-from sync_rules.extras.discover.imports.imported_model import NO_STREAM, Found, Imported
+from sync_rules.extras.discover.imports.imported_model import NO_STREAM, ImportedModel, RulesDraft
 from sync_rules.extras.discover.imports.normalization import (
-    Settled,
     SettledEntity,
+    SettledModel,
     SettledPattern,
     SettledTable,
     settle,
@@ -40,7 +40,7 @@ Part = str | dict[str, str]  # YAML on one line, or of each key of a map
 SKETCH: Final = "  user-name-on-orders: copy user.name into order.user_name"
 
 
-def imported(found: Found, file: str) -> Imported:
+def draft_rules(found: ImportedModel, file: str) -> RulesDraft:
     """The rules file of what was found.
 
     Raises:
@@ -50,12 +50,14 @@ def imported(found: Found, file: str) -> Imported:
         raise ImportedFileError(file, "", f"a table in the {found.origin}", "none", AGAIN)
     settled = settle(found, file)
     head = f"# Made from {one_line(Path(file).name)} ({found.origin}). Look at each CHECK before you rely on it."
-    body = _passing(settled, head, file)
+    body = _drop_refused(settled, head, file)
     notes = [*settled.notes, *_notes(settled)]
-    return Imported(_with_examples(settled, body), tuple(dict.fromkeys(one_line(note) for note in notes)), found.origin)
+    return RulesDraft(
+        _with_examples(settled, body), tuple(dict.fromkeys(one_line(note) for note in notes)), found.origin
+    )
 
 
-def _passing(settled: Settled, head: str, file: str) -> str:
+def _drop_refused(settled: SettledModel, head: str, file: str) -> str:
     """The text without what check refuses: it is taken out, with a remark, until nothing is refused."""
     while True:
         body = "\n".join([EDITOR_LINE, head, *lines(settled)])
@@ -72,7 +74,7 @@ def _errors(text: str) -> list[Problem]:
     return errors(check_rules(text, {})[1])
 
 
-def _take_out(settled: Settled, problem: Problem) -> bool:
+def _take_out(settled: SettledModel, problem: Problem) -> bool:
     """Take out the entity, the index or the pattern that a problem is about; False for none, or where it is out."""
     match problem.location.key_path:
         case ("patterns", str(name), *_):
@@ -94,7 +96,7 @@ def _take_out(settled: Settled, problem: Problem) -> bool:
     return False
 
 
-def _notes(settled: Settled) -> Iterator[str]:
+def _notes(settled: SettledModel) -> Iterator[str]:
     for table in settled.tables:
         yield from (f"table {table.name}: {check}" for check in _table_checks(table))
     for entity in settled.entities:
@@ -113,7 +115,7 @@ def _table_checks(table: SettledTable) -> list[str]:
 
 
 # ---------------------------------------------------------------- lines
-def lines(settled: Settled) -> Iterator[str]:
+def lines(settled: SettledModel) -> Iterator[str]:
     """The sections above the rules."""
     yield "tables:"
     for table in settled.tables:
@@ -254,19 +256,19 @@ def scalar(text: str) -> str:
     if PLAIN.fullmatch(text) and text.lower() not in WORDS:
         return text
     escaped = json.dumps(text, ensure_ascii=False)
-    return "".join(char if char.isprintable() else _escaped(char) for char in escaped)
+    return "".join(char if char.isprintable() else _escape(char) for char in escaped)
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"  # noqa: PLR2004 - the end of four digits
 
 
 # ---------------------------------------------------------------- examples
-def _with_examples(settled: Settled, body: str) -> str:
+def _with_examples(settled: SettledModel, body: str) -> str:
     def passes(example: Example, source: SettledEntity, target: SettledEntity) -> bool:
         """Check a rule in a file of its two entities: nothing else in the file matters to it."""
         tables = list({id(one.table): one.table for one in (source, target)}.values())
-        above = [*lines(Settled(tables, [one for one in settled.entities if one in (source, target)])), "rules:"]
+        above = [*lines(SettledModel(tables, [one for one in settled.entities if one in (source, target)])), "rules:"]
         return not _errors("\n".join([*above, *(f"  {line}" for line in example.lines), ""]))
 
     found = examples(settled.entities, passes)

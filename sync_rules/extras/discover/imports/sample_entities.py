@@ -44,7 +44,7 @@ def entities_of(table: FoundTable, samples: Sequence[Sample], *, live: bool = Fa
         return []
     clusters = clusters_of(table, usable, live=live)
     type_name = _type_attribute(table, usable)
-    named = _named(table, clusters, type_name, live=live)
+    named = _name_kinds(table, clusters, type_name, live=live)
     default = singular(table_slug(table.called))  # says nothing of a word
     namer = Namer(_roots(clusters, [name if sure or name != default else "" for name, sure in named]))
     made = {}  # those that others point to come first, and name the fields
@@ -69,7 +69,9 @@ def _type_attribute(table: FoundTable, samples: Sequence[Sample]) -> str:
     return ""
 
 
-def _named(table: FoundTable, clusters: Sequence[Cluster], type_name: str, *, live: bool) -> list[tuple[str, bool]]:
+def _name_kinds(
+    table: FoundTable, clusters: Sequence[Cluster], type_name: str, *, live: bool
+) -> list[tuple[str, bool]]:
     """A name for each kind, and True where the source itself names it."""
     made: dict[int, tuple[str, bool]] = {}
     for cluster in sorted(clusters, key=lambda one: not _is_root(one)):
@@ -150,15 +152,15 @@ class _Maker:
     def entity(self, *, sure: bool) -> FoundEntity:
         """The entity, with a template for each key attribute that is not simply the field of its own name."""
         for place, attribute in enumerate(self.table.key):
-            self._base(attribute.name, [key[place] for key in self.cluster.keys])
+            self._add_base(attribute.name, [key[place] for key in self.cluster.keys])
         own = {one.name for one in self.table.key}
         for name, kind in self.table.types.items():
             if name not in own and kind == "S":
-                self._indexed(name)
+                self._add_index(name)
         self._check(sure=sure)
         return self.made
 
-    def _base(self, name: str, column: Sequence[Tokens]) -> None:
+    def _add_base(self, name: str, column: Sequence[Tokens]) -> None:
         alias = next((one for sample in self.cluster.samples if (one := sample.aliases.get(name))), "")
         alias = "" if letters(alias) == letters(name) else alias
         if len(column[0]) == 1 and not column[0][0].word and not alias:
@@ -173,7 +175,7 @@ class _Maker:
         else:
             self.made.checks.append(f"the texts in {name} do not follow one template: write it")
 
-    def _indexed(self, name: str) -> None:
+    def _add_index(self, name: str) -> None:
         """Make the template of an index's key attribute that all items of the kind have."""
         held = sum(name in sample.item for sample in self.cluster.samples)
         texts = [text for sample in self.cluster.samples if (text := sample.text(name))]

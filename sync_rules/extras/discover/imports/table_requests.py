@@ -13,7 +13,7 @@ from sync_rules.extras.discover.imports import request_patterns
 from sync_rules.extras.discover.imports.cli_requests import SCAN, requests_of
 from sync_rules.extras.discover.imports.foreign_document import Node, quoted
 from sync_rules.extras.discover.imports.identifiers import words
-from sync_rules.extras.discover.imports.imported_model import Found, FoundPattern, FoundTable, whole_table
+from sync_rules.extras.discover.imports.imported_model import FoundPattern, FoundTable, ImportedModel, whole_table
 from sync_rules.extras.discover.imports.key_kinds import Sample
 from sync_rules.extras.discover.imports.key_schemas import fill
 from sync_rules.extras.discover.imports.request_expressions import NotReadError
@@ -33,12 +33,12 @@ def fits(document: Any) -> bool:
     return isinstance(first, dict) and "KeySchema" in first
 
 
-def read(root: Node) -> Found:
+def read(root: Node) -> ImportedModel:
     """The tables of a document, and the entities of its items."""
     if not root["tables"]:
         table = table_of(root["Table"] or root)
-        return Found(NAME, [table], [whole_table(table)])
-    found = Found(MODEL)
+        return ImportedModel(NAME, [table], [whole_table(table)])
+    found = ImportedModel(MODEL)
     for node in root["tables"].list("a list of tables"):
         table = table_of(node)
         table.stream = table.stream if node["StreamSpecification"] else "unknown"
@@ -51,7 +51,7 @@ def read(root: Node) -> Found:
     return found
 
 
-def _patterns(found: Found, node: Node, number: int) -> list[FoundPattern]:
+def _patterns(found: ImportedModel, node: Node, number: int) -> list[FoundPattern]:
     """The patterns of an access pattern: those of its command, or one that says why there is none."""
     mark = node["pattern"].said or str(number)
     described = node["description"].said

@@ -48,7 +48,7 @@ def named_by(text: str, source: str) -> TableName:
     return TableName(text, [f"set {unset}: the {source} has no default for it"] if unset else [])
 
 
-def substituted(text: str, value: Callable[[str], str]) -> str:
+def substitute(text: str, value: Callable[[str], str]) -> str:
     """A text with the value of each ${name} in it; "" if one of them has none."""
     values = [value(name.strip()) for name in REFERENCE.findall(text)]
     given = iter(values)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import Node
-from sync_rules.extras.discover.imports.imported_model import Found, FoundTable, Projection, whole_table
+from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, Projection, whole_table
 from sync_rules.extras.discover.imports.key_schemas import (
     Parts,
     attribute_name,
@@ -25,7 +25,7 @@ from sync_rules.extras.discover.imports.table_variables import (
     TableName,
     made_elsewhere,
     named_by,
-    substituted,
+    substitute,
     variable_text,
 )
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
@@ -57,12 +57,12 @@ def fits(document: Any) -> bool:
     return shown or (isinstance(resources, dict) and not isinstance(resources.get("Type"), str))
 
 
-def read(root: Node) -> Found:
+def read(root: Node) -> ImportedModel:
     """The tables of a state, a plan, or a synthesised configuration, each with one entity."""
-    found = Found(NAME)
-    resources = _configured(root) if root["resource"] else _shown(root)
+    found = ImportedModel(NAME)
+    resources = _list_configured(root) if root["resource"] else _list_planned(root)
     for called, node in resources:
-        table = _table(_called(called, node), node, root)
+        table = _table(_name_of(called, node), node, root)
         found.tables.append(table)
         found.entities.append(whole_table(table))
     if not found.tables:
@@ -71,7 +71,7 @@ def read(root: Node) -> Found:
 
 
 # ---------------------------------------------------------------- the two forms
-def _shown(root: Node) -> Iterator[tuple[str, Node]]:
+def _list_planned(root: Node) -> Iterator[tuple[str, Node]]:
     """The tables of a state or of the end that a plan has."""
     holder = root["planned_values"] or root["values"]
     if not isinstance(holder.value, dict):
@@ -88,7 +88,7 @@ def _shown(root: Node) -> Iterator[tuple[str, Node]]:
         modules += list(module["child_modules"].list("a list of modules"))
 
 
-def _configured(root: Node) -> Iterator[tuple[str, Node]]:
+def _list_configured(root: Node) -> Iterator[tuple[str, Node]]:
     """The tables of a configuration in JSON."""
     for kind, group in root["resource"].items("a map of resources"):
         if kind != RESOURCE:
@@ -99,7 +99,7 @@ def _configured(root: Node) -> Iterator[tuple[str, Node]]:
                 yield called, body.require_map("a table")
 
 
-def _called(name: str, node: Node) -> str:
+def _name_of(name: str, node: Node) -> str:
     """The name of a resource among people: CDK for Terraform's path has it without the hash."""
     metadata = node["//"].value if isinstance(node["//"].value, dict) else {}
     inner = metadata.get("metadata")
@@ -162,5 +162,5 @@ def _name(called: str, node: Node, root: Node) -> TableName:
         definition = definition[0] if isinstance(definition.value, list) else definition
         return variable_text(name, definition["default"].value)
 
-    text = substituted(node.text("the table's name"), value)
+    text = substitute(node.text("the table's name"), value)
     return named_by(text, "configuration") if text else made_elsewhere(called, UNKNOWN_NAME)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import Node, models, quoted
 from sync_rules.extras.discover.imports.identifiers import says_nothing
-from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable, whole_table
+from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, whole_table
 from sync_rules.extras.discover.imports.key_schemas import attribute_name, key_parts, key_type, table_key
 from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere
 from sync_rules.model.entities import Index, KeyAttribute
@@ -29,9 +29,9 @@ def fits(document: Any) -> bool:
     )
 
 
-def read(root: Node) -> Found:
+def read(root: Node) -> ImportedModel:
     """The tables and entities of DTOs. Entities of one table name are of one table."""
-    found = Found(NAME)
+    found = ImportedModel(NAME)
     tables: dict[tuple[str, tuple[KeyAttribute, ...]], FoundTable] = {}
     for node in models(root, *MARKS):
         node.require_map(EXPECTED)
@@ -75,22 +75,24 @@ def _attribute(node: Node) -> KeyAttribute:
 def _entity(table: FoundTable, node: Node) -> FoundEntity:
     called = node["entityName"].text("the entity's name")
     attributes = dict(node["schema"]["attributes"].items("a map of attributes"))
-    stored = {_stored(name, one): (name, one) for name, one in attributes.items()}
+    stored = {_stored_name(name, one): (name, one) for name, one in attributes.items()}
     own = {one.name for one in table.key}
     made = FoundEntity(called, table, attributes=[name for name in stored if name not in own])
-    fields = [name for name, one in attributes.items() if one["key"].value is True and _stored(name, one) not in own]
+    fields = [
+        name for name, one in attributes.items() if one["key"].value is True and _stored_name(name, one) not in own
+    ]
     for attribute in table.types:
         name, one = stored.get(attribute, ("", node.of(None)))
         if not name:
             if attribute in own:
-                made.checks.append(_unknown(attribute, fields))
+                made.checks.append(_describe_unknown(attribute, fields))
             continue
         if attribute not in own and one["required"].value == "never":
             made.checks.append(f"{attribute} is not on every item, so it has no template here")
             continue
         text = _template(name, one)
         if text is None or (text == f"{{{attribute}}}" and attribute in own and says_nothing(attribute)):
-            made.checks.append(_unknown(attribute, fields))
+            made.checks.append(_describe_unknown(attribute, fields))
         else:
             made.key[attribute] = text
             if text == f"{{{attribute}}}" and attribute not in own and not says_nothing(attribute):
@@ -99,12 +101,12 @@ def _entity(table: FoundTable, node: Node) -> FoundEntity:
     return made
 
 
-def _unknown(attribute: str, fields: list[str]) -> str:
+def _describe_unknown(attribute: str, fields: list[str]) -> str:
     of = f", of {', '.join(fields)}" if fields else ""
     return f"{quoted(attribute)} may be made by a link or by computeKey{of}: write its template"
 
 
-def _stored(name: str, one: Node) -> str:
+def _stored_name(name: str, one: Node) -> str:
     return one["savedAs"].said or name
 
 
@@ -115,10 +117,10 @@ def _template(name: str, one: Node) -> str | None:
         text = only[0]
     else:
         text = f"{{{name}}}"
-    return _transformed(text, one["transform"]) if one["transform"] else text
+    return _transform(text, one["transform"]) if one["transform"] else text
 
 
-def _transformed(text: str, transform: Node) -> str | None:
+def _transform(text: str, transform: Node) -> str | None:
     joint = transform.require_map("a transformer")["delimiter"].value
     joint = joint if isinstance(joint, str) else "#"
     fixed = str(transform["prefix"].value or transform["suffix"].value or "")
@@ -132,6 +134,6 @@ def _transformed(text: str, transform: Node) -> str | None:
         case "pipe":
             made: str | None = text
             for one in transform["transformers"].list("a list of transformers"):
-                made = None if made is None else _transformed(made, one)
+                made = None if made is None else _transform(made, one)
             return made
     return None

@@ -15,7 +15,13 @@ from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import Node, quoted
 from sync_rules.extras.discover.imports.identifiers import letters, says_nothing, words
-from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundPattern, FoundTable, whole_table
+from sync_rules.extras.discover.imports.imported_model import (
+    FoundEntity,
+    FoundPattern,
+    FoundTable,
+    ImportedModel,
+    whole_table,
+)
 from sync_rules.extras.discover.imports.key_kinds import Sample
 from sync_rules.extras.discover.imports.key_schemas import (
     Parts,
@@ -43,16 +49,16 @@ def fits(document: Any) -> bool:
     return isinstance(document, dict) and "DataModel" in document
 
 
-def read(root: Node) -> Found:
+def read(root: Node) -> ImportedModel:
     """The tables, entities and access patterns of a model."""
-    found = Found(NAME)
+    found = ImportedModel(NAME)
     for node in root["DataModel"].list("a list of tables"):
         table = _table(node)
         entities = _entities(table, node)
         found.tables.append(table)
         found.entities += entities
-        found.patterns += [*_patterns(table, entities, node), *_undocumented(node)]
-    found.patterns += _undocumented(root)
+        found.patterns += [*_patterns(table, entities, node), *_name_undocumented(node)]
+    found.patterns += _name_undocumented(root)
     return found
 
 
@@ -171,7 +177,7 @@ def _names(node: Node) -> list[str]:
     return [name for name in names if isinstance(name, str) and name]
 
 
-def _undocumented(holder: Node) -> Iterator[FoundPattern]:
+def _name_undocumented(holder: Node) -> Iterator[FoundPattern]:
     """The access patterns that a model or a table of it holds beside facets: each is named, and none is read."""
     for key, node in holder.items():
         if letters(key).endswith("accesspatterns") and isinstance(node.value, list):

@@ -74,7 +74,7 @@ def first_examples(examples: Iterable[Example]) -> tuple[Example, ...]:
     return tuple(sorted(examples, key=lambda one: one.key)[:EXAMPLES])
 
 
-def chosen(leads: Sequence[Lead]) -> list[Lead]:
+def choose(leads: Sequence[Lead]) -> list[Lead]:
     """The leads that become rules, those that stand as comments among them."""
     by_column: dict[int, list[Lead]] = defaultdict(list)
     doubles = _mirrors(leads)
@@ -99,13 +99,13 @@ def _mirrors(leads: Sequence[Lead]) -> list[Lead]:
     """The mirrors: of two entities that mirror each other the one whose source tells more, and none of a mirror."""
     sure = [one for one in leads if one.kind == "mirror" and one.grade == "sure"]
     taken: list[Lead] = []
-    for one in sorted(sure, key=lambda each: (-_told(each.source), -each.rate)):
+    for one in sorted(sure, key=lambda each: (-_count_attributes(each.source), -each.rate)):
         if not any(other.target in (one.target, one.source) or other.source is one.target for other in taken):
             taken.append(one)
     return taken
 
 
-def _told(frame: Frame) -> float:
+def _count_attributes(frame: Frame) -> float:
     """The attributes of an item, on average."""
     return sum(one.profile.count for one in frame.columns if not one.is_field) / max(frame.rows, 1)
 
@@ -189,7 +189,7 @@ def _without_circles(leads: Sequence[Lead]) -> list[Lead]:
 
 def _direction(lead: Lead) -> tuple[float, ...]:
     """Weigh this direction of a copy between items that name each other: names, then the source that tells more."""
-    told, theirs = _told(lead.source), _told(lead.target)
+    told, theirs = _count_attributes(lead.source), _count_attributes(lead.target)
     several = 2 if lead.kind == "mirror" else lead.join is None or lead.join.each > MANY
     return several, lead.weight, lead.named, lead.source.rows, told - theirs, -len(lead.reads)
 

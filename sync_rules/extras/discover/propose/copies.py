@@ -37,17 +37,17 @@ def copies(database: Database, join: Join) -> list[Lead]:
     sources = [one for one in varied if not one.in_identity and not one.is_shadowed]
     if not targets or not sources:
         return []
-    alike = _sampled(database, join, targets, sources)
+    alike = _sample(database, join, targets, sources)
     if not alike:
         return []
-    found = _counted(database, join, alike)
+    found = _count(database, join, alike)
     if join.by_chance and any(one.is_likely for one in found):
         join.confirmed = True
-        return _counted(database, join, alike)
+        return _count(database, join, alike)
     return found
 
 
-def _sampled(
+def _sample(
     database: Database, join: Join, targets: Sequence[Column], sources: Sequence[Column]
 ) -> dict[tuple[Column, Column], Agreement]:
     """The pairs of columns that agree in a sample."""
@@ -95,7 +95,7 @@ def agreements(rows: Sequence[tuple[Any, ...]], width: int) -> dict[tuple[int, i
     return found
 
 
-def _counted(database: Database, join: Join, alike: dict[tuple[Column, Column], Agreement]) -> list[Lead]:
+def _count(database: Database, join: Join, alike: dict[tuple[Column, Column], Agreement]) -> list[Lead]:
     """Count the candidates over all items."""
     parts = []
     for target, source in alike:

@@ -5,7 +5,7 @@ Invariant: memory is bounded, and everything lies in the workspace.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,22 +49,22 @@ class Database:
             duckdb.TransactionException,  # a commit that does not fit on the disk: nobody else is here
             duckdb.FatalException,  # what follows that
         )
-        with self._answering():
+        with self._translate_errors():
             self._connection = duckdb.connect(str(file), config=config)
 
     def run(self, sql: str, *values: object) -> None:
         """Run a statement. Raises UserError when memory or disk are full, KeyboardInterrupt."""
-        with self._answering():
+        with self._translate_errors():
             self._connection.execute(sql, list(values) or None)
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """All rows of a query. Raises like `run`."""
-        with self._answering():
+        with self._translate_errors():
             return self._connection.execute(sql, list(values) or None).fetchall()
 
     def each(self, sql: str) -> Iterator[tuple[Any, ...]]:
         """The rows of a query, of which few are in memory. No other query may run meanwhile. Raises like `run`."""
-        with self._answering():
+        with self._translate_errors():
             answer = self._connection.execute(sql)
             while some := answer.fetchmany(CHUNK):
                 yield from some
@@ -74,7 +74,7 @@ class Database:
         return self.rows(sql, *values)[0]
 
     @contextmanager
-    def _answering(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Say in our words what ends a query. DuckDB's own may quote values."""
         try:
             yield
@@ -121,8 +121,3 @@ def require_duckdb() -> None:
 def text(value: str) -> str:
     """A text in SQL."""
     return "'" + value.replace("'", "''") + "'"
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Parts of a statement, with commas between."""
-    return ", ".join(parts)

@@ -54,8 +54,8 @@ def derives(database: Database, frame: Frame) -> list[Lead]:
     found: list[Lead] = []
     for target in usable:
         if _may_be_made(target):
-            found += _made(database, frame, target, usable, items)
-            found += _expiring(database, frame, target, usable, items)
+            found += _search_texts(database, frame, target, usable, items)
+            found += _search_expiry(database, frame, target, usable, items)
     return found
 
 
@@ -76,7 +76,7 @@ def _sources(target: Column, usable: Sequence[Column]) -> list[Column]:
 
 
 # ---------------------------------------------------------------- texts
-def _made(
+def _search_texts(
     database: Database, frame: Frame, target: Column, usable: Sequence[Column], items: Sequence[Values]
 ) -> Iterator[Lead]:
     if not target.profile.types <= {STRING, "z"}:
@@ -90,11 +90,11 @@ def _made(
         for guess in guesses(seed[target]["S"], values):
             for one in (guess, guess.as_joined()):
                 if one is not None and _says_something(one, target) and str(one.rule) not in tried:
-                    tried[str(one.rule)] = one, _tried(one, target, items)
+                    tried[str(one.rule)] = one, _try(one, target, items)
     good = [(guess, agreement) for guess, agreement in tried.values() if agreement.rate >= RATE_MIN]
     good.sort(key=lambda one: (-round(one[1].rate, 2), one[0].letters, _oddness(one[0]), len(one[0].pieces)))
     for place, (guess, agreement) in enumerate(good[:KEPT]):
-        yield _counted(database, frame, target, guess, sample=agreement, place=place)
+        yield _count(database, frame, target, guess, sample=agreement, place=place)
 
 
 def _oddness(guess: Guess) -> tuple[int, int]:
@@ -110,7 +110,7 @@ def _says_something(guess: Guess, target: Column) -> bool:
     return guess.formula is not None
 
 
-def _tried(guess: Guess, target: Column, items: Sequence[Values]) -> Agreement:
+def _try(guess: Guess, target: Column, items: Sequence[Values]) -> Agreement:
     formula = guess.formula
     assert formula is not None
     by_path = {column.path: column for column in guess.columns}
@@ -135,11 +135,11 @@ def _tried(guess: Guess, target: Column, items: Sequence[Values]) -> Agreement:
     return Agreement(pairs, agree, chance, len(values), agree, chance)
 
 
-def _counted(database: Database, frame: Frame, target: Column, guess: Guess, *, sample: Agreement, place: int) -> Lead:
+def _count(database: Database, frame: Frame, target: Column, guess: Guess, *, sample: Agreement, place: int) -> Lead:
     formula = guess.formula
     assert formula is not None
     agree, examples = _over_all(database, frame, target, guess.columns, _text_of(formula))
-    grade, pro, contra = _judged(guess, sample, agree / frame.rows, in_index=target.in_index)
+    grade, pro, contra = _grade(guess, sample, agree / frame.rows, in_index=target.in_index)
     rule = {"derive": target.shown, **guess.rule}
     return Lead(
         "derive", frame, frame, (target,), guess.columns, rule, grade, frame.rows, agree, spoke_for=pro,
@@ -148,7 +148,7 @@ def _counted(database: Database, frame: Frame, target: Column, guess: Guess, *, 
     )  # fmt: skip
 
 
-def _judged(guess: Guess, sample: Agreement, rate: float, *, in_index: bool) -> tuple[Grade, list[str], list[str]]:
+def _grade(guess: Guess, sample: Agreement, rate: float, *, in_index: bool) -> tuple[Grade, list[str], list[str]]:
     pro = [sample.against_chance(rate)]
     if sample.rate < AGREE_MIN or sample.kappa < KAPPA_MIN or rate < AGREE_MIN:
         return "none", pro, ["too few agree"]
@@ -194,7 +194,7 @@ def _over_all(
 
 
 # ---------------------------------------------------------------- Time to Live
-def _expiring(
+def _search_expiry(
     database: Database, frame: Frame, target: Column, usable: Sequence[Column], items: Sequence[Values]
 ) -> Iterator[Lead]:
     """A number of seconds that is a date and a fixed time after it."""

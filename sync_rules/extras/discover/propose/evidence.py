@@ -75,7 +75,7 @@ class Agreement:
         """The weight of the evidence: each source that agrees counts as much as its agreement is unlikely."""
         return self.sources * -math.log2(max(self.repeats, CHANCE_LEAST))
 
-    def judged(
+    def grade(
         self, named: float, *, bits: float = BITS_ALONE, values: int = VALUES_SURE, by_chance: bool = False
     ) -> tuple[Grade, str]:
         """The grade of what enough parents hold of their children, and what speaks against it. `bits` and `values` are
@@ -158,7 +158,7 @@ def grade_copy(
         return "none", pro, [*contra, BY_CHANCE]
     if is_generic_moment(target) and is_generic_moment(source):
         return "weak", pro, [*contra, "both hold the moment when they were written, which may be the same"]
-    grade = _weighed(agreement, named, alike, source)
+    grade = _weigh(agreement, named, alike, source)
     if grade in ("weak", "none"):
         contra.append(alike or f"only {agreement.sources} sources agree, in {agreement.values} values")
     return grade, pro, contra
@@ -175,7 +175,7 @@ def _beats_chance(agreement: Agreement, source: Column) -> bool:
     return one_each or agreement.sources * math.log2(source.frame.rows) >= BITS_FEW
 
 
-def _weighed(agreement: Agreement, named: float, alike: str, source: Column) -> Grade:
+def _weigh(agreement: Agreement, named: float, alike: str, source: Column) -> Grade:
     """The grade by the weight of the evidence: more is asked of what looks alike, less where a name speaks for it."""
     bits, several = agreement.bits, agreement.values >= VALUES_ALONE
     if not alike:

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.identifiers import singular, table_slug
-from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable
+from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel
 from sync_rules.extras.discover.imports.key_kinds import Sample
-from sync_rules.extras.discover.imports.normalization import Settled, SettledEntity, settle
+from sync_rules.extras.discover.imports.normalization import SettledEntity, SettledModel, settle
 from sync_rules.extras.discover.imports.sample_entities import entities_of
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.frames import Column, Frame
@@ -30,7 +30,7 @@ from sync_rules.extras.discover.propose.proposal import Progress
 from sync_rules.extras.discover.propose.row_staging import (
     ENTRY_COLUMNS,
     Layout,
-    Staged,
+    StagedBatch,
     layout_of,
     opened_maps,
     stage,
@@ -48,40 +48,36 @@ ROUNDS: Final = 3  # times that entities are read off again, for items that fit 
 
 
 @dataclass
-class Loaded:
+class LoadedFrames:
     """The frames of all tables, and what to say of them."""
 
-    settled: Settled
+    settled: SettledModel
     frames: list[Frame] = field(default_factory=list)
     unknown: dict[str, int] = field(default_factory=dict)  # by table: items that fit no entity
     left_out: dict[str, int] = field(default_factory=dict)  # by entity: values of attributes that are not looked at
 
 
-def load(database: Database, gathered: Gathered, directory: Path, progress: Progress, threads: int) -> Loaded:
+def load(database: Database, gathered: Gathered, directory: Path, progress: Progress, threads: int) -> LoadedFrames:
     """Stage and load all tables. Progress goes from 0 to 0.5.
 
     Raises:
         UserError: when a file is no file of items.
     """
-    samples = {id(one.found): _sampled(one) for one in gathered.tables}
+    samples = {id(one.found): list(read_items(one.files, max(1, one.items // SAMPLES))) for one in gathered.tables}
     for attempt in range(ROUNDS):
         settled = _entities([one.found for one in gathered.tables], samples)
         loaded, strangers = _attempt(
             database, gathered, settled, samples, directory=directory, progress=progress, threads=threads
         )
         if not any(strangers.values()) or attempt == ROUNDS - 1:
-            return loaded
+            break
         for key, items in strangers.items():
             samples[key] = [*samples[key], *items]
     return loaded
 
 
-def _sampled(table: GatheredTable) -> list[dict[str, Any]]:
-    return list(read_items(table.files, max(1, table.items // SAMPLES)))
-
-
-def _entities(tables: Sequence[FoundTable], samples: Mapping[int, Sequence[dict[str, Any]]]) -> Settled:
-    found = Found("items")
+def _entities(tables: Sequence[FoundTable], samples: Mapping[int, Sequence[dict[str, Any]]]) -> SettledModel:
+    found = ImportedModel("items")
     others = [
         (name, content)
         for items in samples.values()
@@ -147,14 +143,14 @@ def _without_word(word: str, part: re.Match[str]) -> str:
 def _attempt(
     database: Database,
     gathered: Gathered,
-    settled: Settled,
+    settled: SettledModel,
     samples: Mapping[int, Sequence[dict[str, Any]]],
     *,
     directory: Path,
     progress: Progress,
     threads: int,
-) -> tuple[Loaded, dict[int, list[dict[str, Any]]]]:
-    loaded = Loaded(settled)
+) -> tuple[LoadedFrames, dict[int, list[dict[str, Any]]]]:
+    loaded = LoadedFrames(settled)
     strangers: dict[int, list[dict[str, Any]]] = {}
     total = sum(one.items for one in gathered.tables) or 1
     done = 0
@@ -169,12 +165,12 @@ def _attempt(
         def on_share(share: float, before: int = done, items: int = one.items) -> None:
             progress("reading items", 0.5 * (before + share * items) / total)
 
-        parts = _staged(one, layouts, directory / "spool", number, threads=threads, on_share=on_share)
+        parts = _stage_all(one, layouts, directory / "spool", number, threads=threads, on_share=on_share)
         strangers[id(one.found)] = [item for part in parts for item in part.strangers]
         loaded.unknown[table.name] = sum(part.unknown for part in parts)
         for entity, layout in zip(entities, layouts, strict=True):
             loaded.frames.append(_frame(database, entity, layout, parts, len(loaded.frames)))
-            loaded.left_out[entity.name] = sum(part.left_out[layout.name] for part in parts)
+            loaded.left_out[entity.name] = sum(part.entities[layout.name].left_out for part in parts)
         done += one.items
         progress("reading items", 0.5 * done / total)
     return loaded, strangers
@@ -192,7 +188,7 @@ def _layouts(entities: Sequence[SettledEntity], samples: Sequence[dict[str, Any]
     return [layout_of(one, opened_maps(own[one.name])) for one in entities]
 
 
-def _staged(
+def _stage_all(
     table: GatheredTable,
     layouts: Sequence[Layout],
     directory: Path,
@@ -200,7 +196,7 @@ def _staged(
     *,
     threads: int,
     on_share: Callable[[float], None],
-) -> list[Staged]:
+) -> list[StagedBatch]:
     """Read the files, several at once where that pays. `on_share` is told which share of them is done."""
     workers = min(threads, len(table.files))
     base = number * PARTS_MAX
@@ -239,13 +235,14 @@ def _end_silently() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _frame(database: Database, entity: SettledEntity, layout: Layout, parts: Sequence[Staged], number: int) -> Frame:
-    name = entity.name
-    rows = sum(part.counts[name] for part in parts)
-    roads = dict.fromkeys(road for part in parts for road in part.columns[name])
+def _frame(
+    database: Database, entity: SettledEntity, layout: Layout, parts: Sequence[StagedBatch], number: int
+) -> Frame:
+    staged = [part.entities[entity.name] for part in parts]
+    roads = dict.fromkeys(road for one in staged for road in one.columns)
     order = {road: place for place, road in enumerate(roads)}
-    frame = Frame(entity, f"e{number}", f"x{number}", rows)
-    frame.roads = list(dict.fromkeys(road for part in parts for road in part.roads[name]))
+    frame = Frame(entity, f"e{number}", f"x{number}", sum(one.count for one in staged))
+    frame.roads = list(dict.fromkeys(road for one in staged for road in one.roads))
     bound = set(layout.fields)
     for place, field_name in enumerate(layout.fields):
         frame.columns.append(
@@ -259,15 +256,14 @@ def _frame(database: Database, entity: SettledEntity, layout: Layout, parts: Seq
     columns = {f"c{place}": "VARCHAR" for place in order.values()}
     _create(database, frame.sql, {"rid": "BIGINT", **fields, **columns})
     _create(database, frame.entries, ENTRY_COLUMNS)
-    for part in parts:
-        own = {f"c{order[road]}": "VARCHAR" for road in part.columns[name]}
-        rows_file, entries_file = part.rows[name]
-        if part.counts[name]:
-            database.load(frame.sql, rows_file, {"rid": "BIGINT", **fields, **own})
-        if part.roads[name]:
-            database.load(frame.entries, entries_file, ENTRY_COLUMNS)
-        rows_file.unlink()
-        entries_file.unlink()
+    for one in staged:
+        own = {f"c{order[road]}": "VARCHAR" for road in one.columns}
+        if one.count:
+            database.load(frame.sql, one.rows, {"rid": "BIGINT", **fields, **own})
+        if one.roads:
+            database.load(frame.entries, one.entries, ENTRY_COLUMNS)
+        one.rows.unlink()
+        one.entries.unlink()
     return frame
 
 

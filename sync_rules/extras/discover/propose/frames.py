@@ -5,7 +5,7 @@ Invariant: a column is named by the path by which a rule would read it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -171,14 +171,6 @@ class Frame:
         return tuple(one for one in self.columns if one.in_identity)
 
     @cached_property
-    def by_path(self) -> dict[str, Column]:
-        """The columns by their paths, fields before attributes."""
-        found: dict[str, Column] = {}
-        for column in self.columns:
-            found.setdefault(column.path, column)
-        return found
-
-    @cached_property
     def words(self) -> frozenset[str]:
         """The words of the entity's name."""
         return frozenset(words(self.name))
@@ -198,14 +190,13 @@ def profile_all(database: Database, frames: Iterable[Frame]) -> None:
     """Find the figures of all columns."""
     for frame in frames:
         for column in frame.columns:
-            column.profile = profiled(database, frame, column)
+            column.profile = _profile(database, column)
 
 
-def profiled(database: Database, frame: Frame, column: Column) -> Profile:
-    """The figures of a column."""
+def _profile(database: Database, column: Column) -> Profile:
     name = column.sql
     figures = database.row(
-        f"WITH counted AS (SELECT {name} v, count(*) k FROM {frame.sql} WHERE {name} IS NOT NULL GROUP BY {name}) "
+        f"WITH counted AS (SELECT {name} v, count(*) k FROM {column.frame.sql} WHERE {name} IS NOT NULL GROUP BY 1) "
         "SELECT coalesce(sum(k), 0)::BIGINT, count(*), coalesce(sum(k::DOUBLE * k), 0), "
         "coalesce(string_agg(DISTINCT v[1], ''), ''), "
         f"coalesce(sum(k) FILTER (regexp_full_match(v, '{DATE}')), 0)::BIGINT, "
@@ -216,11 +207,6 @@ def profiled(database: Database, frame: Frame, column: Column) -> Profile:
     count, distinct, squares, types, dates, whole, least, most, empty, longest = figures
     alike = squares / (count * count) if count else 0.0
     return Profile(count, distinct, alike, frozenset(types), dates, whole, least or 0, most or 0, empty, longest)
-
-
-def named(columns: Sequence[Column]) -> str:
-    """The columns' names in DuckDB, with commas between."""
-    return ", ".join(one.sql for one in columns)
 
 
 def linkable(column: Column) -> bool:

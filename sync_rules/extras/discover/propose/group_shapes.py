@@ -8,27 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
+from sync_rules.extras.discover.propose import expectation
 from sync_rules.extras.discover.propose.evidence import AGREE_MIN, CASES_MIN
-from sync_rules.extras.discover.propose.expectation import (  # fmt: skip
-    Expected,
-    between,
-    counts_of,
-    held_list,
-    held_map,
-    held_maps,
-    held_numbers,
-    held_set,
-    held_text,
-    list_of,
-    map_of,
-    maps_of,
-    rank,
-    set_of,
-    sums_of,
-    text_of,
-)
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
 from sync_rules.extras.discover.propose.parents import Parent, Row
@@ -45,17 +29,17 @@ KINDS_MAX: Final = 200  # different values by each of which something is counted
 
 
 @dataclass(frozen=True)
-class Shape:
+class GroupShape:
     """A way to make what a parent holds: the rule, the columns that it reads, and what is expected of some children."""
 
     kind: str
     rule: Mapping[str, Any]
     reads: tuple[Column, ...]
-    expected: Expected
+    expected: expectation.Expected
     found: Callable[[Parent], Any]
 
 
-class Shapes:
+class GroupShapes:
     """The shapes of what the sources of a link hold, by the columns of its targets."""
 
     def __init__(self, join: Join, columns: Sequence[Column]) -> None:
@@ -64,12 +48,13 @@ class Shapes:
         self.places = {id(column): place for place, column in enumerate(columns)}
         linked = {id(column) for column in join.columns}
         self.own = [one for one in join.target.identity if id(one) not in linked]
+        self.own_places = [self.places[id(one)] for one in self.own]
 
-    def of(self, column: Column, sample: Sequence[Parent]) -> Iterator[Shape]:
+    def of(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """The ways to make what some parents hold in a column."""
         types = column.profile.types - {"z"}
         if types == {STRING}:
-            yield from self._joined(column, sample)
+            yield from self._join_texts(column, sample)
             return
         entries = [entry for parent in sample for entry in parent.entries]
         if not entries:
@@ -81,39 +66,27 @@ class Shapes:
         elif MAP in types and inner[NUMBER] >= most:
             yield from self._by_value(column)
         elif types & {MAP, LIST} and inner[MAP] >= most:
-            yield from self._embedded(column, sample)
+            yield from self._embed(column, sample)
 
-    def _values(self, column: Column, sample: Sequence[Parent]) -> Iterator[Shape]:
+    def _values(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """Sets and lists of a column's values, or of the children's ids."""
         is_list = LIST in column.profile.types
         letter = NUMBER if "N" in column.profile.types else ""
-        child = self.child
-        held = _most_overlapping(sample, self.columns, self.places)
-        for one in held:
+        for one in _most_overlapping(sample, self.columns, self.places):
             place = self.places[id(one)]
-            options: dict[str, Any] = {}
-            if letter:
-                options["numbers"] = True
             if not is_list:
                 as_id = self.own == [one]
-                rule = {"collect": child if as_id else one.shown, "into": column.shown}
-                rule |= {"as": f"{{{one.path}}}"} if as_id else {}
-                yield Shape("collect", {**rule, **options}, (one,), set_of(place, letter), held_set)
+                rule = {"collect": self.child if as_id else one.shown, "into": column.shown}
+                told = _with(rule, **{"as": f"{{{one.path}}}" if as_id else ""}, numbers=bool(letter))
+                yield GroupShape("collect", told, (one,), expectation.set_of(place, letter), expectation.held_set)
                 continue
-            for order, key, reverse in self._orders(one):
-                rule = {"collect": one.shown, "into": column.shown, "as": "list"}
-                rule |= {"order": order} if order else {}
-                for limit in _limits(sample):
-                    for distinct in (False, True):
-                        told = {
-                            **rule,
-                            **({"distinct": True} if distinct else {}),
-                            **({"limit": limit} if limit else {}),
-                        }
-                        made = list_of(place, key, reverse=reverse, distinct=distinct, limit=limit)
-                        yield Shape("collect", told, (one,), made, held_list)
+            rule = {"collect": one.shown, "into": column.shown, "as": "list"}
+            for (order, key, reverse), limit, distinct in product(self._orders(one), _limits(sample), (False, True)):
+                told = _with(rule, order=order, distinct=distinct, limit=limit)
+                made = expectation.list_of(place, key, reverse=reverse, distinct=distinct, limit=limit)
+                yield GroupShape("collect", told, (one,), made, expectation.held_list)
 
-    def _joined(self, column: Column, sample: Sequence[Parent]) -> Iterator[Shape]:
+    def _join_texts(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """One text of the values of all children."""
         several = [one for one in sample if one.held and len(one.children) > 1][:PROBE]
         if len(several) < CASES_MIN:
@@ -122,34 +95,35 @@ class Shapes:
             place = self.places[id(one)]
             if not one.profile.types <= {*TEXTS, "z"} or one.profile.is_constant:
                 continue
-            found = Counter(between(parent.held or "", [row[place] for row in parent.children]) for parent in several)
+            found = Counter(
+                expectation.between(parent.held or "", [row[place] for row in parent.children]) for parent in several
+            )
             found.pop(None, None)
             (separator, count), *_ = found.most_common(1) or [(None, 0)]
             if separator is None or count < PROBE_MIN * len(several):
                 continue
-            for order, key, reverse in self._orders(one):
-                for distinct in (False, True):
-                    rule = {"collect": one.shown, "into": column.shown, "join": unescaped(separator)}
-                    rule |= {"order": order} if order else {}
-                    told = {**rule, **({"distinct": True} if distinct else {})}
-                    listed = list_of(place, key, reverse=reverse, distinct=distinct, limit=0)
-                    yield Shape("collect", told, (one,), text_of(listed, separator), held_text)
+            rule = {"collect": one.shown, "into": column.shown, "join": unescaped(separator)}
+            for (order, key, reverse), distinct in product(self._orders(one), (False, True)):
+                listed = expectation.list_of(place, key, reverse=reverse, distinct=distinct, limit=0)
+                made = expectation.text_of(listed, separator)
+                told = _with(rule, order=order, distinct=distinct)
+                yield GroupShape("collect", told, (one,), made, expectation.held_text)
 
-    def _by_value(self, column: Column) -> Iterator[Shape]:
+    def _by_value(self, column: Column) -> Iterator[GroupShape]:
         """A map with a number for each value of a column: a count, or a sum."""
         for one in self.columns:
             if one.in_identity or not one.profile.types <= {*TEXTS, "z"} or one.profile.distinct > KINDS_MAX:
                 continue
             place = self.places[id(one)]
             rule = {"count": self.child, "into": column.shown, "per": one.path}
-            yield Shape("count", rule, (one,), counts_of(place), held_numbers)
+            yield GroupShape("count", rule, (one,), expectation.counts_of(place), expectation.held_numbers)
             for amount in self.columns:
                 if amount is not one and amount.profile.is_number and not amount.in_identity:
                     told = {"sum": amount.shown, "into": column.shown, "per": one.path}
-                    made = sums_of(place, self.places[id(amount)])
-                    yield Shape("sum", told, (one, amount), made, held_numbers)
+                    made = expectation.sums_of(place, self.places[id(amount)])
+                    yield GroupShape("sum", told, (one, amount), made, expectation.held_numbers)
 
-    def _embedded(self, column: Column, sample: Sequence[Parent]) -> Iterator[Shape]:
+    def _embed(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """Maps and lists of maps, whose fields are columns of the children."""
         names = Counter(name for parent in sample for entry in parent.entries for name in entry.fields)
         total = sum(len(parent.entries) for parent in sample)
@@ -170,17 +144,15 @@ class Shapes:
         most = max(len(parent.entries) for parent in sample)
         if MAP in column.profile.types:
             for by, made in self._namings(sample):
-                told = {**rule, **({"by": by} if by else {}), "fields": shown}
-                told |= {"limit": {"items": max(LIMIT_MIN, 2 * most)}}
-                yield Shape("embed", told, reads, map_of(made, cells), held_map)
+                told = _with(rule, by=by, fields=shown, limit={"items": max(LIMIT_MIN, 2 * most)})
+                yield GroupShape("embed", told, reads, expectation.map_of(made, cells), expectation.held_map)
             return
-        for order, key, reverse in self._orders(None):
-            for limit in _limits(sample):
-                told = {**rule, "fields": shown, "as": "list"}
-                told |= {"order": order} if order else {}
-                told |= {"limit": {"items": limit or max(LIMIT_MIN, 2 * most)}}
-                told |= {"on_overflow": "oldest"} if limit else {}
-                yield Shape("embed", told, reads, maps_of(cells, key, reverse=reverse, limit=limit), held_maps)
+        for (order, key, reverse), limit in product(self._orders(None), _limits(sample)):
+            items = {"items": limit or max(LIMIT_MIN, 2 * most)}
+            told = _with(rule, fields=shown, **{"as": "list"}, order=order, limit=items)
+            told |= {"on_overflow": "oldest"} if limit else {}
+            made = expectation.maps_of(cells, key, reverse=reverse, limit=limit)
+            yield GroupShape("embed", told, reads, made, expectation.held_maps)
 
     def _field(self, name: str, sample: Sequence[Parent]) -> Column | None:
         """The column of the children that fills a field of the entries."""
@@ -197,15 +169,14 @@ class Shapes:
         best = named or sorted(good, key=lambda place: (-hits[place], -self.columns[place].profile.distinct))
         return self.columns[best[0]] if best else None
 
+    def _id(self, row: Row) -> str:
+        """The id of a child: its own fields, joined."""
+        return "#".join((row[place] or " ")[1:] for place in self.own_places)
+
     def _namings(self, sample: Sequence[Parent]) -> Iterator[tuple[str, Callable[[Row], str]]]:
         """The names of the entries: the ids of the children, or one of their columns."""
-        places = [self.places[id(one)] for one in self.own]
-
-        def by_id(row: Row) -> str:
-            return "#".join((row[place] or " ")[1:] for place in places)
-
-        if places and _names_overlap(sample, by_id):
-            yield "", by_id
+        if self.own and _names_overlap(sample, self._id):
+            yield "", self._id
             return
         for one in self.columns:
             place = self.places[id(one)]
@@ -218,22 +189,22 @@ class Shapes:
 
     def _orders(self, own: Column | None) -> Iterator[tuple[str, Callable[[Row], Any], bool]]:
         """The orders that lists may have: by value or by name, then by each column, both ways."""
-        places = [self.places[id(one)] for one in self.own]
-
-        def by_names(row: Row) -> Any:
-            return "#".join((row[place] or " ")[1:] for place in places)
-
-        yield "", (by_names if own is None else lambda row: rank(row[self.places[id(own)]])), False
+        yield "", (self._id if own is None else lambda row: expectation.rank(row[self.places[id(own)]])), False
         candidates = [one for one in self.columns if one.profile.types <= {*TEXTS, "z"} and one.profile.distinct > 1]
         candidates.sort(key=lambda one: (not one.profile.is_date, not one.in_identity, -one.profile.distinct))
         for one in candidates[:ORDERS_MAX]:
             place = self.places[id(one)]
 
             def by_column(row: Row, place: int = place) -> Any:
-                return rank(row[place]), by_names(row)
+                return expectation.rank(row[place]), self._id(row)
 
             yield one.path, by_column, False
             yield f"-{one.path}", by_column, True
+
+
+def _with(rule: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+    """A rule with those options that have a value."""
+    return {**rule, **{name: value for name, value in options.items() if value}}
 
 
 def _limits(sample: Sequence[Parent]) -> list[int]:

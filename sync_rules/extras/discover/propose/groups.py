@@ -23,7 +23,7 @@ from sync_rules.extras.discover.propose.evidence import (
 )
 from sync_rules.extras.discover.propose.expectation import near
 from sync_rules.extras.discover.propose.frames import Column
-from sync_rules.extras.discover.propose.group_shapes import PROBE, PROBE_MIN, Shape, Shapes
+from sync_rules.extras.discover.propose.group_shapes import PROBE, PROBE_MIN, GroupShape, GroupShapes
 from sync_rules.extras.discover.propose.link_search import Join
 from sync_rules.extras.discover.propose.parents import ChildCondition, Families, Parent, conditions, left, may_decide
 from sync_rules.extras.discover.propose.proposal import Example
@@ -48,18 +48,18 @@ def groups(database: Database, join: Join) -> list[Lead]:
     roads += [one for one in columns.values() if one.profile.is_text and one.profile.longest > LONG_MIN]
     if not roads or (join.by_chance and join.source is join.target) or join.each > CHILDREN_MAX:
         return []
-    search = _Search(database, join)
+    search = _GroupSearch(database, join)
     return [lead for column in roads for lead in search.of(column)]
 
 
-class _Search:
+class _GroupSearch:
     """The search along one link."""
 
     def __init__(self, database: Database, join: Join) -> None:
         self.join = join
         self.columns = [one for one in join.target.columns if not one.is_shadowed and one.profile.count]
         self.families = Families(database, join, self.columns)
-        self.shapes = Shapes(join, self.columns)
+        self.shapes = GroupShapes(join, self.columns)
         self.places = self.shapes.places
         parts = max(1, join.source.rows // PARENTS)
         self.children = self.families.children(parts)
@@ -73,7 +73,7 @@ class _Search:
         there = [one for one in sample if one.held]
         if len(there) <= 1:
             return
-        best: tuple[Shape, Agreement, ChildCondition | None] | None = None
+        best: tuple[GroupShape, Agreement, ChildCondition | None] | None = None
         for condition in [None, *self._conditions(column, sample)]:
             shown = left(sample, condition, self.places)
             for shape in self.shapes.of(column, shown):
@@ -85,7 +85,7 @@ class _Search:
             if best is not None and best[1].rate >= AGREE_MIN and condition is None:
                 break
         if best is not None:
-            yield self._counted(column, *best)
+            yield self._count(column, *best)
 
     def _conditions(self, column: Column, sample: Sequence[Parent]) -> Iterator[ChildCondition]:
         """Conditions under which as many children are left as the parents have entries."""
@@ -106,7 +106,7 @@ class _Search:
                     yield condition
 
     # ------------------------------------------------------------ counting
-    def _counted(self, column: Column, shape: Shape, sample: Agreement, condition: ChildCondition | None) -> Lead:
+    def _count(self, column: Column, shape: GroupShape, sample: Agreement, condition: ChildCondition | None) -> Lead:
         agree = checked = sources = 0
         differing: list[Example] = []
         parts = 1 + self.join.source.rows // PART
@@ -120,9 +120,9 @@ class _Search:
                 else:
                     differing.append(Example(parent.key, "what its children make", parent.held or "nothing"))
             differing = list(first_examples(differing))
-        named = _named(column, self.join, shape)
+        named = _score_name(column, self.join, shape)
         rate = agree / checked if checked else 0.0
-        grade, contra = _judged(self.join, sample, rate, named)
+        grade, contra = _grade(self.join, sample, rate, named)
         rule = {**shape.rule, **self.join.options(condition)}
         reads = (*shape.reads, *((condition.column,) if condition else ()))
         inside = tuple(
@@ -137,7 +137,7 @@ class _Search:
 
 
 # ---------------------------------------------------------------- judging
-def _agreement(shape: Shape, sample: Sequence[Parent]) -> Agreement | None:
+def _agreement(shape: GroupShape, sample: Sequence[Parent]) -> Agreement | None:
     """The agreement of the parents that hold something, or should; after a probe of a few."""
     there = [one for one in sample if one.held or one.children]
     probe = [one for one in there if one.held][:PROBE]
@@ -150,9 +150,9 @@ def _agreement(shape: Shape, sample: Sequence[Parent]) -> Agreement | None:
     values = set()
     for parent in there:
         expected, held = shape.expected(parent.children), shape.found(parent)
-        shown = _shown(held)
+        shown = _show(held)
         mine[shown] += 1
-        theirs[_shown(expected)] += 1
+        theirs[_show(expected)] += 1
         alike += near(expected, held)
         if expected == held:
             agree += 1
@@ -163,18 +163,18 @@ def _agreement(shape: Shape, sample: Sequence[Parent]) -> Agreement | None:
     return Agreement(len(there), agree, chance, len(values), groups, chance, alike / len(there))
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return str(sorted(value)) if isinstance(value, frozenset) else str(value)
 
 
-def _named(column: Column, join: Join, shape: Shape) -> float:
+def _score_name(column: Column, join: Join, shape: GroupShape) -> float:
     mine = {singular(word) for word in column.words}
     child = {singular(word) for word in join.target.words}
     read = {singular(word) for one in shape.reads for word in one.words}
     return min(1.0, 0.6 * bool(mine & child) + 0.6 * bool(mine & read))
 
 
-def _judged(join: Join, sample: Agreement, rate: float, named: float) -> tuple[Grade, list[str]]:
+def _grade(join: Join, sample: Agreement, rate: float, named: float) -> tuple[Grade, list[str]]:
     if min(sample.rate, sample.kappa, rate) < (FEW if sample.near >= AGREE_MIN else HALF):
         return "none", ["too few agree"]
     if min(sample.rate, rate) < AGREE_MIN or sample.kappa < KAPPA_MIN:
@@ -182,5 +182,5 @@ def _judged(join: Join, sample: Agreement, rate: float, named: float) -> tuple[G
         return ("weak" if thin else "likely"), ["too few agree: the children may be wrong themselves"]
     if sample.values <= 1:
         return "none", [ONE_VALUE]
-    grade, contra = sample.judged(named, by_chance=join.by_chance)
+    grade, contra = sample.grade(named, by_chance=join.by_chance)
     return grade, [contra] if contra else []

@@ -150,12 +150,12 @@ def joins_of(database: Database, frames: Sequence[Frame], shares: dict[tuple[Col
     for source in frames:
         for target in frames:
             for pairs in _pairings(source, target, by_field):
-                join = _measured(database, source, target, pairs)
+                join = _measure(database, source, target, pairs)
                 if join is not None:
                     found.append(join)
             if not any(one.source is source and one.target is target for one in found):
                 for pair in _in_part(source, target, by_field):
-                    join = _measured(database, source, target, (pair,))
+                    join = _measure(database, source, target, (pair,))
                     if join is not None and not join.by_chance:
                         found.append(join)
     _tell_kin(shares)
@@ -221,9 +221,7 @@ def _in_part(source: Frame, target: Frame, by_field: dict[Column, list[Column]])
                 yield from ((field, one) for one in by_field.get(field, []) if one.frame is target)
 
 
-def _measured(
-    database: Database, source: Frame, target: Frame, pairs: tuple[tuple[Column, Column], ...]
-) -> Join | None:
+def _measure(database: Database, source: Frame, target: Frame, pairs: tuple[tuple[Column, Column], ...]) -> Join | None:
     there = present((column for _, column in pairs), "t")
     on = " AND ".join(equal(column, "t", field, "s") for field, column in pairs)
     names = ", ".join(f"t.{column.sql}" for _, column in pairs)

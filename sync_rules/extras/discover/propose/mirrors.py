@@ -75,7 +75,7 @@ def _best(database: Database, source: Frame, mirror: Frame, overlaps: Overlaps) 
     for one, ways in told:
         for columns in islice(product(*ways), WAYS_MAX):
             if len(set(columns)) == len(columns):
-                lead = _measured(database, one, mirror, columns)
+                lead = _measure(database, one, mirror, columns)
                 if lead is not None:
                     found.append(lead)
     return max(found, key=lambda one: (one.rate, one.named), default=None)
@@ -93,7 +93,7 @@ def _elements(database: Database, source: Frame, field: Column) -> Iterator[Colu
             yield Column(source, road, "each_v", profile=Profile(types=frozenset(TEXTS)))
 
 
-def _measured(database: Database, source: MirrorSource, mirror: Frame, columns: Sequence[Column]) -> Lead | None:
+def _measure(database: Database, source: MirrorSource, mirror: Frame, columns: Sequence[Column]) -> Lead | None:
     pairs = list(zip(mirror.identity, columns, strict=True))
     on = " AND ".join(equal(column, "s", field, "m") for field, column in pairs)
     there = present(columns, "s")
@@ -107,7 +107,7 @@ def _measured(database: Database, source: MirrorSource, mirror: Frame, columns: 
     attributes = _attributes(database, source, mirror, on)
     if attributes is None or (not attributes and len(columns) == 1 and columns[0].in_identity):
         return None
-    lacking = _lacking(source.frame, columns, attributes)
+    lacking = _list_lacking(source.frame, columns, attributes)
     if lacking and any(other.in_identity for _, other in attributes):
         return None  # an attribute of another name says whose it is: copies go along it
     lead = _lead(database, source, mirror, pairs, on, attributes=attributes, wanted=wanted)
@@ -120,7 +120,9 @@ def _measured(database: Database, source: MirrorSource, mirror: Frame, columns: 
     return lead
 
 
-def _lacking(source: Frame, columns: Sequence[Column], attributes: Sequence[tuple[Column, Column]]) -> list[Column]:
+def _list_lacking(
+    source: Frame, columns: Sequence[Column], attributes: Sequence[tuple[Column, Column]]
+) -> list[Column]:
     """The fields that name a source and that its mirror has neither in its key nor under the name of the field."""
     held = {id(one) for one in columns} | {id(other) for one, other in attributes if one.path == other.path}
     return [one for one in source.identity if id(one) not in held]

@@ -123,11 +123,11 @@ class _NumberSearch:
         for column in self.deciders:
             sums = self._sums(column)
             for condition in conditions(column, {value for each in sums.values() for value in each}):
-                left = {rid: _added(each, condition.values) for rid, each in sums.items()}
+                left = {rid: _add(each, condition.values) for rid, each in sums.items()}
                 for form in self._forms(condition):
                     self._try(form, left, best)
         for place, (form, agreement) in best.items():
-            yield self._counted(self.totals[place], form, agreement)
+            yield self._count(self.totals[place], form, agreement)
 
     def _sums(self, by: Column | None) -> dict[int, dict[str | None, ChildSum]]:
         """The children of each parent, by the values of a column."""
@@ -164,16 +164,16 @@ class _NumberSearch:
 
     def _try(self, form: NumberForm, sums: Sums, best: BestForms) -> None:
         """Keep the form for each number of the parents with which it agrees better than the best so far."""
-        places = self._probed(form, sums)
+        places = self._probe(form, sums)
         if not places:
             return
         wanted = {rid: (form.of(sums.get(rid)), self.all[rid].count if rid in self.all else 0) for rid in self.parents}
         if len({value for value, _ in wanted.values()}) <= 1:
             return
-        telling = self._telling(form, sums)
+        telling = self._list_telling(form, sums)
         for place in places:
             there = {rid: row[place] for rid, row in self.parents.items()}
-            agreement = _compared(there, wanted)
+            agreement = _compare(there, wanted)
             right = sum(there[rid] == wanted[rid][0] for rid in telling)
             if agreement is None or right < AGREE_MIN * len(telling):
                 continue
@@ -182,14 +182,14 @@ class _NumberSearch:
             if before is None or agreement.kappa >= before[1].kappa + more:
                 best[place] = form, agreement
 
-    def _telling(self, form: NumberForm, sums: Sums) -> list[int]:
+    def _list_telling(self, form: NumberForm, sums: Sums) -> list[int]:
         """The parents that tell a least or a most from an amount that their children took from them."""
         if form.kind not in ("min", "max"):
             return []
         amounts = ((rid, sums[rid].amounts.get(form.place)) for rid in self.parents if rid in sums)
         return [rid for rid, one in amounts if one is not None and one[1] < one[2]]
 
-    def _probed(self, form: NumberForm, sums: Sums) -> list[int]:
+    def _probe(self, form: NumberForm, sums: Sums) -> list[int]:
         """The numbers of the parents that some of them have so."""
         hits = [0] * len(self.totals)
         for rid in self.probe:
@@ -200,11 +200,11 @@ class _NumberSearch:
         return [place for place, count in enumerate(hits) if count and count >= PROBE_MIN * len(self.probe)]
 
     # ---------------------------------------------------------------- over all
-    def _counted(self, total: Column, form: NumberForm, sample: Agreement) -> Lead:
+    def _count(self, total: Column, form: NumberForm, sample: Agreement) -> Lead:
         agree, checked, sources, examples = self._over_all(total, form)
         rate = agree / checked if checked else 0.0
-        named = _named(total, form, self.join)
-        grade, contra = _judged(self.join, form, sample, rate, named)
+        named = _score_name(total, form, self.join)
+        grade, contra = _grade(self.join, form, sample, rate, named)
         reads = tuple(one for one in (form.amount, form.condition.column if form.condition else None) if one)
         child, parent = self.join.target, self.join.source
         first = child.name if form.amount is None else form.amount.shown
@@ -240,7 +240,7 @@ class _NumberSearch:
             f"SELECT k, w, p FROM ({compared}) WHERE p IS DISTINCT FROM w ORDER BY k LIMIT {EXAMPLES}"
         )
         self.database.run("DROP TABLE wanted")
-        return agree, checked, sources, tuple(Example(k, _shown(w), _shown(p)) for k, w, p in rows)
+        return agree, checked, sources, tuple(Example(k, _show(w), _show(p)) for k, w, p in rows)
 
 
 def _decimal(column: Column, alias: str) -> str:
@@ -248,14 +248,14 @@ def _decimal(column: Column, alias: str) -> str:
     return f"CASE WHEN {name}[1] = '{NUMBER}' THEN try_cast(substr({name}, 2) AS {DECIMAL}) END"
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     if value is None:
         return "nothing"
     return format(value.normalize(), "f") if isinstance(value, Decimal) and value else str(value or 0)
 
 
 # ---------------------------------------------------------------- comparing
-def _compared(held: Mapping[int, Any], wanted: Mapping[int, tuple[Decimal | None, int]]) -> Agreement | None:
+def _compare(held: Mapping[int, Any], wanted: Mapping[int, tuple[Decimal | None, int]]) -> Agreement | None:
     """The agreement over parents; values and sources are those of parents with two children or more."""
     mine: Counter[Any] = Counter()
     theirs: Counter[Any] = Counter()
@@ -280,17 +280,17 @@ def _compared(held: Mapping[int, Any], wanted: Mapping[int, tuple[Decimal | None
     return agreement if agreement.kappa > 0 else None
 
 
-def _judged(join: Join, form: NumberForm, sample: Agreement, rate: float, named: float) -> tuple[Grade, list[str]]:
+def _grade(join: Join, form: NumberForm, sample: Agreement, rate: float, named: float) -> tuple[Grade, list[str]]:
     if sample.rate < AGREE_MIN or sample.kappa < KAPPA_MIN or rate < AGREE_MIN:
         return "none", ["too few agree"]
     if sample.values <= 1 or sample.sources < MATTER_MIN:
         return "none", ["hardly any parent has two children"]
     bits = BITS_ALONE * (MORE_ASKED if form.condition is not None else 1.0)
-    grade, contra = sample.judged(named, bits=bits, values=CASES_MIN, by_chance=join.by_chance)
+    grade, contra = sample.grade(named, bits=bits, values=CASES_MIN, by_chance=join.by_chance)
     return grade, [contra] if contra else []
 
 
-def _named(total: Column, form: NumberForm, join: Join) -> float:
+def _score_name(total: Column, form: NumberForm, join: Join) -> float:
     """How far the name of a number says what is counted."""
     mine = {singular(word) for word in total.words} | total.words
     child = {singular(word) for word in join.target.words}
@@ -303,7 +303,7 @@ def _named(total: Column, form: NumberForm, join: Join) -> float:
     return min(1.0, score)
 
 
-def _added(groups: Mapping[str | None, ChildSum], values: frozenset[str | None]) -> ChildSum:
+def _add(groups: Mapping[str | None, ChildSum], values: frozenset[str | None]) -> ChildSum:
     """The sum of the groups of children that have one of these values."""
     parts = [one for value, one in groups.items() if value in values]
     if len(parts) == 1:

@@ -58,7 +58,7 @@ def paths(database: Database, join: Join) -> list[Lead]:
     if any(field is not column for field, column in scope) or parent is own:
         return []
     forms = _forms(database, join, own)
-    return list(_found(database, join, forms)) if forms else []
+    return list(_search(database, join, forms)) if forms else []
 
 
 def _forms(database: Database, join: Join, own: Column) -> list[PathForm]:
@@ -109,7 +109,7 @@ def _between(path: str | None, own: str | None, above: str | None) -> str | None
     return between if 0 < len(between) <= SEPARATOR_MAX else None
 
 
-def _found(database: Database, join: Join, forms: Sequence[PathForm]) -> Iterator[Lead]:
+def _search(database: Database, join: Join, forms: Sequence[PathForm]) -> Iterator[Lead]:
     """One lead for each path: with names it takes the path of ids along, and the depth goes with one of them."""
     frame = join.target
     by_ids = next((form for form in forms if form.by is None), None)
@@ -126,7 +126,7 @@ def _found(database: Database, join: Join, forms: Sequence[PathForm]) -> Iterato
         ids = by_ids if form.by is not None and not taken else None
         depth = deep[0] if deep and not taken else None
         taken = True
-        yield _counted(join, PathRule(form, ids, depth), tree, place)
+        yield _count(join, PathRule(form, ids, depth), tree, place)
 
 
 def _tree(database: Database, join: Join, columns: Sequence[Column]) -> dict[tuple[tuple[str, ...], str], TreeItem]:
@@ -212,7 +212,7 @@ class PathRule:
         return found
 
 
-def _counted(join: Join, written: PathRule, tree: dict[Any, TreeItem], place: dict[int, int]) -> Lead:
+def _count(join: Join, written: PathRule, tree: dict[Any, TreeItem], place: dict[int, int]) -> Lead:
     frame, parent, form = join.target, join.pairs[-1][1], written.form
     ids, depth = written.ids, written.depth
     checked = agree = orphans = deep = 0

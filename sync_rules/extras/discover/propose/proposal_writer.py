@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable
-from sync_rules.extras.discover.imports.normalization import Settled, SettledEntity, SettledTable
+from sync_rules.extras.discover.imports.normalization import SettledEntity, SettledModel, SettledTable
 from sync_rules.extras.discover.imports.rules_writer import (
     EDITOR_LINE,
     LINE_MAX,
@@ -41,7 +41,7 @@ NOTHING: Final = "rules: {}"
 
 def written(proposal: Proposal, head: str = "data") -> str:
     """The rules file of a proposal that was `settled`. `head` says what it was made from."""
-    settled = _settled(proposal)
+    settled = _settle(proposal)
     top = f"# Proposed from {one_line(head)}. Nothing is applied yet: look at each rule, then run sync-rules plan."
     left_out = [f"# table {one_line(name)} is left out: its export has no items" for name in proposal.without_items]
     body = [EDITOR_LINE, top, *left_out, *lines(settled)]
@@ -67,7 +67,7 @@ def settled(proposal: Proposal) -> Proposal:
         wrong = errors(check_rules(written(proposal), {})[1])
         if not wrong:
             return proposal
-        rules = _corrected(proposal, wrong)
+        rules = _correct(proposal, wrong)
         if rules == proposal.rules:  # it is not a rule: no rule can stand
             rules = tuple(replace(one, held_back=one.held_back or wrong[0].message) for one in rules)
             if rules == proposal.rules:
@@ -75,7 +75,7 @@ def settled(proposal: Proposal) -> Proposal:
         proposal = replace(proposal, rules=rules)
 
 
-def _corrected(proposal: Proposal, wrong: Sequence[Problem]) -> tuple[Proposed, ...]:
+def _correct(proposal: Proposal, wrong: Sequence[Problem]) -> tuple[Proposed, ...]:
     by_rule: dict[str, Problem] = {}
     for problem in wrong:
         match problem.location.key_path:
@@ -85,21 +85,21 @@ def _corrected(proposal: Proposal, wrong: Sequence[Problem]) -> tuple[Proposed, 
                 for one in proposal.rules:
                     if one.index is not None and (one.index.table, one.index.name) == (table, index):
                         by_rule.setdefault(one.name, problem)
-    return tuple(_judged(proposal, one, by_rule[one.name]) if one.name in by_rule else one for one in proposal.rules)
+    return tuple(_judge(proposal, one, by_rule[one.name]) if one.name in by_rule else one for one in proposal.rules)
 
 
-def _judged(proposal: Proposal, rule: Proposed, problem: Problem) -> Proposed:
+def _judge(proposal: Proposal, rule: Proposed, problem: Problem) -> Proposed:
     needed = [] if rule.required else NEEDED.findall(problem.cure or "")
     if needed and all(name in _always(proposal, entity) for entity, name in needed):
         return replace(rule, required=tuple(name for _, name in needed))
-    index = _missing(problem) if rule.index is None else None
+    index = _find_missing(problem) if rule.index is None else None
     if index is not None and _has_room(proposal, index):
         return replace(rule, index=index)
     cure = f". Cure: {problem.cure}" if problem.cure else ""
     return replace(rule, held_back=f"{problem.message}{cure}")
 
 
-def _missing(problem: Problem) -> MissingIndex | None:
+def _find_missing(problem: Problem) -> MissingIndex | None:
     cure = problem.cure or ""
     match = ADVICE.search(cure)
     only = match is not None and not any(more in cure for more in MORE)
@@ -117,7 +117,7 @@ def _has_room(proposal: Proposal, index: MissingIndex) -> bool:
 
 
 # ---------------------------------------------------------------- tables and entities
-def _settled(proposal: Proposal) -> Settled:
+def _settle(proposal: Proposal) -> SettledModel:
     needs = [one for one in proposal.rules if one.held_back is None]
     tables, entities = [], []
     for table in proposal.tables:
@@ -130,7 +130,7 @@ def _settled(proposal: Proposal) -> Settled:
     if any(_books(one) for one in proposal.rules) and not any(one.name == LEDGER for one in tables):
         found_ledger = FoundTable(LEDGER, LEDGER, (KeyAttribute("PK", "S"), KeyAttribute("SK", "S")))
         tables.append(SettledTable(LEDGER, found_ledger, "", [], [LEDGER_CHECK]))
-    return Settled(tables, entities)
+    return SettledModel(tables, entities)
 
 
 def _books(rule: Proposed) -> bool:

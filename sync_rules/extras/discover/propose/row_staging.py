@@ -108,20 +108,34 @@ def opened_maps(items: Sequence[Mapping[str, Any]]) -> frozenset[Road]:
 
 # ---------------------------------------------------------------- writing
 @dataclass
-class Spool:
-    """The rows of one entity that come from some files: texts between tabs, and the columns in their order."""
+class StagedRows:
+    """The rows of one entity that come from some files, and their entries: two files, with columns in their order."""
 
-    layout: Layout
-    rows: TextIO
-    entries: TextIO
+    rows: Path
+    entries: Path
     columns: dict[Road, int] = field(default_factory=dict)
     roads: dict[Road, int] = field(default_factory=dict)  # of the entries
     count: int = 0
     left_out: int = 0  # attributes beyond the columns
 
+
+class Spool:
+    """A writer of the rows of one entity, as texts between tabs."""
+
+    def __init__(self, layout: Layout, directory: Path, part: int) -> None:
+        self.layout = layout
+        name = f"{layout.name}.{part}"
+        self.staged = StagedRows(directory / f"{name}.rows", directory / f"{name}.entries")
+        self._rows, self._entries_file = _open(self.staged.rows), _open(self.staged.entries)
+
+    def close(self) -> None:
+        """Close both files."""
+        self._rows.close()
+        self._entries_file.close()
+
     def add(self, rid: int, fields: list[str | None], item: Mapping[str, Mapping[str, Any]]) -> None:
         """Write an item."""
-        self.count += 1
+        self.staged.count += 1
         row: dict[int, str] = {}
         for name, value in item.items():
             self._value(rid, row, (name,), value)
@@ -129,15 +143,16 @@ class Spool:
         if row:
             end = max(row) + 1
             texts += [row.get(place, "") for place in range(end)]
-        self.rows.write("\t".join(texts) + "\n")
+        self._rows.write("\t".join(texts) + "\n")
 
     def _value(self, rid: int, row: dict[int, str], road: Road, value: Mapping[str, Any]) -> None:
-        place = self.columns.get(road)
+        columns = self.staged.columns
+        place = columns.get(road)
         if place is None:
-            if len(self.columns) >= COLUMNS_MAX or '"' in road[-1] or not road[-1]:
-                self.left_out += 1
+            if len(columns) >= COLUMNS_MAX or '"' in road[-1] or not road[-1]:
+                self.staged.left_out += 1
                 return
-            place = self.columns[road] = len(self.columns)
+            place = columns[road] = len(columns)
         row[place] = typed(value)
         ((kind, content),) = value.items()
         if kind == "M":
@@ -154,8 +169,8 @@ class Spool:
             self._entries(rid, road, (("", {kind[0]: one}) for one in content))
 
     def _entries(self, rid: int, road: Road, entries: Any) -> None:
-        code = self.roads.setdefault(road, code_of(road))
-        write = self.entries.write
+        code = self.staged.roads.setdefault(road, code_of(road))
+        write = self._entries_file.write
         for place, (name, value) in enumerate(entries):
             if place >= ENTRIES_MAX:
                 break
@@ -175,32 +190,24 @@ def code_of(road: Road) -> int:
     return zlib.crc32("\0".join(road).encode("utf-8", "surrogatepass"))
 
 
-def _opened(path: Path) -> TextIO:
+def _open(path: Path) -> TextIO:
     return path.open("w", encoding="utf-8", errors="surrogatepass")
 
 
 @dataclass
-class Staged:
-    """The spools of one batch of files: by entity its columns, its roads, its rows, and items that fit no entity."""
+class StagedBatch:
+    """The rows of one batch of files by entity, some of the items that fit no entity, and how many those are."""
 
-    rows: dict[str, tuple[Path, Path]]
-    columns: dict[str, dict[Road, int]]
-    roads: dict[str, dict[Road, int]]
-    counts: dict[str, int]
-    left_out: dict[str, int]
-    strangers: list[dict[str, Any]]
-    unknown: int
+    entities: dict[str, StagedRows]
+    strangers: list[dict[str, Any]] = field(default_factory=list)
+    unknown: int = 0
 
 
-def stage(files: Sequence[Path], layouts: Sequence[Layout], directory: Path, part: int) -> Staged:
+def stage(files: Sequence[Path], layouts: Sequence[Layout], directory: Path, part: int) -> StagedBatch:
     """Write the items in files as rows of their entities. `part` tells these files from others of the table."""
     directory.mkdir(parents=True, exist_ok=True)
-    paths = {
-        one.name: (directory / f"{one.name}.{part}.rows", directory / f"{one.name}.{part}.entries") for one in layouts
-    }
-    spools = [Spool(one, _opened(paths[one.name][0]), _opened(paths[one.name][1])) for one in layouts]
-    strangers: list[dict[str, Any]] = []
-    unknown = 0
+    spools = [Spool(one, directory, part) for one in layouts]
+    batch = StagedBatch({one.layout.name: one.staged for one in spools})
     rid = part * RIDS_OF_A_FILE
     try:
         for item in read_items(files):
@@ -211,19 +218,10 @@ def stage(files: Sequence[Path], layouts: Sequence[Layout], directory: Path, par
                     spool.add(rid, fields, item)
                     break
             else:
-                unknown += 1
-                if len(strangers) < STRANGERS_MAX:
-                    strangers.append(item)
+                batch.unknown += 1
+                if len(batch.strangers) < STRANGERS_MAX:
+                    batch.strangers.append(item)
     finally:
         for spool in spools:
-            spool.rows.close()
-            spool.entries.close()
-    return Staged(
-        paths,
-        {one.layout.name: one.columns for one in spools},
-        {one.layout.name: one.roads for one in spools},
-        {one.layout.name: one.count for one in spools},
-        {one.layout.name: one.left_out for one in spools},
-        strangers,
-        unknown,
-    )
+            spool.close()
+    return batch

@@ -11,9 +11,9 @@ from typing import Final
 from sync_rules.extras.discover.imports.identifiers import NAME_MAX, RESERVED, Unique, plural, words
 from sync_rules.extras.discover.imports.normalization import SettledEntity
 from sync_rules.extras.discover.propose import copies, derives, groups, mirrors, number_search, paths
-from sync_rules.extras.discover.propose.choice import Lead, chosen
+from sync_rules.extras.discover.propose.choice import Lead, choose
 from sync_rules.extras.discover.propose.database import Database, full_disk_as_mistake
-from sync_rules.extras.discover.propose.frame_loader import Loaded, load
+from sync_rules.extras.discover.propose.frame_loader import LoadedFrames, load
 from sync_rules.extras.discover.propose.frames import Frame, profile_all
 from sync_rules.extras.discover.propose.link_search import Join, joins_of, overlaps
 from sync_rules.extras.discover.propose.proposal import (
@@ -60,7 +60,7 @@ def propose(
         leads += mirrors.mirrors(database, loaded.frames, shares)
     finally:
         database.close()
-    taken = chosen(leads)
+    taken = choose(leads)
     progress("done", 1.0)
     return settled(_proposal(gathered, loaded, joins, leads, taken))
 
@@ -69,14 +69,14 @@ def _leads(database: Database, frames: Sequence[Frame], joins: Sequence[Join], p
     along = (copies.copies, number_search.numbers, groups.groups, paths.paths)
     steps = len(joins) * len(along) + len(frames)
     for number, (join, find) in enumerate(product(joins, along), 1):
-        yield from (_as_far_as_known(one, join) for one in find(database, join))
+        yield from (_lower_grade(one, join) for one in find(database, join))
         progress("comparing", 0.65 + 0.35 * number / steps)
     for number, frame in enumerate(frames, 1 + len(joins) * len(along)):
         yield from derives.derives(database, frame)
         progress("comparing", 0.65 + 0.35 * number / steps)
 
 
-def _as_far_as_known(lead: Lead, join: Join) -> Lead:
+def _lower_grade(lead: Lead, join: Join) -> Lead:
     """The lead, with the reason why it is no rule where its target does not name its source whole."""
     if join.lacking and lead.is_likely:
         lacking = " and ".join(one.path for one in join.lacking)
@@ -89,11 +89,11 @@ def _as_far_as_known(lead: Lead, join: Join) -> Lead:
 
 # ---------------------------------------------------------------- the proposal
 def _proposal(
-    gathered: Gathered, loaded: Loaded, joins: Sequence[Join], leads: Sequence[Lead], taken: Sequence[Lead]
+    gathered: Gathered, loaded: LoadedFrames, joins: Sequence[Join], leads: Sequence[Lead], taken: Sequence[Lead]
 ) -> Proposal:
     unique = Unique()
     order = sorted(taken, key=lambda one: (not one.is_likely, one.target.name, one.source.name, str(one.rule)))
-    rules = tuple(_proposed(one, _name(one, unique)) for one in order)
+    rules = tuple(_propose_rule(one, _name(one, unique)) for one in order)
     kept = {id(one) for one in taken}
     candidates = tuple(_candidate(one, taken=id(one) in kept) for one in leads)[:CANDIDATES_MAX]
     tables = tuple(_tables(gathered, loaded))
@@ -105,11 +105,11 @@ def _proposal(
         )
         for one in found
     )  # fmt: skip
-    because = "" if any(one.held_back is None for one in rules) else _nothing(tables, found, rules)
+    because = "" if any(one.held_back is None for one in rules) else _explain_nothing(tables, found, rules)
     return Proposal(tables, rules, candidates, links, because, gathered.without_items)
 
 
-def _nothing(tables: Sequence[ProposedTable], joins: Sequence[Join], rules: Sequence[Proposed]) -> str:
+def _explain_nothing(tables: Sequence[ProposedTable], joins: Sequence[Join], rules: Sequence[Proposed]) -> str:
     items = sum(table.items for table in tables)
     if not items:
         return "the tables hold no items"
@@ -124,7 +124,7 @@ def _nothing(tables: Sequence[ProposedTable], joins: Sequence[Join], rules: Sequ
     return "no attribute agrees with that of an item which it names, beyond chance"
 
 
-def _tables(gathered: Gathered, loaded: Loaded) -> Iterator[ProposedTable]:
+def _tables(gathered: Gathered, loaded: LoadedFrames) -> Iterator[ProposedTable]:
     by_called = {one.found.called: one for one in gathered.tables}
     frames = {frame.name: frame for frame in loaded.frames}
     for table in loaded.settled.tables:
@@ -154,7 +154,7 @@ def _entity(entity: SettledEntity, frame: Frame | None, left_out: int) -> Propos
     return ProposedEntity(entity.name, entity.table.name, rows, dict(entity.key), attributes, always, tuple(checks))
 
 
-def _proposed(lead: Lead, name: str) -> Proposed:
+def _propose_rule(lead: Lead, name: str) -> Proposed:
     against = lead.spoke_against[-1] if lead.spoke_against else "the evidence is thin"
     held_back = None if lead.is_likely else against
     return Proposed(

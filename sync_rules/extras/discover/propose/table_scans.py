@@ -25,7 +25,7 @@ from sync_rules.adapters.dynamodb import CURES
 from sync_rules.adapters.files import writing_whole
 from sync_rules.adapters.state import State
 from sync_rules.extras.discover.imports.imported_model import FoundTable
-from sync_rules.extras.discover.imports.live_tables import described
+from sync_rules.extras.discover.imports.live_tables import describe_table
 from sync_rules.extras.discover.propose.table_files import GatheredTable
 from sync_rules.jobs.backfill.segments import Segment
 from sync_rules.jobs.backfill.throttle import slowing, utc_now
@@ -76,7 +76,7 @@ def live_tables(client: DynamoDBClient, names: Sequence[str]) -> tuple[LiveTable
     for name in dict.fromkeys(names):
         if misnamed(name):
             raise UserError(misnamed(name))
-        found, answer = described(client, name)
+        found, answer = describe_table(client, name)
         identity = f"{answer.get('TableArn', name)} {answer.get('TableId', '')}".rstrip()
         count = answer.get("ItemCount", 0), answer.get("TableSizeBytes", 0)
         made.append(LiveTable(name, found, identity, *count))

@@ -27,16 +27,16 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.extras.proof import cost_estimate
 from sync_rules.extras.proof.assumptions import ASSUMPTIONS
-from sync_rules.extras.proof.probe import WAIT_SECONDS, Finding, Verdict, Waiting
+from sync_rules.extras.proof.probe import WAIT_SECONDS, ProbeResult, Verdict, Waiting
 from sync_rules.extras.proof.probe_table import PROBES
-from sync_rules.extras.proof.proof_report import Report, consequence, measured_lines, page
+from sync_rules.extras.proof.proof_report import ProofReport, consequence, measured_lines, page
 from sync_rules.extras.proof.proof_stack import (
     STACK_LOOK_SECONDS,
     STACK_SECONDS,
     Clients,
     Journal,
     journals,
-    left,
+    list_stacks,
     new_journal,
     remove,
 )
@@ -130,7 +130,7 @@ def _clean(clients: Clients, *, yes: bool) -> int:
     """Remove what earlier runs left."""
     noted = [journal for journal in journals(HERE) if not journal.in_use()]
     running = {journal.stack for journal in journals(HERE)} - {journal.stack for journal in noted}
-    found = [name for name in left(clients) if name not in running]
+    found = [name for name in list_stacks(clients) if name not in running]
     names = sorted({*found, *(journal.stack for journal in noted)})
     if not names:
         _tell("nothing is left")
@@ -141,14 +141,14 @@ def _clean(clients: Clients, *, yes: bool) -> int:
         return 0
     waiting: Waiting[object] = Waiting(STACK_SECONDS, STACK_LOOK_SECONDS)
     for journal in noted:
-        _remove_noted(journal, waiting)
+        _remove_journal(journal, waiting)
     for name in set(found) - {journal.stack for journal in noted}:
         remove(name, clients, waiting)
     _tell(f"{len(names)} removed")
     return 0
 
 
-def _remove_noted(journal: Journal, waiting: Waiting[object]) -> None:
+def _remove_journal(journal: Journal, waiting: Waiting[object]) -> None:
     remove(journal.stack, Clients(journal.endpoint_url, journal.region), waiting)
     journal.forget()
 
@@ -158,11 +158,11 @@ def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: ProbeResult) -> str:
     return f"{SIGNS[finding.verdict]} {finding.number:>2} {finding.verdict}: {finding.seen} ({finding.seconds:.1f} s)"
 
 
-def _show(finding: Finding) -> None:
+def _show(finding: ProbeResult) -> None:
     print(_line(finding), flush=True)
     if finding.verdict is Verdict.FALSE:
         print(f"     {ASSUMPTIONS[finding.number].fact}")
@@ -170,11 +170,11 @@ def _show(finding: Finding) -> None:
             print(f"     {line}", flush=True)
 
 
-def _show_progress(finding: Finding) -> None:
+def _show_progress(finding: ProbeResult) -> None:
     _tell(_line(finding))
 
 
-def _show_end(report: Report, document: Path, text: Path) -> None:
+def _show_end(report: ProofReport, document: Path, text: Path) -> None:
     for line in measured_lines(report):
         print(line)
     print(f"{report.summary()} ({len(PROBES)} facts have a probe)")

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sync_rules.adapters import aws_errors
 from sync_rules.extras.proof.probe import UnseenError, require
-from sync_rules.extras.proof.probes.stream_facts import Reading
+from sync_rules.extras.proof.probes.stream_facts import StreamReader
 from sync_rules.extras.proof.proof_stack import Site, fresh, keyed
 from sync_rules.model import json_bytes
 
@@ -26,7 +26,7 @@ HOUR_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class LoggedRecord:
     """A record as the function was given it: in which batch, and the record."""
 
     batch: str
@@ -44,15 +44,15 @@ class Delivery:
         return image
 
 
-def deliveries(site: Site, pk: str) -> list[Delivery]:
+def deliveries(site: Site, pk: str) -> list[LoggedRecord]:
     """All deliveries so far of a partition key, in their order."""
     return [
-        Delivery(item["batch"]["S"], json_bytes.parsed(item["record"]["S"])) for item in site.query(pk, table="log")
+        LoggedRecord(item["batch"]["S"], json_bytes.parsed(item["record"]["S"])) for item in site.query(pk, table="log")
     ]
 
 
 # ---------------------------------------------------------------- judged without a service
-def from_failed_on(given: Sequence[Delivery], failed: int) -> str:
+def from_failed_on(given: Sequence[LoggedRecord], failed: int) -> str:
     """12: the reason why, after record `failed` was reported, not everything from it on came again; "" if it did."""
     first = next((one.batch for one in given if one.number == failed), None)
     if first is None:
@@ -63,7 +63,7 @@ def from_failed_on(given: Sequence[Delivery], failed: int) -> str:
     return f"of {len(from_it)} records from the reported one on, {lost} did not come again" if lost else ""
 
 
-def whole_again(given: Sequence[Delivery], failed: int) -> str:
+def whole_again(given: Sequence[LoggedRecord], failed: int) -> str:
     """13: the reason why the batch of a record that failed did not come again as a whole; "" if it did."""
     first = next((one.batch for one in given if one.number == failed), None)
     if first is None:
@@ -88,7 +88,7 @@ def in_order(numbers: Iterable[int]) -> bool:
 # ---------------------------------------------------------------- probes
 def event_form(site: Site) -> str:
     """10: base64 text and seconds in an event, bytes and a date from GetRecords."""
-    pk, reading = fresh("in#10#"), Reading(site, "mapped")
+    pk, reading = fresh("in#10#"), StreamReader(site, "mapped")
     site.put({**keyed(pk), "b": {"B": b"\x00\xff"}, "bs": {"BS": [b"\x01"]}}, "mapped")
     found = site.see(lambda: deliveries(site, pk), len, "a record was not delivered to the function")
     image, created = found[0].image, found[0].record["dynamodb"]["ApproximateCreationDateTime"]
@@ -101,7 +101,7 @@ def event_form(site: Site) -> str:
     return "the event has base64 text and seconds, GetRecords has bytes and a date"
 
 
-def _told(site: Site, do: str, judge: Callable[[Sequence[Delivery], int], str]) -> None:
+def _judge_deliveries(site: Site, do: str, judge: Callable[[Sequence[LoggedRecord], int], str]) -> None:
     """Write items of which one tells the function to fail, and judge what it is given."""
     pk = fresh(f"in#{do}#")
     for n in range(ITEMS):
@@ -119,14 +119,14 @@ def _told(site: Site, do: str, judge: Callable[[Sequence[Delivery], int], str]) 
 
 def partial_response(site: Site) -> str:
     """12: everything from the lowest reported number comes again."""
-    _told(site, "report", from_failed_on)
+    _judge_deliveries(site, "report", from_failed_on)
     return "everything from the reported record on came again"
 
 
 def whole_failure(site: Site) -> str:
     """13: an empty or unknown identifier, and an exception, fail the whole batch."""
     for do in ("empty", "unknown", "raise"):
-        _told(site, do, whole_again)
+        _judge_deliveries(site, do, whole_again)
     return "an empty and an unknown identifier and an exception each brought the whole batch again"
 
 
@@ -143,7 +143,7 @@ def order_of_items(site: Site) -> str:
     return f"{VERSIONS} records each of three items, in their order"
 
 
-def _numbers(given: Iterable[Delivery]) -> set[int]:
+def _numbers(given: Iterable[LoggedRecord]) -> set[int]:
     return {one.number for one in given}
 
 

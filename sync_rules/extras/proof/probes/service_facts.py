@@ -124,7 +124,7 @@ def put_once(site: Site) -> str:
     return "a second put was refused, the first object is there"
 
 
-def _ended(site: Site, units: list[dict[str, bool]]) -> dict[str, Any]:
+def _execute(site: Site, units: list[dict[str, bool]]) -> dict[str, Any]:
     """The description of an execution that has ended."""
     client = site.clients.stepfunctions
     asked = json.dumps({"units": units})
@@ -138,14 +138,14 @@ def _ended(site: Site, units: list[dict[str, bool]]) -> dict[str, Any]:
 
 def map_rights(site: Site) -> str:
     """59: the rights of the product's role are enough for a distributed map."""
-    found = _ended(site, [{"fail": False}] * 3)
+    found = _execute(site, [{"fail": False}] * 3)
     require(found["status"] == "SUCCEEDED", f"a distributed map ended {found['status']}: {found.get('error', '')}")
     return "a distributed map ran with StartExecution, DescribeExecution and StopExecution"
 
 
 def tolerated(site: Site) -> str:
     """60: a map ends well although units fail."""
-    found = _ended(site, [{"fail": n % 2 == 0} for n in range(4)])
+    found = _execute(site, [{"fail": n % 2 == 0} for n in range(4)])
     require(found["status"] == "SUCCEEDED", f"a map of which two of four units fail ended {found['status']}")
     return "two of four units failed, and the map ended well"
 
@@ -175,12 +175,12 @@ def policy_limit(site: Site) -> str:
         require_refused(client.put_role_policy, codes, said, PolicyDocument=document, **asked)
     except Exception:
         # The stack's role could not be removed with a policy that the stack does not know.
-        _without_policy(site, asked)
+        _delete_policy(site, asked)
         raise
     return "inline policies of more than 10,240 characters were refused"
 
 
-def _without_policy(site: Site, asked: Mapping[str, str]) -> None:
+def _delete_policy(site: Site, asked: Mapping[str, str]) -> None:
     try:
         site.ask(site.clients.iam.delete_role_policy, **asked)
     except aws_errors.ERRORS as error:

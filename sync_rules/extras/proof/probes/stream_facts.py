@@ -22,7 +22,7 @@ AT_WORK: Final = ("IN_PROGRESS", "CANCELLING")  # of a bulk load
 BY_TIME_TO_LIVE: Final = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
 
 
-class Reading:
+class StreamReader:
     """A reader of a table's stream, from its oldest record; each call of `more` reads on."""
 
     def __init__(self, site: Site, table: str = "items") -> None:
@@ -59,10 +59,10 @@ class Reading:
         """The shards, asked for no more often than a stream answers."""
         now = time.monotonic()
         if now - self._listed[0] > LIST_SECONDS:
-            self._listed = (now, list(self._described()))
+            self._listed = (now, list(self._list_shards()))
         return self._listed[1]
 
-    def _described(self) -> Iterator[str]:
+    def _list_shards(self) -> Iterator[str]:
         start: dict[str, str] = {}
         while True:
             about = self._ask(self._client.describe_stream, StreamArn=self.arn, **start)["StreamDescription"]
@@ -79,7 +79,7 @@ def latest(site: Site, table: str) -> str:
     return arn
 
 
-def _changed(site: Site, pk: str) -> list[tuple[str, Item | None, Item | None]]:
+def _change_item(site: Site, pk: str) -> list[tuple[str, Item | None, Item | None]]:
     """Change one item in every way that the pipeline does; gives the records that must follow."""
     key, name = keyed(pk), site.table("items")
     first, second = {**key, "v": {"S": "1"}}, {**key, "v": {"S": "2"}}
@@ -99,8 +99,8 @@ def _changed(site: Site, pk: str) -> list[tuple[str, Item | None, Item | None]]:
 
 def every_change(site: Site) -> str:
     """1: each change is one record, in the order of the item's changes, with both images."""
-    pk, reading = fresh("1#"), Reading(site)
-    wanted = _changed(site, pk)
+    pk, reading = fresh("1#"), StreamReader(site)
+    wanted = _change_item(site, pk)
     site.waiting.until(lambda: reading.of(pk), lambda found: len(found) >= len(wanted))
     mark = fresh("1#")  # a later record of the same stream: what came before it has come
     site.put(keyed(mark))
@@ -116,7 +116,7 @@ def every_change(site: Site) -> str:
 
 def silent_no_op(site: Site) -> str:
     """2: a write that changes nothing makes no record."""
-    pk, mark, reading = fresh("2#"), fresh("2#"), Reading(site)
+    pk, mark, reading = fresh("2#"), fresh("2#"), StreamReader(site)
     key = keyed(pk)
     item = {**key, "v": {"S": "1"}, "s": {"SS": ["a", "b"]}}
     site.put(item)
@@ -134,7 +134,7 @@ def silent_no_op(site: Site) -> str:
 
 def read_follows_record(site: Site) -> str:
     """3: a consistent read at the delivery of a record shows its change, or a later one."""
-    pk, reading = fresh("3#"), Reading(site)
+    pk, reading = fresh("3#"), StreamReader(site)
     for n in range(ROUNDS):
         site.put({**keyed(pk), "n": {"N": str(n)}})
         site.see(lambda: reading.of(pk), longer_than(n), "a change made no record")
@@ -145,7 +145,7 @@ def read_follows_record(site: Site) -> str:
 
 def sequence_numbers(site: Site) -> str:
     """5: the numbers of a shard grow, and have 21 to 40 digits."""
-    pk, reading = fresh("5#"), Reading(site)
+    pk, reading = fresh("5#"), StreamReader(site)
     for n in range(ROUNDS):
         site.put({**keyed(pk), "n": {"N": str(n)}})
     said = f"{ROUNDS} changes did not make {ROUNDS} records"
@@ -174,7 +174,7 @@ def made_anew(site: Site) -> str:
     after = latest(site, "switched")
     require(after and after != before, "DescribeTable names the stream of before")
     site.put(keyed(fresh("8#")), "switched")
-    reading = Reading(site, "switched")
+    reading = StreamReader(site, "switched")
     site.see(reading.more, len, "the stream that DescribeTable names gets no records")
     return "another ARN, and records come under it"
 
@@ -189,7 +189,7 @@ def expire(site: Site) -> str:
 
 def expired(site: Site) -> str:
     """9: the record of a delete by Time to Live names the service. Seen only if it comes in time."""
-    reading = Reading(site)
+    reading = StreamReader(site)
     known = {"PrincipalId", "Type"}
 
     def removed() -> list[dict[str, Any]]:
@@ -212,7 +212,7 @@ def bulk_load(site: Site) -> str:
     start, describe = (getattr(site.db, f"{name}_bulk_{what}", None) for name, what in BULK_CALLS)
     if start is None or describe is None:
         raise UnseenError("this botocore cannot start a bulk load: upgrade boto3")
-    pk, reading = fresh("71#"), Reading(site)
+    pk, reading = fresh("71#"), StreamReader(site)
     item, bucket = keyed(pk), {"S3Bucket": site.name, "S3KeyPrefix": f"bulk/{pk}"}
     line = json.dumps({"Item": item}).encode()
     site.ask(site.clients.s3.put_object, Bucket=site.name, Key=f"bulk/{pk}/items.json", Body=line)

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sync_rules.extras.discover.imports.foreign_document import ImportedFileError, from_json, from_yaml
-from sync_rules.extras.discover.imports.imported_model import Imported
+from sync_rules.extras.discover.imports.imported_model import RulesDraft
 from sync_rules.extras.discover.imports.importer import rules_from_text
 from sync_rules.extras.discover.imports.rules_writer import NO_RULES
 from sync_rules.language.load import check_rules
@@ -59,14 +59,14 @@ VALUES = st.recursive(
 )
 
 
-def outcome(text: str) -> Imported | ImportedFileError:
+def outcome(text: str) -> RulesDraft | ImportedFileError:
     try:
         return rules_from_text(text, "any.json")
     except ImportedFileError as error:
         return error
 
 
-def require_sound(found: Imported | ImportedFileError) -> None:
+def require_sound(found: RulesDraft | ImportedFileError) -> None:
     """A rules file passes check, its examples too; a problem is whole."""
     if isinstance(found, ImportedFileError):
         assert found.file == "any.json"

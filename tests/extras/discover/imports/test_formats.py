@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.discover.imports.foreign_document import ImportedFileError
-from sync_rules.extras.discover.imports.imported_model import Imported
+from sync_rules.extras.discover.imports.imported_model import RulesDraft
 from sync_rules.extras.discover.imports.importer import rules_from, rules_from_text
 from sync_rules.language.load import parse_rules
 from sync_rules.model.python_values import raw_of
@@ -24,7 +24,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 ENVIRON = {"ORDERS_NAME": "orders-x", "STACK_NAME": "stack", "TEAM": "red"}
 
 
-def fixture(name: str) -> tuple[Imported, Rules]:
+def fixture(name: str) -> tuple[RulesDraft, Rules]:
     found = rules_from(FIXTURES / name)
     return found, parse_rules(found.text, environ=ENVIRON)
 
@@ -214,7 +214,7 @@ def test_electrodb_keys_are_composed_as_it_composes_them():
     assert [(one.name, one.type) for one in flat.attributes] == [("name", "S"), ("shard", "N")]
 
 
-def recorded() -> tuple[Imported, dict[str, list[dict[str, Any]]]]:
+def recorded() -> tuple[RulesDraft, dict[str, list[dict[str, Any]]]]:
     """The models of a fixture, and the items that ElectroDB itself makes of them: see record_electrodb.js."""
     path = FIXTURES / "electrodb-items.json"
     items = json.loads(path.read_text())["items"]

@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.extras.discover.imports.cli_requests import requests_of
 from sync_rules.extras.discover.imports.foreign_document import from_yaml
-from sync_rules.extras.discover.imports.imported_model import Imported
+from sync_rules.extras.discover.imports.imported_model import RulesDraft
 from sync_rules.extras.discover.imports.importer import rules_from, rules_from_text
 from sync_rules.extras.discover.imports.request_expressions import Names, NotReadError, conditions, projected, updated
 
@@ -18,11 +18,11 @@ EXAMPLE = "its filter has the values of the example: each call may give others"
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
-def patterns(found: Imported) -> dict[str, dict]:
+def patterns(found: RulesDraft) -> dict[str, dict]:
     return from_yaml(found.text, "rules.yaml").value["patterns"]
 
 
-def remarks(found: Imported) -> list[str]:
+def remarks(found: RulesDraft) -> list[str]:
     """The CHECK comments of the patterns, each on one line."""
     section = found.text[found.text.index("\npatterns:") :]
     return [
@@ -79,7 +79,7 @@ def test_data_model_s_other_patterns_are_comments_with_their_reasons():
     assert [text for text in wanted if not any(one.startswith(text) for one in told)] == []
 
 
-def shop(*commands: str) -> Imported:
+def shop(*commands: str) -> RulesDraft:
     """The import of a model with a log whose sort key has two fields, and these commands."""
     keys = [("PK", "SK"), ("State", "Date")]
     rows = [("u1", "WARN", "2026-01-01"), ("u2", "INFO", "2026-02-01"), ("u2", "WARN", "2026-02-03")]
@@ -297,7 +297,7 @@ def test_expressions_are_read_whole_or_not_at_all():
 
 
 # ---------------------------------------------------------------- schema of the modelling server
-def schema(*ones: dict, across: list[dict] | None = None) -> Imported:
+def schema(*ones: dict, across: list[dict] | None = None) -> RulesDraft:
     table = {
         "table_config": {"table_name": "Orders", "partition_key": "pk", "sort_key": "sk"},
         "gsi_list": [{"name": "by_status", "partition_key": ["status", "region"], "sort_key": ["placed", "total"]}],

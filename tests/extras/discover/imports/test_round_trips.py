@@ -58,7 +58,7 @@ def rules_of(name: str) -> Rules:
     return parse_rules(FILES[name], environ={})
 
 
-def imported(text: str) -> Rules:
+def draft_rules(text: str) -> Rules:
     return parse_rules(rules_from_text(text, "source").text, environ={})
 
 
@@ -84,7 +84,7 @@ def sort_of_two(rules: Rules) -> bool:
 def test_import_of_a_template_has_its_tables(form, name):
     """Templates have tables, keys, indexes and projections, and an entity for each table."""
     before = rules_of(name)
-    after = imported(getattr(writers, form)(before))
+    after = draft_rules(getattr(writers, form)(before))
     assert shapes(after) == shapes(before)
     assert {one.table.physical_name for one in declared(after)} == {one.physical_name for one in before.tables.values()}
 
@@ -95,7 +95,7 @@ def test_import_of_a_modelling_schema_has_its_entities(name):
     before = rules_of(name)
     if name == "odd":
         pytest.skip("the format has neither binary keys nor names that are no words")
-    after = imported(writers.modelling(before))
+    after = draft_rules(writers.modelling(before))
     assert {physical: key for physical, (key, _) in shapes(after).items()} == {
         physical: key for physical, (key, _) in shapes(before).items()
     }
@@ -140,7 +140,7 @@ def test_import_of_a_library_s_schema_has_its_entities(form, name):
         mine = of_table(before, table)
         if not mine or not writable(form, table, mine):
             continue
-        after = imported(getattr(writers, form)(before, table))
+        after = draft_rules(getattr(writers, form)(before, table))
         made = next(iter(after.tables.values()))
         assert made.physical_name == table.physical_name
         assert made.key == table.key
@@ -157,7 +157,7 @@ def test_import_of_items_finds_their_entities(form, name):
     before = rules_of(name)
     if form == "workbench" and sort_of_two(before):
         pytest.skip("a Workbench model has no such keys")
-    after = imported(getattr(writers, form)(before))
+    after = draft_rules(getattr(writers, form)(before))
     assert shapes(after) == shapes(before)
     tables = {table.physical_name: table for table in after.tables.values()}
     for table in before.tables.values():
@@ -194,4 +194,4 @@ def test_import_of_an_import_changes_nothing(path):
         rules_from_text(path.read_text(), path.name).text,
         environ={"ORDERS_NAME": "oo-oo", "STACK_NAME": "st", "TEAM": "a"},
     )
-    assert shapes(imported(writers.cloudformation(first))) == shapes(first)
+    assert shapes(draft_rules(writers.cloudformation(first))) == shapes(first)
