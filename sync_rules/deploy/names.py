@@ -14,8 +14,8 @@ from typing import Any
 from sync_rules.deploy import resources, scaling
 from sync_rules.deploy.alarms import alarm_id
 from sync_rules.deploy.deployment import Deployment
-from sync_rules.deploy.handwritten import at, made_by_sam
 from sync_rules.deploy.measures import MEASURES, Of, subjects
+from sync_rules.deploy.sam_template import at, made_by_sam
 from sync_rules.model.errors import UserError
 
 ENVIRONMENT = ("Globals", "Function", "Environment", "Variables")

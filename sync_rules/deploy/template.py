@@ -14,9 +14,9 @@ from sync_rules.deploy.alarms import alarm_resources
 from sync_rules.deploy.blocks import Written, blocks_in, inside, replaced
 from sync_rules.deploy.dashboard import dashboard_resource
 from sync_rules.deploy.deployment import Deployment
-from sync_rules.deploy.handwritten import at, machine_of, made_by_sam, timeouts_seconds
 from sync_rules.deploy.names import ENVIRONMENT, require_distinct
 from sync_rules.deploy.roles import role_resources, value_limits
+from sync_rules.deploy.sam_template import at, machine_of, made_by_sam, timeouts_seconds
 from sync_rules.deploy.scaling import scaling_resources
 from sync_rules.deploy.yamltext import as_yaml, read_yaml
 from sync_rules.model.errors import UserError
