@@ -35,7 +35,7 @@ from sync_rules.cli.show.text import FirstPerRule
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.verify import SEGMENT_ITEMS, SEGMENTS_MAX
-from sync_rules.jobs.account.verify_unit import Stage, head_of, noted_share, unit_of, units_of
+from sync_rules.jobs.account.verify_unit import VerifyPosition, head_of, noted_share, unit_of, units_of
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
@@ -286,7 +286,7 @@ def _progress(account: Account, name: str) -> str:
     found = account.state.load(head_of(name))
     if found is None or found["report"]:
         return name
-    units, stage = units_of(found), Stage(**found["stage"])
+    units, stage = units_of(found), VerifyPosition(**found["stage"])
     seen = account.state.load_many(unit_of(name, stage, unit) for unit in units)
     done = [one for one in seen.values() if one.get("done")]
     items = found["tally"]["items"] + sum(one["tally"]["items"] for one in done)

@@ -79,8 +79,7 @@ class Pump:
                 self.queue.acknowledge(message)
             else:
                 self.queue.give_back(message)
-            step += StepCounts(messages=1, messages_failed=int(not handled))
-        return step
+        return step + StepCounts(messages=len(taken))
 
     def drain(self, max_ms: int) -> bool:
         """Step until idle, or for `max_ms`. Says whether it became idle."""
