@@ -70,7 +70,6 @@ class LocalPipeline:
         self._local.begin()
         failures = FailureLog(directory / "verify.jsonl", wall_clock_ms)
         self.world = World(self.store, self._local.pump.queue, failures, archive, caller)
-        self._again = Consumer(rules, self.world, THIS_PROCESS)
 
     def drain(self, max_ms: int) -> bool:
         """Process the streams to their end. False when that took too long."""
@@ -94,11 +93,11 @@ class LocalPipeline:
                 iterator = self._reader.iterator(arn, shard.shard_id, None)
                 event = {"Records": list(self._reader.records(arn, iterator, OLD_RECORDS_MAX).records)}
                 for _ in range(2):
-                    self._again.handle_event(event, lambda: 60_000)
+                    self._local.consumer.handle_event(event, lambda: STEP_MAX_MS)
 
     def figures(self) -> Counter[tuple[str, Outcome]]:
         """The number of outcomes by rule and outcome, since the start."""
-        return self._local.consumer.telemetry.outcomes + self._again.telemetry.outcomes
+        return self._local.consumer.telemetry.outcomes.copy()
 
     def reports(self) -> Sequence[tuple[str, str]]:
         """Rule and reason of each failure record so far."""

@@ -11,7 +11,7 @@ from sync_rules.extras.design.commands.show_runs import as_json, lines
 from sync_rules.extras.design.run.memory_reader import MemoryReader
 from sync_rules.extras.design.run.pattern_runs import Trial, loaded
 from sync_rules.extras.design.run.sample_calls import calls, parsed
-from sync_rules.lab.recompute import recomputed
+from sync_rules.lab.recompute import recompute
 from sync_rules.model.errors import UserError
 from sync_rules.read import Patterns
 from tests.support.builders import s
@@ -65,7 +65,7 @@ class World:
 
     def run(self, *names, given=(), prove=True, most=10):
         """The measures of these patterns by their names."""
-        right = recomputed(self.rules, loaded(self.rules, lambda table: self.items[table])) if prove else None
+        right = recompute(self.rules, loaded(self.rules, lambda table: self.items[table])) if prove else None
         client = MemoryClient(self.rules.tables.values(), self.items)
 
         def source(table):

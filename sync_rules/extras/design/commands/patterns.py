@@ -31,7 +31,7 @@ from sync_rules.extras.design.patterns.hot_keys import hot
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.design.run.pattern_runs import Measured, Trial, loaded
 from sync_rules.extras.design.run.sample_calls import parsed
-from sync_rules.lab.recompute import recomputed
+from sync_rules.lab.recompute import recompute
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, read_text
 from sync_rules.language.problems import errors
 from sync_rules.language.yaml_source import places_of
@@ -170,7 +170,7 @@ def _run(rules: Rules, asked: Asked, client: Any, store: DynamoStore, names: Ite
         sample: Items = cache(lambda table: tuple(_scanned(store, table, SAMPLE_MAX_ITEMS)))
         return Trial(rules, client, sample, asked.given, asked.calls).run(names)
     found = loaded(rules, lambda table: _scanned(store, table, None))
-    right = recomputed(rules, found)
+    right = recompute(rules, found)
     return Trial(rules, client, _both(right, found), asked.given, asked.calls).run(names, right)
 
 
