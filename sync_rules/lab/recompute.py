@@ -24,10 +24,10 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, Change, Failure, ItemKey
 from sync_rules.model.values import Item, Path, get, overlaps, same
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.requests import NULL_PORTS, Store, World
 from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.kinds.history import HistoryRule, KeepRule
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Blocked
 from sync_rules.rules.ruleset import Rules
@@ -74,24 +74,17 @@ class Discrepancy:
 
 def list_discrepancies(ending: Ending) -> Iterator[Discrepancy]:
     """All differences, in a fixed order. Raises StoreError when the backfill does not finish."""
-    found = tuple(differences(ending.rules, World(ending.store, DroppingQueue(), _Nowhere())))
+    found = tuple(differences(ending.rules, ending.store))
     yield from _by_rules(ending, found)
     yield from _by_versions(ending)
     yield from _by_application(ending)
     yield from _by_recompute(ending, found)
 
 
-class _Nowhere:
-    """Failures that discard each failure."""
-
-    def park(self, _failure: Failure) -> None:
-        """Discard the failure."""
-
-
-def differences(rules: Rules, world: World) -> Iterator[Difference]:
-    """The differences that verify finds while no work is pending. Nothing is repaired."""
+def differences(rules: Rules, store: Store) -> Iterator[Difference]:
+    """The differences that verify finds while no work is pending."""
     if rules.kept:
-        verifier = Verifier(rules, replace(world, queue=DroppingQueue()), rules.kept, grace_seconds=0)
+        verifier = Verifier(rules, World(store, NULL_PORTS, NULL_PORTS), rules.kept, grace_seconds=0)
         yield from (finding.difference for finding in verifier.sweep())
 
 
@@ -327,7 +320,7 @@ def _backfill(rules: Rules, made: MemoryStore) -> MemoryStore:
     run = BackfillRun(
         Selection(rules, rules.kept),
         made,
-        _Nowhere(),
+        NULL_PORTS,
         MemoryState(),
         {},
         supplies=segments(rules, 1),

@@ -91,7 +91,7 @@ def run_trial(scenario: Scenario, delivery: Delivery) -> Trial:
 
 def drifted(rules: Rules, world: World) -> Iterator[str]:
     """Describe each drift that verify finds while no work is pending, in a few words. Nothing is repaired."""
-    for found in differences(rules, world):
+    for found in differences(rules, world.store):
         if found.drift not in TOLERATED and not may_be_late(found, rules):
             paths = ", ".join(map(show_path, found.paths))
             yield f"what is {found.drift.value}: {f'{printable(found.target)} {paths}'.strip()} (rule {found.rule})"

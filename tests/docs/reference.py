@@ -14,11 +14,14 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+from pydantic.fields import FieldInfo
 
 from sync_rules.cli import main
 from sync_rules.cli.exit_codes import MEANINGS, VERB_CODES
@@ -28,18 +31,22 @@ from sync_rules.extras.design.commands.show_patterns import markdown
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.proof.assumptions import ASSUMPTIONS, Assumption
 from sync_rules.language.codes import CODES
+from sync_rules.language.kinds.kind import Kind
+from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import parse_rules
 from sync_rules.language.yaml_source import places_of
 from sync_rules.model import limits
 from sync_rules.write.document import read_document
-from sync_rules.write.explained import explained
+from sync_rules.write.explanation import explain_write
 from tests.docs import proposed
-from tests.test_house import EXTRA, ROOMS, floors, sentence_of
+from tests.test_house import EXTRA, RINGS, ROOMS, sentence_of
 
 ROOT = Path(__file__).parent.parent.parent
 COLUMNS = "80"
 
 CHECKS_HEAD = """# The codes of sync-rules check
+
+*For people who write rules.*
 
 A code never changes its meaning and is never used again. `sync-rules check --explain SR201` shows one on the terminal. An
 error makes the file unusable; a warning (SR4xx) lets the rules run, and `--strict-warnings` makes it count.
@@ -54,6 +61,8 @@ CHECK_SECTIONS = {
 }
 ASSUMPTIONS_HEAD = """# What we assume of AWS
 
+*For people who check our claims.*
+
 Nothing here has run on AWS yet. This page lists each fact about AWS that code relies on: where the fact is documented,
 what would happen if it were false, and the code that relies on it. Where the source says "not documented", no page of
 AWS states the fact; such a fact is the first to test in an account of your own. A number stays with its fact: a fact that
@@ -65,6 +74,8 @@ lag, a metric.
 """
 PROSE_COLUMNS = 120
 CLI_HEAD = """# The command line
+
+*For operators.*
 
 `sync-rules VERB`, also `python -m sync_rules VERB`. With `SYNC_RULES_DEBUG=1` an error also shows its traceback.
 """
@@ -144,12 +155,13 @@ def attribute_docstrings() -> Iterator[tuple[str, str]]:
 
 
 def rooms() -> str:
-    """The import table of tests/test_house.py: each room with its floor, its sentence and the rooms it may import."""
+    """The import table of tests/test_house.py: each room with its ring, its sentence and the rooms it may import."""
     rows = (
-        (str(floor), f"`{room}`", sentence_of(room), ", ".join(sorted(ROOMS[room] - {room}, key=list(ROOMS).index)))
-        for room, floor in sorted(floors().items(), key=lambda pair: pair[1])
+        (ring, f"`{room}`", sentence_of(room), ", ".join(sorted(may - {room}, key=list(ROOMS).index)))
+        for ring, rooms_of_ring in RINGS.items()
+        for room, may in rooms_of_ring.items()
     )
-    return table(("floor", "room", "what it is", "may import"), rows) + f"\n{EXTRA}\n"
+    return table(("ring", "room", "what it is", "may import"), rows) + f"\n{EXTRA}\n"
 
 
 def shown(value: Any) -> str:
@@ -170,6 +182,41 @@ def fenced(text: str, language: str = "text") -> str:
     return f"```{language}\n{text}\n```\n"
 
 
+def kinds() -> str:
+    """The kinds in a table: the page of each, and the sentence of its form. Kinds without a page share the one before."""
+    pages: list[list[str]] = []
+    for name in KINDS:
+        if (ROOT / f"docs/rules/{name}.md").exists():
+            pages.append([name])
+        else:
+            pages[-1].append(name)
+    cells = (
+        (f"[{', '.join(names)}](rules/{names[0]}.md)", "; ".join(sentence_of_form(KINDS[name]) for name in names))
+        for names in pages
+    )
+    return table(("kind", "what is kept true"), cells)
+
+
+def sentence_of_form(kind: Kind) -> str:
+    """The sentence of a kind's form, without the name and the stop."""
+    return (kind.form.__doc__ or "").partition(": ")[2].rstrip(".")
+
+
+def keys_of(name: str) -> str:
+    """The keys of a kind's form, as its own page lists them."""
+    fields = KINDS[name].form.model_fields.items()
+    rows = ((f"`{one.alias or key}`", one.description or "", default_of(one)) for key, one in fields)
+    return table((f"key of {name}", "meaning", "default"), rows)
+
+
+def default_of(field: FieldInfo) -> str:
+    """The default of a key; nothing for one that may be missing."""
+    if field.is_required():
+        return "required"
+    return f"`{str(field.default).lower()}`" if isinstance(field.default, str | bool | int) else ""
+
+
+KEYS = "<!-- generated: keys -->"  # in the page of a kind
 PROPOSED_PAGE = "docs/discover/propose.md"
 PATTERNS_PAGE = "docs/design/patterns.md"
 ASKED = "  orders-by-total: {get: order, by: [user_id], order: total desc}\n"
@@ -202,7 +249,7 @@ def explained_write() -> str:
     """The write of docs/javascript.md, as `explain --transact` prints it."""
     text = (ROOT / WRITES_PAGE).read_text()
     rules, write = (re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[0] for language in ("yaml", "json"))
-    found = explained(read_document(json.loads(write), items=True), parse_rules(rules))
+    found = explain_write(read_document(json.loads(write), items=True), parse_rules(rules))
     texts = (text for _, text in transaction_rows(found, imagined=True))
     return fenced("\n".join(text if isinstance(text, str) else "\n".join(text) for text in texts))
 
@@ -215,6 +262,12 @@ PAGES: dict[str, Callable[[], str]] = {
 BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/limits.md", "limits"): pipeline_limits,
     ("ARCHITECTURE.md", "rooms"): rooms,
+    ("docs/rules-file.md", "kinds"): kinds,
+    **{
+        (f"docs/rules/{page.stem}.md", "keys"): partial(keys_of, page.stem)
+        for page in sorted((ROOT / "docs/rules").glob("*.md"))
+        if KEYS in page.read_text()
+    },
     (PATTERNS_PAGE, "matrix"): matrix,
     (WRITES_PAGE, "explained"): explained_write,
     (PATTERNS_PAGE, "unserved"): unserved,

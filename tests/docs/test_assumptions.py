@@ -10,7 +10,7 @@ import pytest
 
 from tests.docs.reference import ROOT
 
-FACTS = re.split(r"^\*\*(\d+)\.\*\* ", (ROOT / "docs" / "aws-assumptions.md").read_text(), flags=re.MULTILINE)
+FACTS = re.split(r"^\*\*(\d+)\.\*\* ", (ROOT / "docs/proof/aws-assumptions.md").read_text(), flags=re.MULTILINE)
 NUMBERS, TEXTS = FACTS[1::2], FACTS[2::2]
 FIELDS = ("Source", "If it is false", "Relied on by")
 MAYBE = {"Avoided with", "Not tested by `selftest`"}

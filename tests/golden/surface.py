@@ -66,7 +66,7 @@ from sync_rules.pipeline.messages import (
     decode,
     encode,
 )
-from sync_rules.pipeline.requests import DroppingQueue, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
 from sync_rules.rules.fingerprints import of_each
 from sync_rules.rules.ruleset import Rules
 
@@ -389,7 +389,7 @@ class Kept:
 def shop(rules: Rules) -> MemoryStore:
     """Items as an application wrote them, without copies and with one that is wrong. Counters began before them."""
     store = MemoryStore(rules.tables)
-    run_work(finish_empty(rules), World(store, DroppingQueue(), Kept()))
+    run_work(finish_empty(rules), World(store, NULL_PORTS, Kept()))
     store.put("shop", {**_user("1", "Bea", "b@x"), "head": {"S": "?"}})
     store.put("shop", _user("2", "Cy", "c@x"))
     for order_id, total in (("7", 5), ("8", 9)):
@@ -661,7 +661,7 @@ def _remote_backfill() -> str:
 def _remote_verify() -> str:
     rules = rules_of(EVERY_KIND)
     store, kept, lines = shop(rules), Kept(), list[str]()
-    world = World(store, DroppingQueue(), kept)
+    world = World(store, NULL_PORTS, kept)
     state, shelf = Documents(lines), Shelf(lines)
 
     def make() -> VerifyWork:

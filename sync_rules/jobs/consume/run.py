@@ -29,7 +29,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Outcome
 from sync_rules.pipeline.books import begin_anew, doubts, finish_empty, identities, titles_complete, waits
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, Store, World, run_work
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
 WAIT_SECONDS = 0.01  # between two looks at what is due, which cost no request
@@ -176,7 +176,7 @@ class LocalRun:
         files: Files,
         settings: MappingSettings | None = None,
         archive: Archive | None = None,
-        caller: Caller = NOBODY,
+        caller: Caller = NULL_PORTS,
         beginnings: RunBeginnings | None = None,
         acceptance: RunAcceptance | None = None,
         concurrently: Concurrently = serially,
@@ -210,7 +210,7 @@ class LocalRun:
             found.accepted if acceptance is None else acceptance.begin(_accepted_before(found, rules_fingerprint))
         )
         queue = LocalQueue(now_ms, found.pending())
-        world = World(store, queue, self._failures, archive or NOBODY, caller, CallsInFolder(files.calls))
+        world = World(store, queue, self._failures, archive or NULL_PORTS, caller, CallsInFolder(files.calls))
         self._world = world
         self.consumer = make_consumer(world)
         self._mapping = partial(
