@@ -19,7 +19,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.rules.ruleset import Rules
 
-SAMPLE_SEGMENTS: Final = 1_000  # of a scan that is sampled: a share is so many of these
+SAMPLE_SEGMENTS: Final = 1_000  # of a sampled scan: a share is a number of these
 SEEDS: Final = 1_000_000
 BY_RULE: Final = ("right", "kept", "orphaned", "lag", "drift", "repaired")  # counters of a Tally
 PAIRED: Final[Mapping[str, Callable[[str], Any]]] = {"unmended": Drift, "hopeless": Drift, "alterations": Alteration}
@@ -160,7 +160,7 @@ def share_of(percent: float | None, seed: int | None, workers: int) -> tuple[Sha
             raise UserError("--seed is for a sample: give --sample PERCENT too")
         return Share(workers, tuple(range(workers))), None
     seed = randbelow(SEEDS) if seed is None else seed
-    numbers = drawn(percent, Random(seed))  # noqa: S311 - nobody gains by guessing it
+    numbers = drawn(percent, Random(seed))  # noqa: S311 - a guess gains nothing
     return Share(SAMPLE_SEGMENTS, tuple(sorted(numbers))), seed
 
 

@@ -9,13 +9,15 @@ installed package.
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +26,6 @@ from typing import Any, Final
 from sync_rules.adapters.files import read_if_there
 from sync_rules.deploy import files
 from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.imports import Sources, reached
 from sync_rules.deploy.sam_template import machine_of
 from sync_rules.deploy.template import fixed_part_of_any, rules_noted
 from sync_rules.deploy.yamltext import read_yaml
@@ -173,7 +174,9 @@ def install(locked: Path, directory: Path, python: str, platform: str) -> None:
         UserError: with the installer's message, when it fails.
     """
     done = _run(installer(locked, directory, python, platform), {})
-    if done.returncode and CERTIFICATE in done.stderr:  # uv knows public authorities, and others when it is told to
+    if (
+        done.returncode and CERTIFICATE in done.stderr
+    ):  # uv knows public authorities; an option adds those of the system
         done = _run(installer(locked, directory, python, platform), SYSTEM_CERTIFICATES)
     if done.returncode:
         raise UserError(f"packages for Python {python} on {platform} cannot be installed: {done.stderr.strip()}")
@@ -225,7 +228,7 @@ def without_leftovers(directory: Path) -> None:
 
 def precompile(directory: Path, python: str) -> None:
     """Compile the modules, where there is a Python of the functions' version: what a function compiles it cannot keep,
-    and would compile at each start. A module that is edited where it runs is compiled anew: its content is compared.
+    and would compile at each start. Python compiles a module again if its content differs.
     """
     interpreter = sys.executable if python == HERE else shutil.which(f"python{python}")
     command = [interpreter or "", "-m", "compileall", "-q", "-s", str(directory), "-p", IN_LAMBDA]
@@ -253,6 +256,81 @@ def _name(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", (re.match(r"[\w.-]+", requirement) or [""])[0]).lower()
 
 
+# ---------------------------------------------------------------- imports, from the source: no module runs
+@dataclass(frozen=True)
+class Sources:
+    """A folder of modules."""
+
+    root: Path
+
+    def path_of(self, module: str) -> Path | None:
+        """The file of a module, None when it is not in this folder."""
+        parts = module.split(".")
+        if not all(parts):
+            return None
+        folder = self.root.joinpath(*parts)
+        return next(filter(Path.is_file, (folder / "__init__.py", folder.with_name(f"{folder.name}.py"))), None)
+
+    def name_of(self, path: Path) -> str:
+        """The module in a file."""
+        parts = path.relative_to(self.root).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    def foreign(self, paths: Iterable[Path]) -> set[str]:
+        """The packages that these files import from outside of this folder."""
+        return {
+            name.split(".", maxsplit=1)[0]
+            for path in paths
+            for name in imports(path, self.name_of(path))
+            if self.path_of(name.split(".", maxsplit=1)[0]) is None
+        }
+
+
+def reached(modules: Iterable[str], sources: Sources) -> list[Path]:
+    """The files of these modules, with the packages they are in, and of all modules in the folder that they import,
+    directly or through others.
+    """
+    waiting, found = [*modules], dict[str, Path]()
+    while waiting:
+        name = waiting.pop()
+        path = sources.path_of(name)
+        if name in found or path is None:
+            continue
+        found[name] = path
+        package = name.rpartition(".")[0]
+        waiting += [package] if package else []
+        waiting += imports(path, name)
+    return sorted(found.values())
+
+
+def imports(path: Path, module: str) -> Iterator[str]:
+    """The names that a file imports: modules, and names in modules, which have no file. An import inside
+    a function counts; one for type checking alone does not.
+    """
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in _runtime_nodes(ast.parse(path.read_bytes()).body):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, *([base] if base else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _runtime_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes except those for type checking alone."""
+    for node in nodes:
+        yield node
+        if isinstance(node, ast.If) and ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING":
+            yield from _runtime_nodes(node.orelse)
+        else:
+            yield from _runtime_nodes(ast.iter_child_nodes(node))
+
+
+# ---------------------------------------------------------------- the command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fill a directory, or with --requirements print the dependencies to lock."""
     parser = argparse.ArgumentParser(

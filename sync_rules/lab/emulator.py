@@ -179,7 +179,7 @@ def answers(port: int, path: str) -> bool:
 
 
 def free_port(wanted: int = 0) -> int:
-    """A port on which nobody listens at this moment: the wanted one, or any for 0.
+    """A free port: the wanted one, or any for 0.
 
     Raises:
         UserError: when the wanted one cannot be used.

@@ -103,7 +103,7 @@ def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Discrepan
 
 def _impossible(ending: Ending, one: Difference) -> bool:
     """Tell whether the rules said of a difference that they cannot do it: the table has rejected the write, or the
-    member is not in the index by which the rule lists.
+    member is not in the index that the rule lists.
     """
     member = one.part.source if one.part else one.source
     told = {(failure.rule, failure.key): failure.reason for failure in ending.parked}
@@ -131,7 +131,7 @@ def _by_versions(ending: Ending) -> Iterator[Discrepancy]:
 
 
 def _too_many(ending: Ending, rule: KeepRule, gone: Iterable[Part]) -> set[Part]:
-    """The missing versions of which as many newer ones are there, or were, as are kept."""
+    """Missing versions that `keep` newer versions have already replaced."""
     by_source: dict[ItemKey | None, list[ItemKey]] = {}
     for change in ending.changes:
         if change.new is not None and rule.target.has(change.key):
@@ -166,7 +166,7 @@ def _should_be_gone(ending: Ending, one: Difference) -> bool:
 
 # ---------------------------------------------------------------- against the application
 def _by_application(ending: Ending) -> Iterator[Discrepancy]:
-    """Writes of the application that are missing, and data that nobody wrote."""
+    """Missing writes of the application, and data without a writer."""
     provenance = Provenance(ending.rules)
     for key in _keys(ending.rules, ending.applied, ending.store):
         if not _is_derived_item(provenance, key, ending.rules):
@@ -298,7 +298,7 @@ def recompute(rules: Rules, store: MemoryStore) -> MemoryStore:
 
 
 def _strip(ending: Ending, history: _History) -> MemoryStore:
-    """The application's items and history. Maps that become empty stay: no rule takes away the map in which it wrote,
+    """The application's items and history. Maps that become empty stay: no rule removes the map that it wrote into,
     and other rules may read it.
     """
     provenance = Provenance(ending.rules)

@@ -1,7 +1,7 @@
 """Replays a recording in memory, with the pipeline, and compares the end with the rules.
 
-The application's recorded changes are made again; the rules do their work anew. so records that change derived data
-alone, which the recorded pipeline wrote, are left out unless they are asked for. A `Mismatch` comes with its history:
+A replay repeats the application's recorded changes, and the rules work again. It skips records that change derived data
+alone, unless you ask for them: the recorded pipeline wrote them. A `Mismatch` comes with its history:
 the changes of the wrong item and of all items from which the rule made it. Invariant: a replay follows from records,
 delivery and seed, so it can be repeated.
 """

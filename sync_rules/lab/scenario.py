@@ -106,7 +106,7 @@ class Stage(Protocol):
         """The items that an archive rule has kept."""
 
     def calls(self, rule: str) -> int:
-        """The number of changes for which a call rule has called its function."""
+        """The number of changes that a call rule has called its function for."""
 
     def reports(self) -> Sequence[Reported]:
         """The failure records, oldest first."""

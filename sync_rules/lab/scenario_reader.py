@@ -131,7 +131,7 @@ TAGS: Final = Tags(exact_scalar, exact_list, {Marker.ABSENT.value: Marker.ABSENT
 
 
 def keys_at(path: Sequence[str | int]) -> list[str]:
-    """The possible keys of the map in which a key path of a scenario file ends."""
+    """The possible keys of the map that holds the last key of a path in a scenario file."""
     form = ScenarioForm if len(path) == 1 else ChangeForm if "update" in path[:-1] else StepForm
     return [one.alias or name for name, one in form.model_fields.items()]
 

@@ -81,7 +81,7 @@ class PlainRehearsal:
         return [_plain(item) for item in self.rehearsal.objects(rule)]
 
     def calls(self, rule: str) -> int:
-        """The number of changes for which a call rule has called its function."""
+        """The number of changes that a call rule has called its function for."""
         return self.rehearsal.calls(rule)
 
     def failures(self) -> list[tuple[str, str]]:

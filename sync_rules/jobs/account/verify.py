@@ -99,8 +99,8 @@ class VerifyWork:
                 "tally": Tally().body(),
                 "counted": [],  # the tables whose items are
                 "mended": 0,  # in this round
-                "broken": 0,  # units in which a call died while it repaired
-                "unlooked": {},  # rules of which not all was looked at, and why
+                "broken": 0,  # units whose call died while it repaired
+                "unlooked": {},  # rules that were not checked in full, and why
                 "cure": "",
                 "reports": [],
                 "report": "",

@@ -15,9 +15,8 @@ import pytest
 
 from sync_rules.deploy import bundle as bundling
 from sync_rules.deploy import files
-from sync_rules.deploy.bundle import LEFT_OUT, bundle, called, ours, precompile, requirements
+from sync_rules.deploy.bundle import LEFT_OUT, Sources, bundle, called, imports, ours, precompile, reached, requirements
 from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.imports import Sources, imports, reached
 from sync_rules.deploy.template import written
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
