@@ -64,7 +64,7 @@ PURE_MAY_IMPORT = frozenset({
 PURE_BUT = {"rules.compiled_file": frozenset({"copyreg", "io", "os", "pathlib", "pickle", "sys"})}
 KINDS_KNOWN_IN = frozenset({"rules", "language", "extras.design", "read"})
 # They recompute what kinds keep, as their checkers.
-KINDS_BUT = frozenset({"audit.ledger_balance", "lab.moves", "lab.provenance", "lab.recompute"})
+KINDS_BUT = frozenset({"audit.ledger_balance", "lab.replay_tables", "lab.provenance", "lab.recompute"})
 EXTRA = "Top-level `handlers` has one thin module for each Lambda function, and imports `functions` and below."
 EXTRAS = ("extras.design", "extras.discover", "extras.proof")
 # Third-party packages, each with the rooms or modules that may import it.

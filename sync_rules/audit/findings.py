@@ -17,7 +17,7 @@ from sync_rules.audit.compare import Comparison, Difference, Drift
 from sync_rules.model.alterations import Alteration
 from sync_rules.rules.selection import Share
 
-SAMPLE_SEGMENTS: Final = 1_000  # of a scan that is sampled: a share is so many of these
+SAMPLE_SEGMENTS: Final = 1_000  # of a sampled scan: a share is a number of these
 SEEDS: Final = 1_000_000
 BY_RULE: Final = ("right", "kept", "orphaned", "lag", "drift", "repaired")  # counters of a Tally
 PAIRED: Final[Mapping[str, Callable[[str], Any]]] = {"unmended": Drift, "hopeless": Drift, "alterations": Alteration}
@@ -135,7 +135,7 @@ def share_of(percent: float | None, seed: int | None, workers: int) -> tuple[Sha
     if percent is None or percent == 100:  # noqa: PLR2004 - percent
         return Share(workers, tuple(range(workers))), None
     seed = randbelow(SEEDS) if seed is None else seed
-    numbers = drawn(percent, Random(seed))  # noqa: S311 - nobody gains by guessing it
+    numbers = drawn(percent, Random(seed))  # noqa: S311 - a guess gains nothing
     return Share(SAMPLE_SEGMENTS, tuple(sorted(numbers))), seed
 
 

@@ -204,7 +204,7 @@ def _of_queue(metric: str, queue: str) -> Line:
 
 # ---------------------------------------------------------------- as CloudWatch reads it
 def body(graphs: Sequence[Sequence[Graph]]) -> str:
-    """The dashboard as JSON, one widget a line, in which CloudFormation fills in names."""
+    """The dashboard as JSON, one widget a line; CloudFormation fills in names."""
     links = ", ".join(f"[{section}]({anchor(section)})" for section in sections())
     text = {"markdown": f"What each alarm means and what to do: {links}"}
     widgets: list[dict[str, Any]] = [

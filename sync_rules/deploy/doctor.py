@@ -321,7 +321,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def of_lag(site: Site, points: Iterable[Answer], minutes: int) -> Iterator[Finding]:
-    """How far the stream function has been behind, by CloudWatch's points of so many minutes."""
+    """The lag of the stream function, by CloudWatch's data points of the last `minutes`."""
     most_seconds = max((point["Maximum"] for point in points), default=0) / 1000
     if most_seconds > float(site.parameters.get("LagAlarmSeconds", 300)):
         found = f"{STREAM} was up to {most_seconds:,.0f} s behind its streams in the last {minutes} minutes"

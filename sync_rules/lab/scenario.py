@@ -1,7 +1,7 @@
 """Scenarios: the writes of an application, step by step, and what must hold whenever the pipeline has come to rest.
 
 A scenario is a folder with `rules.yaml`, `data.yaml` (the initial items, by table) and `scenario.yaml`, or a file of
-any name that names its rules. It names tables, items and rules, and nothing of the pipeline. `scenario_form` describes
+any name that names its rules. It names tables, items and rules, and nothing of the pipeline. `scenario_reader` has
 each key of the file, docs/testing.md shows one, `scenario_file` reads it.
 """
 
@@ -68,7 +68,7 @@ class ExpectedCalls:
 
 
 @dataclass(frozen=True)
-class Step:
+class ScenarioStep:
     """One step. `reports` are all the failures that it must lead to."""
 
     say: str
@@ -86,7 +86,7 @@ class Scenario:
 
     file: str
     rules: Rules
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
     answers: Mapping[str, tuple[Location, Any]] = field(default_factory=dict)
 
 
@@ -106,13 +106,13 @@ class Scene(Protocol):
         """The items that an archive rule has kept."""
 
     def calls(self, rule: str) -> int:
-        """The number of changes for which a call rule has called its function."""
+        """The number of changes that a call rule has called its function for."""
 
     def reports(self) -> Sequence[Reported]:
         """The failure records, oldest first."""
 
 
-def play(scenario: Scenario, scene: Scene) -> Iterator[tuple[Step, tuple[str, ...]]]:
+def play(scenario: Scenario, scene: Scene) -> Iterator[tuple[ScenarioStep, tuple[str, ...]]]:
     """Play each step, and yield it with the differences after it, in words."""
     for step in scenario.steps:
         before = len(scene.reports())
@@ -124,7 +124,7 @@ def play(scenario: Scenario, scene: Scene) -> Iterator[tuple[Step, tuple[str, ..
 
 
 # ---------------------------------------------------------------- differences
-def step_differences(file: str, step: Step, scene: Scene, reports_before: int) -> Iterator[str]:
+def step_differences(file: str, step: ScenarioStep, scene: Scene, reports_before: int) -> Iterator[str]:
     """The differences from what a step expects: location, expected, found."""
     for expected in step.items:
         for path, want, found in _differences(expected, scene.item(expected.key)):
@@ -153,7 +153,7 @@ def wrong_answers(scenario: Scenario, found: Mapping[str, Any]) -> Iterator[str]
             yield _wrong(scenario.file, location, question, show_plain(want), show_plain(answer))
 
 
-def at(file: str, step: Step) -> str:
+def at(file: str, step: ScenarioStep) -> str:
     """The location and the name of a step."""
     return f"{file}:{step.location.line}:{step.location.column} · {step.say}"
 

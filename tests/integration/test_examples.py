@@ -14,8 +14,7 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.cli import main
 from sync_rules.cli.commands import demo as command
 from sync_rules.deploy.tables import create_tables
-from sync_rules.lab.demo.example import EngineScene, answers
-from sync_rules.lab.demo.pipeline import hastened
+from sync_rules.lab.demo.example import EngineScene, answers, hastened
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire, play, wrong_answers
 from sync_rules.lab.scenario_file import load_scenario

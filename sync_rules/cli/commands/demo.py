@@ -28,8 +28,7 @@ from sync_rules.cli.show.text import counted
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy import files
 from sync_rules.deploy.tables import create_tables
-from sync_rules.lab.demo.example import RULES, EngineScene, answers, folder_of
-from sync_rules.lab.demo.pipeline import hastened
+from sync_rules.lab.demo.example import RULES, EngineScene, answers, folder_of, hastened
 from sync_rules.lab.demo.story import FOLDER, StepResult, play_story, run_step
 from sync_rules.lab.emulator import ministack
 from sync_rules.lab.scenario import Expire, Scenario, show_plain, step_differences, wrong_answers

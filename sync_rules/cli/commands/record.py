@@ -164,7 +164,7 @@ class Tape:
             table = self.rules.of_stream(str(body["eventSourceARN"]))
             assert table is not None, "only the streams of the rules' tables are read"
             key = table.key_of(body["dynamodb"]["Keys"])
-            if self.full or (key is not None and self._kept.in_ledger(key)):
+            if self.full or (key is not None and self._kept.is_in_ledger(key)):
                 continue
             yield self.redactor.record(body) if self.redactor else body
             self.tables[table.name] += 1

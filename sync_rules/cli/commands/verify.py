@@ -36,7 +36,7 @@ from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.verify import SEGMENTS_MAX
-from sync_rules.jobs.account.verify_unit import Phase, head_of, noted_share, unit_of, units_of
+from sync_rules.jobs.account.verify_unit import VerifyPosition, head_of, noted_share, unit_of, units_of
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
@@ -284,7 +284,7 @@ def _progress(account: Account, name: str) -> str:
     found = account.state.load(head_of(name))
     if found is None or found["report"]:
         return name
-    units, stage = units_of(found), Phase(**found["stage"])
+    units, stage = units_of(found), VerifyPosition(**found["stage"])
     seen = account.state.load_many(unit_of(name, stage, unit) for unit in units)
     done = [one for one in seen.values() if one.get("done")]
     items = found["tally"]["items"] + sum(one["tally"]["items"] for one in done)

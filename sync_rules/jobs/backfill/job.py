@@ -75,7 +75,7 @@ class Job:
 
     @property
     def covered(self) -> frozenset[str]:
-        """The rules of which everything is processed, by their names in the rules file."""
+        """The rules that are processed in full, by their names in the rules file."""
         rules, scope = self.selection.rules, self.scope
         if scope.table is not None or scope.where is not None or self.doubt:
             return frozenset()

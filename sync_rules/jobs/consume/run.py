@@ -35,7 +35,7 @@ MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by defau
 WAIT_SECONDS = 0.01  # between two looks at what is due, which cost no request
 POLL_BUSY_MS: Final = 20  # of an engine on this machine, which answers at once and counts no requests
 CHECKPOINT_EVERY_MS: Final = 500
-STREAMS_EVERY_MS: Final = 30_000  # between two looks for streams that were made anew
+STREAMS_EVERY_MS: Final = 30_000  # between two checks for new streams of the tables
 CHECKPOINT_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
 INVOCATION_MAX_MS: Final = 60_000  # the time of a consumer for one batch
 GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
@@ -79,8 +79,7 @@ class Pump:
                 self.queue.acknowledge(message)
             else:
                 self.queue.give_back(message)
-            step += StepCounts(messages=1, messages_failed=int(not handled))
-        return step
+        return step + StepCounts(messages=len(taken))
 
     def drain(self, max_ms: int) -> bool:
         """Step until idle, or for `max_ms`. Says whether it became idle."""
@@ -201,7 +200,7 @@ class LocalRun:
         handle = self._handle_message
         self.pump = Pump(mappings, queue, handle, now_ms=now_ms, sleep=sleep, concurrently=concurrently)
         if self._began != found.began or self._accepted != found.accepted:
-            self.save()  # a process that dies at once must not begin anew, later
+            self.save()  # a process that dies at once must not restart it later
 
     def begin(self, options: str = "") -> tuple[str, ...]:
         """Take over bookkeeping: restart the books that the run before did not keep, before the checkpoint lists them,
@@ -265,7 +264,7 @@ class LocalRun:
         return taken
 
     def _follow(self) -> None:
-        """Look for streams that were made anew, now and then: nobody would miss what an old one no longer brings."""
+        """Look for new streams of the tables now and then: an old stream ends without an error."""
         if self._latest_streams is None or self._now_ms() < self._look_at_ms:
             return
         self._look_at_ms = self._now_ms() + STREAMS_EVERY_MS

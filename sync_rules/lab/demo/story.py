@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters import aws_errors, retries
-from sync_rules.lab.demo.example import EngineScene
-from sync_rules.lab.demo.pipeline import STEP_MAX_MS, LocalPipeline
+from sync_rules.lab.demo.example import STEP_MAX_MS, EngineScene, LocalPipeline
 from sync_rules.lab.scenario import Scenario
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Outcome

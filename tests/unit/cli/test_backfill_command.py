@@ -27,7 +27,7 @@ from sync_rules.jobs.backfill import job, throttle
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.jobs.consume.run import Files
+from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome

@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.cli import main
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.scenario_form import ScenarioForm, StepForm
+from sync_rules.lab.scenario_reader import ScenarioForm, StepForm
 from tests.unit.lab.test_trial import RULES, SCENARIO
 
 PAGE = (Path(__file__).parents[3] / "docs/testing.md").read_text()

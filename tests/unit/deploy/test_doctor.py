@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from sync_rules import __version__
 from sync_rules.cli import main
 from sync_rules.cli.commands import doctor as command
-from sync_rules.deploy import alarms as alarms_of
+from sync_rules.deploy import measures as alarms_of
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.doctor import QUEUES
 from sync_rules.deploy.examination import WORD

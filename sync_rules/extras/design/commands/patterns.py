@@ -34,7 +34,7 @@ from sync_rules.extras.design.patterns.keepers import keepers
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.design.run.pattern_runs import PatternRun, Trial, loaded
 from sync_rules.extras.design.run.sample_calls import parsed
-from sync_rules.lab.recompute import recomputed
+from sync_rules.lab.recompute import recompute
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, read_text
 from sync_rules.language.problems import errors
 from sync_rules.language.yaml_source import places_of
@@ -188,7 +188,7 @@ def _run(
         sample: Items = cache(lambda table: tuple(_scanned(store, table, SAMPLE_MAX_ITEMS)))
         return Trial(rules, client, sample, asked.given, asked.calls).run(names)
     found = loaded(rules, lambda table: _scanned(store, table, None))
-    right = recomputed(rules, found)
+    right = recompute(rules, found)
     return Trial(rules, client, _both(right, found), asked.given, asked.calls).run(names, right)
 
 

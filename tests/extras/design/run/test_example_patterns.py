@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.run.pattern_runs import Trial, loaded
-from sync_rules.lab.recompute import recomputed
+from sync_rules.lab.recompute import recompute
 from sync_rules.language.load import load_rules
 from sync_rules.model.python_values import raw_of
 from tests.support.memory_client import MemoryClient
@@ -30,7 +30,7 @@ def test_patterns_of_an_example_answer_on_its_data(file):
     for table, items in data.items():
         for item in items:
             before.put(table, {name: raw_of(value) for name, value in item.items()})
-    right = recomputed(rules, before)
+    right = recompute(rules, before)
     client = MemoryClient(rules.tables.values(), {name: right.items(name) for name in rules.tables})
     for one in Trial(rules, client, right.items, {}, 10).run(design_of(rules).patterns, loaded(rules, right.items)):
         if one.left == "a write":

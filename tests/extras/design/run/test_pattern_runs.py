@@ -12,7 +12,7 @@ from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.run.memory_reader import MemoryReader
 from sync_rules.extras.design.run.pattern_runs import Trial, loaded
 from sync_rules.extras.design.run.sample_calls import calls, parsed
-from sync_rules.lab.recompute import recomputed
+from sync_rules.lab.recompute import recompute
 from sync_rules.model.errors import UserError
 from sync_rules.read import Patterns
 from tests.extras.design.run.test_pattern_reader import kept, rules_of, stored
@@ -66,7 +66,7 @@ class World:
 
     def run(self, *names, given=(), prove=True, most=10):
         """The measures of these patterns by their names."""
-        right = recomputed(self.rules, loaded(self.rules, lambda table: self.items[table])) if prove else None
+        right = recompute(self.rules, loaded(self.rules, lambda table: self.items[table])) if prove else None
         client = MemoryClient(self.rules.tables.values(), self.items)
 
         def source(table):

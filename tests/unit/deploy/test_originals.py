@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.deploy.merge import merged
+from sync_rules.deploy.originals import merged
 
 LINES = st.lists(st.sampled_from("abcdef"), max_size=12)
 
