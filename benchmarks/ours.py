@@ -26,7 +26,7 @@ from sync_rules.model.items import Failure
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message, decode, encode
-from sync_rules.pipeline.requests import DroppingQueue, Queue, World
+from sync_rules.pipeline.requests import NULL_PORTS, Queue, World
 from sync_rules.rules.ruleset import Rules
 
 RULES_FILE: Final = Path(__file__).parent / "rules.yaml"
@@ -75,12 +75,12 @@ def consumer_of(
     limited = {name: replace(one, max_write_units_per_second=write_units) for name, one in rules.tables.items()}
     store = within_budget(store_of(url, rules, workers), limited)
     limits = INLINE if queue is None else Limits()
-    return Consumer(rules, World(store, queue or DroppingQueue(), NoFailures()), THIS_PROCESS, limits=limits)
+    return Consumer(rules, World(store, queue or NULL_PORTS, NoFailures()), THIS_PROCESS, limits=limits)
 
 
 def idle_consumer(rules: Rules) -> Consumer:
     """A pipeline that must not make any request."""
-    return Consumer(rules, World(NoStore(), DroppingQueue(), NoFailures()), THIS_PROCESS, limits=INLINE)
+    return Consumer(rules, World(NoStore(), NULL_PORTS, NoFailures()), THIS_PROCESS, limits=INLINE)
 
 
 def handled(consumer: Consumer, event: dict[str, Any]) -> None:

@@ -26,10 +26,10 @@ from sync_rules.extras.design.costs.pipeline_costs import (
     compute_of,
     money_of,
     reads_of,
-    writes_of,
 )
 from sync_rules.jobs.dryrun.money import on_demand
 from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.model import units
 from sync_rules.model.units import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "scale.md"
@@ -205,7 +205,7 @@ def _limits(copies: int, layout: Layout, stage: int) -> Iterable[Limit]:
 # ---------------------------------------------------------------- units and money
 def write_units(copies: int) -> int:
     """The write units of copies."""
-    return writes_of(copies, TARGET_BYTES)
+    return copies * units.write_units(TARGET_BYTES)
 
 
 def read_units(copies: int, layout: Layout) -> float:

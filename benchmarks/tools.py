@@ -33,7 +33,7 @@ from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.json_bytes import compact
 from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 
 RULE: Final = "name-on-orders"
@@ -56,7 +56,7 @@ def tools(bench: Bench) -> Iterator[Figure]:
         assert sum(page["Count"] for page in pages) == items
 
     def verify() -> None:
-        verifier = Verifier(rules, World(store, DroppingQueue(), NoFailures()), some, grace_seconds=0)
+        verifier = Verifier(rules, World(store, NULL_PORTS, NoFailures()), some, grace_seconds=0)
         assert not list(verifier.sweep())
         assert verifier.tally.items == items
 
@@ -108,7 +108,7 @@ def redriven(rules: Rules, store: DynamoStore, entries: list[dict[str, object]])
         lines = Path(folder) / "failures.jsonl"
         lines.write_text("".join(f"{compact(one)}\n" for one in entries))
         place = FailedLines(lines)
-        redriver = Redriver(rules, World(store, DroppingQueue(), NoFailures()))
+        redriver = Redriver(rules, World(store, NULL_PORTS, NoFailures()))
         redriver.take(place)
         redriver.rest()
         place.close()

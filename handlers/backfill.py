@@ -15,7 +15,7 @@ from sync_rules.functions.stackbooks import answer_stack, asked_by_stack
 from sync_rules.jobs.account.backfill import BackfillWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import job_of
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 
 
@@ -33,4 +33,4 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
 
 
 def _place() -> tuple[Rules, World]:
-    return rules(), World(tables(), DroppingQueue(), failures())
+    return rules(), World(tables(), NULL_PORTS, failures())

@@ -17,7 +17,7 @@ from sync_rules.functions.runtime import Context, budget, deadline, endpoint, in
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.account.verify import VerifyWork
 from sync_rules.jobs.account.verify_unit import sample
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.order import swept_tables
 
 
@@ -25,7 +25,7 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Answer one request of the state machine, or of the schedule: {"do": "sample", "percent": 1}."""
     with invocation(context):
         store = within_budget(tables(), rules().tables, budget(event.get("run", {}).get("workers", 1)))
-        world = World(store, DroppingQueue(), inaccount.failures())
+        world = World(store, NULL_PORTS, inaccount.failures())
         if event["do"] == "sample":
             return _sample(world, float(event["percent"]))
         reports = BucketReports(aws.s3(endpoint()), inaccount.setting(inaccount.BUCKET))

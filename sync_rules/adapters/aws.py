@@ -27,8 +27,6 @@ from botocore.parsers import ResponseParserError
 from sync_rules import __version__
 from sync_rules.adapters.access_cures import CONFIGURATION_CURES
 from sync_rules.adapters.answers import Parsers, require_answers
-from sync_rules.adapters.fast_json import use_json
-from sync_rules.adapters.signing import keep_keys
 from sync_rules.model.errors import UserError
 
 if TYPE_CHECKING:  # the stubs are a development dependency
@@ -227,9 +225,6 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
         cure = CONFIGURATION_CURES.get(type(error).__name__, "Correct the Region, the credentials or the endpoint")
         raise UserError(f"no {service} client could be made: {found}. {cure}.") from error
     require_answers(client, service)
-    if service == "dynamodb":
-        use_json(client)
-        keep_keys(client)
     if service == "dynamodb" and endpoint_url is not None:
         client.meta.events.register_last("after-call.dynamodb", partial(_note_statements, client.meta.endpoint_url))
     return client

@@ -53,6 +53,7 @@ TRANSIENT: Final = frozenset({
     "ThrottlingException", "TransactionConflictException", "TransactionInProgressException",
     "ConditionalRequestConflict", "OperationAborted",
 })  # fmt: skip
+NOT_ALLOWED: Final = frozenset({"AccessDenied", "AccessDeniedException"})
 DECIDED: Final = frozenset({"ConditionalCheckFailed", "ItemCollectionSizeLimitExceeded", "ValidationError"})
 REASONS: Final = {
     "ResourceNotFoundException": "TableNotFound",

@@ -38,7 +38,6 @@ PASSING: Final[Mapping[str, str]] = {
     "TransactionConflict": "TransactionConflict",
     "InternalServerError": "InternalServerError",
 }
-NOT_ALLOWED: Final = frozenset({"AccessDenied", "AccessDeniedException"})
 INVALID: Final = frozenset({"ValidationError", "ValidationException"})  # of a statement, of a request
 
 
@@ -156,7 +155,7 @@ class Batches:
         if code in INVALID:
             self.invalid.update(places)
         else:
-            (self.denied if code in NOT_ALLOWED else self.failed).add(code)
+            (self.denied if code in aws_errors.NOT_ALLOWED else self.failed).add(code)
         return self._leave(places)
 
     def _take(self, place: int, answer: Mapping[str, Any]) -> Throttles:
@@ -170,7 +169,7 @@ class Batches:
             self.results[place] = WRITTEN
         elif found.get("Item"):  # of a condition that does not hold: no other error has one
             self.results[place] = Result(Status.REFUSED, found["Item"])
-        elif code in NOT_ALLOWED:
+        elif code in aws_errors.NOT_ALLOWED:
             self.denied.add(code)
         elif code in INVALID:
             self.invalid.add(place)

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sync_rules.adapters import aws, aws_errors, retries
-from sync_rules.adapters.answers import keyless
-from sync_rules.adapters.expressions import Expressions, identity
+from sync_rules.adapters.batch_reader import BATCH_GET_MAX_KEYS, BatchGet
+from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.writer import MODES, Mode, Writer
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.semantics import identity
 from sync_rules.model.values import Item, Names
 from sync_rules.model.writes import Result
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
@@ -25,7 +26,6 @@ from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-BATCH_GET_MAX_KEYS: Final = 100  # quota of BatchGetItem
 PROJECTED_MAX_ATTRIBUTES: Final = 100  # keeps the expression far below its limit of 4 KB
 WORKERS: Final = 4
 INDEX_CURE: Final = "create the index, or correct it in the rules file"
@@ -102,42 +102,23 @@ class DynamoStore:
         return {self._identity(key): item} if item else {}
 
     def _batch_get(self, keys: Sequence[ItemKey], attributes: Mapping[str, Names]) -> dict[Identity, Item]:
-        pending: dict[str, Any] = {}
-        for key in keys:
-            physical = self._physical(key.table)
-            if physical not in pending:
-                projection = self._projection(key.table, attributes.get(key.table))
-                pending[physical] = {"Keys": [], "ConsistentRead": True, **projection}
-            pending[physical]["Keys"].append(key.attributes())
-        names = {self._physical(key.table): self._tables[key.table] for key in keys}
         found: dict[Identity, Item] = {}
 
-        def batch_get_item(**_: Any) -> None:
-            nonlocal pending
-            answer = self._client.batch_get_item(RequestItems=pending)
-            for physical_name, items in answer["Responses"].items():
-                for item in items:
-                    key = names[physical_name].key_of(item) if physical_name in names else None
-                    if key is None:
-                        raise keyless()
-                    found[self._identity(key)] = item
-            before, pending = _count(pending), answer.get("UnprocessedKeys")
-            if pending:
-                raise aws_errors.UnprocessedError(progressed=_count(pending) < before)
+        def parameters(table: Table) -> Mapping[str, Any]:
+            return {"ConsistentRead": True, **self._projection(table.name, attributes.get(table.name))}
 
-        self._ask(batch_get_item, "tables " + ", ".join(names), {})
+        def note(key: ItemKey, item: Item) -> None:
+            found[self._identity(key)] = item
+
+        batch = BatchGet(self._client, self._tables, keys, parameters, note)
+        self._ask(batch, batch.where, {})
         return found
 
     # ------------------------------------------------------------ pages
     def list(self, request: List) -> Page:
         """One Query, strongly consistent on a base table."""
         expressions = Expressions()
-        terms = [
-            f"{expressions.path((name,))} = {expressions.value(value)}" for name, value in request.conditions.equals
-        ]
-        if request.conditions.begins_with is not None:
-            name, prefix = request.conditions.begins_with
-            terms.append(f"begins_with({expressions.path((name,))}, {expressions.value({'S': prefix})})")
+        terms = expressions.key_terms(request.conditions)
         where = f"table {self._physical(request.table)}"
         projection = self._projection(request.table, request.attributes, expressions)
         parameters: dict[str, Any] = {"KeyConditionExpression": " AND ".join(terms), **projection}
@@ -159,7 +140,7 @@ class DynamoStore:
             return {}
         names = sorted(attributes.union(attribute.name for attribute in self._tables[table].key))
         own = Expressions() if expressions is None else expressions
-        projection = {"ProjectionExpression": ", ".join(own.path((name,)) for name in names)}
+        projection = own.projection((name,) for name in names)
         return projection if expressions is not None else {**projection, **own.parameters()}
 
     def scan(self, request: Scan) -> Page:
@@ -194,8 +175,3 @@ class DynamoStore:
             raise aws_errors.store_error(error, where, CURES, client=client) from error
         self._answered = True
         return answer
-
-
-def _count(pending: Mapping[str, Any]) -> int:
-    """The number of keys in a request of BatchGetItem."""
-    return sum(len(of["Keys"]) for of in pending.values())

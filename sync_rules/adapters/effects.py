@@ -15,14 +15,14 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.requests import NOBODY, Archive, Caller
+from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 CALLS_KEY: Final = [{"AttributeName": "id", "KeyType": "HASH"}]
-NOT_ALLOWED: Final = ("AccessDenied", "AccessDeniedException", "Forbidden", "403")
+FORBIDDEN: Final = aws_errors.NOT_ALLOWED | {"Forbidden", "403"}
 ELSEWHERE: Final = ("301", "PermanentRedirect")  # a bucket of another Region exists
 
 
@@ -31,7 +31,7 @@ def archive_of(
 ) -> Archive:
     """The archive on S3, if a rule archives. Raises UserError when no client can be made."""
     if not rules.archives:
-        return NOBODY
+        return NULL_PORTS
     from sync_rules.adapters.s3 import S3Archive  # noqa: PLC0415
 
     return S3Archive(aws.s3(endpoint_url, region), retrying=retrying)
@@ -55,7 +55,7 @@ def caller_of(
     """
     functions = rules.functions
     if not functions:
-        return NOBODY
+        return NULL_PORTS
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))  # last: a file beside the rules must not stand in for an installed module
     if calls_table:
@@ -83,7 +83,7 @@ def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retryin
             message = f"table {name}, which is to remember the calls, does not exist at {aws.place(client)}."
             cure = "Create it with the string key 'id', or correct its name, the Region or the endpoint."
             raise UserError(f"{message} {cure}") from error
-        if aws_errors.reason(error) not in NOT_ALLOWED:
+        if aws_errors.reason(error) not in FORBIDDEN:
             raise aws_errors.store_error(error, f"DescribeTable of {name}") from error
         found = {"TableName": name}
     if short_name(found["TableName"]) in {short_name(table.physical_name) for table in rules.tables.values()}:
@@ -118,7 +118,7 @@ def require_buckets(rules: Rules, *, endpoint_url: str | None = None, region: st
         except StoreError as error:
             if error.reason in ("404", "BucketNotFound"):
                 missing[bucket] = rule
-            elif error.reason not in (*NOT_ALLOWED, *ELSEWHERE):
+            elif error.reason not in (*FORBIDDEN, *ELSEWHERE):
                 raise
     if missing:
         lines = "".join(f"\n  bucket {name}, of rule {rule}, does not exist" for name, rule in missing.items())

@@ -19,7 +19,7 @@ from sync_rules.adapters.files import OWNER_ONLY, replacing
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.item_change import identity
 from sync_rules.pipeline.messages import CallMessage, decode, encode
-from sync_rules.pipeline.requests import NOBODY, KeptCalls
+from sync_rules.pipeline.requests import NULL_PORTS, KeptCalls
 
 CALLS: Final = "calls/"  # what the names of their objects begin with
 SCHEME: Final = "s3://"
@@ -61,7 +61,7 @@ class CallsInBucket:
 
     def keep_call(self, message: CallMessage) -> str:
         if not self._bucket:
-            return NOBODY.keep_call(message)
+            return NULL_PORTS.keep_call(message)
         key = f"{CALLS}{name_of(message)}"
         put, body = self._make_client().put_object, text_of(message).encode()
         retries.ask(self._retrying, f"bucket {self._bucket}", put, Bucket=self._bucket, Key=key, Body=body)
@@ -134,7 +134,7 @@ class CallsAnywhere:
         self._folder = folder
 
     def keep_call(self, message: CallMessage) -> str:
-        return NOBODY.keep_call(message)
+        return NULL_PORTS.keep_call(message)
 
     def fetch_call(self, place: str) -> CallMessage:
         return (self._bucket if place.startswith(SCHEME) else self._folder).fetch_call(place)

@@ -14,25 +14,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
-from types import MappingProxyType
 
-from sync_rules.adapters.expressions import (
-    InvalidUpdateError,
-    as_update,
-    comparable,
-    holds,
-    identity,
-    key_values,
-    same_item,
-    storable,
-    updated,
-    well_formed,
-    whole,
-)
 from sync_rules.model.entities import Index, KeyAttribute, Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.semantics import (
+    InvalidUpdateError,
+    apply_update,
+    comparable,
+    holds,
+    identity,
+    is_storable,
+    is_well_formed,
+    key_values,
+    same_item,
+    take_item,
+    to_update,
+)
 from sync_rules.model.sizes import impossible, max_bytes, possible_key
 from sync_rules.model.templates import possible
 from sync_rules.model.values import AttributeValue, Item, Names, Path, same
@@ -155,12 +154,6 @@ class MemoryStore:
             other._tables[name] = Stored(stored.table, stored.rows.copy(), indexes, stored.order)
         return other
 
-    def holds_same(self, other: MemoryStore) -> bool:
-        """True if the tables of both hold the same items, spelled alike."""
-        return {name: stored.rows.items for name, stored in self._tables.items()} == {
-            name: stored.rows.items for name, stored in other._tables.items()
-        }
-
     # ------------------------------------------------------------ requests of the pipeline
     def read(self, request: Read) -> tuple[Item | None, ...]:
         found = [self.item(key) for key in request.keys]
@@ -229,10 +222,6 @@ class MemoryStore:
         """The current item."""
         return self._stored(key.table).rows.items.get(identity(key))
 
-    def placed(self, table: str) -> Mapping[Values, Item]:
-        """All items of a table by the values of their keys, as they are now."""
-        return MappingProxyType(self._stored(table).rows.items)
-
     def items(self, table: str) -> tuple[Item, ...]:
         """All items of a table, in the order in which their keys were first written."""
         return tuple(self._stored(table).rows.items.values())
@@ -243,7 +232,7 @@ class MemoryStore:
         key = stored.table.key_of(item)
         if key is None:
             raise StoreError("ValidationException", f"the item lacks a key attribute of table {table}")
-        if not all(map(storable, item.values())):
+        if not all(map(is_storable, item.values())):
             raise StoreError("ValidationException", f"a value that no item of table {table} can hold")
         self._store_or_raise(key, item)
         return key
@@ -261,10 +250,10 @@ class MemoryStore:
     ) -> None:
         """Update without a condition; creates a missing item, as UpdateItem does."""
         change = Update(key, tuple(sets), tuple(removes), (), tuple(adds), tuple(discards))
-        if not well_formed(change):
+        if not is_well_formed(change):
             raise StoreError("ValidationException", "two paths overlap, or a value cannot be stored")
         try:
-            new = updated(self.item(key) or key.attributes(), change)
+            new = apply_update(self.item(key) or key.attributes(), change)
         except InvalidUpdateError as error:
             raise StoreError("ValidationException", str(error)) from error
         self._store_or_raise(key, new)
@@ -311,10 +300,10 @@ class MemoryStore:
             case Delete():
                 return None
             case Put():
-                new = whole(action)
+                new = take_item(action)
             case Update() | Increment():
                 try:
-                    new = updated(item or action.key.attributes(), as_update(action))
+                    new = apply_update(item or action.key.attributes(), to_update(action))
                 except InvalidUpdateError as error:
                     raise RejectedError("ValidationException") from error
         self._check(action.key, new)
@@ -366,7 +355,7 @@ def _valid(actions: Sequence[Action]) -> bool:
     """Check that there are not too many actions, each is valid, and no item is named twice."""
     keys = [action.key for action in actions]
     places = {(key.table, identity(key)) for key in keys if possible_key(key)}
-    return len(places) == len(keys) <= TRANSACTION_MAX_ACTIONS and all(map(well_formed, actions))
+    return len(places) == len(keys) <= TRANSACTION_MAX_ACTIONS and all(map(is_well_formed, actions))
 
 
 def _spread(partition: str | bytes | Decimal) -> int:

@@ -17,14 +17,14 @@ from threading import local
 from typing import Final
 
 from sync_rules.adapters.budget import Budget, Costs
-from sync_rules.adapters.expressions import InvalidUpdateError, as_update, same_item, updated, whole
 from sync_rules.model.entities import Index, Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.semantics import actions_of, apply_action, same_item
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.units import TRANSACTION_TIMES, index_write_units, read_units, write_units
 from sync_rules.model.values import Item, same
-from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Result, Status, Transaction, Write
+from sync_rules.model.writes import Action, Increment, Result, Status, Transaction, Write
 from sync_rules.pipeline.requests import NOT_SENT, Apply, List, Page, Read, Remembering, Scan, Store
 
 FIRST_SEEN_MAX_ITEMS: Final = 1_000  # room for a page and a round of a push
@@ -33,25 +33,6 @@ AT_ONCE_MAX_UNITS: Final = 100.0  # write units of the writes sent together
 
 
 # ---------------------------------------------------------------- units
-def after(action: Action, before: Item | None) -> Item | None:
-    """The item after an action. An action that the service would reject changes nothing."""
-    if isinstance(action, Delete):
-        return None
-    if isinstance(action, Put):
-        return whole(action)
-    if isinstance(action, Check):
-        return before
-    try:
-        return updated(before or action.key.attributes(), as_update(action))
-    except InvalidUpdateError:
-        return before
-
-
-def actions_of(write: Write) -> tuple[Action, ...]:
-    """The actions of a write, each on one item."""
-    return write.actions if isinstance(write, Transaction) else (write,)
-
-
 @dataclass(frozen=True, slots=True)
 class Cost:
     """The write units of an action: of its item, doubled in a transaction, and of the indexes that show it."""
@@ -66,7 +47,7 @@ def costs_of(write: Write, tables: Mapping[str, Table], seen: Callable[[ItemKey]
     times = TRANSACTION_TIMES if isinstance(write, Transaction) else 1
     for action in actions_of(write):
         table, before = tables[action.key.table], seen(action.key)
-        now = after(action, before)
+        now = apply_action(action, before)
         indexes = sum(index_units(table, index, before, now) for index in table.indexes)
         yield Cost(action, times * base_units(before, now), indexes)
 
@@ -221,7 +202,7 @@ class MeteredStore(Remembering):
         for write, result in zip(some, results, strict=True):
             if result.status is Status.WRITTEN:
                 for action in actions_of(write):
-                    self.seen.note(action.key, after(action, self.seen.get(action.key)))
+                    self.seen.note(action.key, apply_action(action, self.seen.get(action.key)))
         return results
 
     def costs(self, write: Write) -> Costs:

@@ -9,7 +9,7 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tenacity import Retrying
 
@@ -18,8 +18,8 @@ from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.values import visible
+from sync_rules.rules.description import Moment
 from sync_rules.rules.ruleset import Rules
-from sync_rules.rules.uses import Moment
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 IMAGES = "NEW_AND_OLD_IMAGES"
 STRONG = "STRONG"  # MultiRegionConsistency of a global table that is strongly consistent in all of its Regions
 REFUSES = "it has strong multi-Region consistency, with which DynamoDB refuses"
-UNANSWERED = ("AccessDenied", "AccessDeniedException", "UnknownOperation", "UnknownOperationException")
+UNDESCRIBED: Final = aws_errors.NOT_ALLOWED | {"UnknownOperation", "UnknownOperationException"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def _found_time_to_live(client: DynamoDBClient, rules: Rules, table: Table, retr
     try:
         found = describe_time_to_live(client, table, retrying)
     except StoreError as error:
-        if error.reason not in UNANSWERED:
+        if error.reason not in UNDESCRIBED:
             raise
         return ()
     return time_to_live_problems(table, name, found, options=place_of(client))

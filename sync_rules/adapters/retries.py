@@ -91,20 +91,22 @@ def retrying(
     sleep: Callable[[float], None] = time.sleep,
     *,
     first: bool = False,
+    only_unprocessed: bool = False,
     on_throttle: Callable[[str], None] = uncounted,
 ) -> Retrying:
     """Calls a function until it answers: full jitter from 25 ms doubling to 2 s, while the next wait fits the deadline.
 
     Retries end after `attempts_max` attempts in a row without progress, or with the patience of the running command.
     With `first`, for the first call of a command, they end after seconds when nothing answers at all. `on_throttle` is
-    called with the kinds of each throttle, from the thread that met it. The last error is raised as it is. May be
-    shared by threads.
+    called with the kinds of each throttle, from the thread that met it. `only_unprocessed` leaves all other errors to a
+    client that retries by itself. The last error is raised as it is. May be shared by threads.
     """
+    again = _is_unprocessed if only_unprocessed else aws_errors.transient
 
     def fails(retry_state: RetryCallState) -> bool:
         """Tell if an attempt may be made again. Counts its throttles, and notes it for the patience of the command."""
         error, command = _error(retry_state), patience.current()
-        failed = error is not None and aws_errors.transient(error)
+        failed = error is not None and again(error)
         if error is not None and failed:
             for kind in aws_errors.throttles(error):
                 on_throttle(kind)
@@ -124,6 +126,10 @@ def retrying(
         sleep=sleep,
         reraise=True,
     )
+
+
+def _is_unprocessed(error: BaseException) -> bool:
+    return isinstance(error, aws_errors.UnprocessedError)
 
 
 def _error(retry_state: RetryCallState) -> BaseException | None:

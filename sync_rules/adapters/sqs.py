@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from tenacity import Retrying
 
-from sync_rules.adapters import retries
+from sync_rules.adapters import aws_errors, retries
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure
 from sync_rules.model.json_bytes import compact
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 MESSAGE_MAX_BYTES: Final = 1_048_576  # SendMessage; until August 2025 it was a quarter of that
 ANY_QUEUE_BYTES: Final = 1_024  # the least MaximumMessageSize that a queue can have
 TOO_LARGE: Final = "MessageTooLarge"
-NOT_ALLOWED: Final = ("AccessDenied", "AccessDeniedException")
 RECEIVE_MAX_MESSAGES: Final = 10  # ReceiveMessage
 RECEIVE_WAIT_SECONDS: Final = 1  # without a wait, SQS asks only some of its servers
 PEEKED_MAX_MESSAGES: Final = 1_000  # by a look at a queue, which removes nothing
@@ -106,7 +105,7 @@ class SqsQueue(_Queue):
             try:
                 answer = self._call(self._client.get_queue_attributes, AttributeNames=["MaximumMessageSize"])
             except StoreError as error:
-                if error.reason not in NOT_ALLOWED:
+                if error.reason not in aws_errors.NOT_ALLOWED:
                     raise
                 answer = {}
             self._max_bytes = int(answer.get("Attributes", {}).get("MaximumMessageSize", MESSAGE_MAX_BYTES))

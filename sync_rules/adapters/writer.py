@@ -20,9 +20,10 @@ from tenacity import RetryCallState, Retrying
 from sync_rules import DOCS
 from sync_rules.adapters import aws, aws_errors
 from sync_rules.adapters.batch_writer import Batches, Pressure
-from sync_rules.adapters.expressions import Expressions, as_update, whole
+from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.partiql import Statement, statement_of
 from sync_rules.model.entities import Table
+from sync_rules.model.semantics import take_item, to_update
 from sync_rules.model.writes import (
     WRITTEN,
     Action,
@@ -184,13 +185,13 @@ class Writer:
         expressions = Expressions()
         parameters: dict[str, Any] = {"TableName": self._tables[action.key.table].physical_name}
         if isinstance(action, Put):
-            parameters["Item"] = whole(action)
+            parameters["Item"] = take_item(action)
         else:
             parameters["Key"] = action.key.attributes()
         if action.guard or not isinstance(action, Increment):
             parameters |= {"ConditionExpression": expressions.guard(action.guard), **RETURN_ITEM}
         if isinstance(action, Update | Increment):
-            parameters["UpdateExpression"] = expressions.update(as_update(action))
+            parameters["UpdateExpression"] = expressions.update(to_update(action))
         return {**parameters, **expressions.parameters()}
 
 

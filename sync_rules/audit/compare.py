@@ -19,19 +19,20 @@ from enum import Enum
 from typing import Final
 
 from sync_rules.audit.digests import at_stake, digest, ordered, whole
-from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import NOT_IN_INDEX, Change, ItemKey
+from sync_rules.model.items import NOT_IN_INDEX, ItemKey
 from sync_rules.model.limits import Bounds
+from sync_rules.model.semantics import apply_write
 from sync_rules.model.sizes import impossible
 from sync_rules.model.values import Item, Path, get
-from sync_rules.model.writes import Delete, Transaction, Update, Write, differences, misfit, update_of, written
+from sync_rules.model.writes import Delete, Transaction, Update, Write, differences, misfit, update_of
 from sync_rules.pipeline.ancestors import read_expected
 from sync_rules.pipeline.decide import lost_source
 from sync_rules.pipeline.parts import read_parts
 from sync_rules.pipeline.requests import Read, Scan, Work
 from sync_rules.pipeline.series import by_series, series_of, taken_again
 from sync_rules.pipeline.sources import Found, Sources, Target, rounds_of, slices
+from sync_rules.pipeline.stock import Stock
 from sync_rules.rules.families import Desired, Part, TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
 from sync_rules.rules.ruleset import Rules
@@ -141,91 +142,57 @@ class Sweep:
     cursor: Item | None
 
 
-@dataclass
-class ToCompare:
-    """Targets and parts to compare. Most parts are met twice, with their source and with their target: the flag says
-    whether the part counts when it is right. `unlisted`: items that an index does not list, by rule.
-    """
-
-    targets: list[Target] = field(default_factory=list)
-    parts: dict[Part, bool] = field(default_factory=dict)
-    unlisted: list[tuple[str, ItemKey]] = field(default_factory=list)
-
-
 def sweep_page(scan: Scan, rules: Rules, only: frozenset[str]) -> Work[Sweep]:
     """Scan a page, then read the sources of the rules in `only`, and compare the targets and parts on the page."""
     page = yield scan
-    to_compare = ToCompare()
+    stock = Stock()
     for item in page.items:
-        add_item(item, rules.tables[scan.table], rules, only, to_compare)
-    return Sweep((yield from compare(to_compare)), len(page.items), page.cursor)
-
-
-def add_item(
-    item: Item, table: Table, rules: Rules, only: frozenset[str], to_compare: ToCompare, *, alone: bool = False
-) -> bool:
-    """Add what the rules in `only` say of an item: as a target, and as one side of parts. Says whether there is any.
-
-    A part that is right counts from the side of its source, or from either where an item is looked at `alone`.
-    """
-    key = table.key_of(item)
-    entity = rules.entity_of(key) if key is not None else None
-    if key is None or entity is None:
-        return False
-    unlisted = [rule for rule in rules.unlisted(entity, item, at_rest=True) if rule.name in only]
-    to_compare.unlisted += ((rule.name, key) for rule in unlisted)
-    mine = tuple(rule for rule in rules.into_target(entity) if rule.name in only)
-    if mine:
-        to_compare.targets.append(Target(key, item, mine))
-    of_parts = [rule for rule in rules.parts_of(entity) if rule.name in only]
-    for rule in of_parts:
-        for part in rule.parts(Change(key, None, item), entity):
-            to_compare.parts[part] = to_compare.parts.get(part, False) or alone or part.source == key
-    return bool(mine or of_parts or unlisted)
+        stock.add(item, rules.tables[scan.table], rules, only)
+    return Sweep((yield from compare(stock)), len(page.items), page.cursor)
 
 
 def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
     """The next look at what differed: consistent images first, their sources then. See `second_verdict`."""
     names: dict[ItemKey, set[str]] = {}
-    to_compare = ToCompare()
+    stock = Stock()
     for difference in found:
         if difference.part is not None:
-            to_compare.parts[difference.part] = True
+            stock.parts[difference.part] = True
         else:
             names.setdefault(difference.target, set()).add(difference.rule)
     keys = tuple(names)
     images = (yield Read(keys)) if keys else ()
     for key, image in zip(keys, images, strict=True):
         if image is not None:
-            targets = ToCompare()
-            add_item(image, rules.tables[key.table], rules, frozenset(names[key]), targets)
-            to_compare.targets += targets.targets
-            to_compare.unlisted += targets.unlisted
-    return (yield from compare(to_compare))
+            of_target = Stock()
+            of_target.add(image, rules.tables[key.table], rules, frozenset(names[key]))
+            stock.targets += of_target.targets
+            stock.unlisted += of_target.unlisted
+    return (yield from compare(stock))
 
 
-def compare(to_compare: ToCompare) -> Work[Comparison]:
+def compare(stock: Stock) -> Work[Comparison]:
     """Compare targets, with their images as given, and parts, which are read, with their sources."""
     comparison = Comparison()
-    unlisted = dict.fromkeys(to_compare.unlisted)
+    unlisted = dict.fromkeys(stock.unlisted)
     comparison.different += (_unlisted(rule, key) for rule, key in unlisted)
-    for targets in rounds_of(to_compare.targets, BOUNDS.limits):
+    for targets in rounds_of(stock.targets, BOUNDS.limits):
         sources = yield from read_expected(targets, BOUNDS)
         for target in targets:
             for rule in (rule for rule in target.rules if (rule.name, target.key) not in unlisted):
                 _compare_one(rule, target, sources, comparison)
-    alone = [part for part in to_compare.parts if not part.rule.by_listing]
+    alone = [part for part in stock.parts if not part.rule.by_listing]
     for some in slices(alone, BOUNDS.limits.fan_out_round_max_items):
         for part, written_on, made_from in (yield from read_parts(some)):
             taken = written_on is None and (yield from taken_again(part, BOUNDS))
             if isinstance(taken, StoreError):
                 raise taken
             if taken:
-                comparison.right.update([part.rule.name] * to_compare.parts[part])
+                comparison.right.update([part.rule.name] * stock.parts[part])
             else:
-                _compare_part(part, written_on, made_from, to_compare.parts[part], comparison)
-    for series in by_series([part for part in to_compare.parts if part.rule.by_listing]).values():
-        yield from _compare_series(series, to_compare.parts, comparison)
+                _compare_part(part, written_on, made_from, stock.parts[part], comparison)
+    for series in by_series([part for part in stock.parts if part.rule.by_listing]).values():
+        yield from _compare_series(series, stock.parts, comparison)
     comparison.different = [*{one.subject: one for one in comparison.different}.values()]
     return comparison
 
@@ -333,7 +300,7 @@ def _refused(rule: TargetRule, target: Target, paths: Desired) -> str:
     """
     if reason := misfit(target.image, paths):
         return reason
-    return impossible(rule.target.table, written(target.image, update_of(target.key, target.image, paths, ())))
+    return impossible(rule.target.table, apply_write(update_of(target.key, target.image, paths, ()), target.image))
 
 
 def _differing_part(part: Part, write: Write | Blocked, target: Item | None, source: Item | None) -> Difference:
@@ -352,7 +319,7 @@ def _differing_part(part: Part, write: Write | Blocked, target: Item | None, sou
         drift = Drift.MISSING if target is None else Drift.WRONG
         held = at_stake(target, last, part.rule.copies)
     tried = isinstance(write, Blocked) and write.patient
-    if not isinstance(write, Blocked) and (reason := impossible(part.rule.target.table, written(target, write))):
+    if not isinstance(write, Blocked) and (reason := impossible(part.rule.target.table, apply_write(write, target))):
         drift, tried = Drift.STUCK, True
     repairable = drift is not Drift.STUCK
     truth = digest(whole(source))

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from sync_rules.audit.compare import Comparison, Drift, ToCompare, compare
+from sync_rules.audit.compare import Comparison, Drift, compare
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item, Path, get, same, show_path
 from sync_rules.pipeline.requests import Work
 from sync_rules.pipeline.sources import Target
+from sync_rules.pipeline.stock import Stock
 from sync_rules.pipeline.tasks import tasks_of
 from sync_rules.rules.families import EffectRule, Part, PartRule
 from sync_rules.rules.rule import Rule
@@ -148,7 +149,7 @@ def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
     found: list[Standing] = []
     for rule in rules.into_target(entity) if entity is not None else ():
         if rule.copies:
-            comparison = yield from compare(ToCompare(targets=[Target(key, item, (rule,))]))
+            comparison = yield from compare(Stock(targets=[Target(key, item, (rule,))]))
             state, paths, reason = _state(rule, comparison)
             if state == "right" and all(get(item, path) is None for path in rule.copies):
                 state = "nothing"
@@ -158,7 +159,7 @@ def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
                 reason = _by_default(rule, item)
             found.append(Standing(rule, paths or rule.copies, rule.source_keys(item), state, reason))
     for part in parts_on(key, item, entity, rules):
-        comparison = yield from compare(ToCompare(parts={part: True}))
+        comparison = yield from compare(Stock(parts={part: True}))
         state, _, reason = _state(part.rule, comparison)
         sources = () if part.source is None else (part.source,)
         found.append(Standing(part.rule, part.rule.copies, sources, state, reason, part.rule.label(part)))

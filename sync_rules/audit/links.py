@@ -21,7 +21,7 @@ from sync_rules.model.sizes import item_bytes
 from sync_rules.model.units import read_units
 from sync_rules.model.values import Item, Path, get, overlaps, show_path
 from sync_rules.pipeline.requests import Read, Scan, Store
-from sync_rules.rules.connections import Connection
+from sync_rules.rules.description import Connection
 from sync_rules.rules.rule import Node, Rule
 from sync_rules.rules.ruleset import Rules
 

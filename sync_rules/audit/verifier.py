@@ -26,9 +26,7 @@ from sync_rules.audit.compare import (
     Drift,
     Subject,
     Sweep,
-    ToCompare,
     Verdict,
-    add_item,
     as_one,
     by_thing,
     compare,
@@ -43,10 +41,10 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.books import begin_all, finish_all
-from sync_rules.pipeline.fanout import pull
-from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, run_work
-from sync_rules.pipeline.tasks import pull_of
+from sync_rules.pipeline.stock import Stock
+from sync_rules.pipeline.tasks import PartLook, Tasks, pull_of
+from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import Part
 from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
@@ -85,11 +83,10 @@ def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True)
         for key, names in asked.items()
         if (again := pull_of(key, rules)) is not None
     ]
-    report = yield from pull(pulls, Bounds(follows_ancestors=True))
     parts = dict.fromkeys(one.part for one in repairable if one.part is not None)
     parts |= dict.fromkeys((yield from _in_the_way(repairable, rules)))
-    looks = [PartLook(part, rebuild=rebuild) for part in parts]
-    report.add((yield from reconcile_parts(looks, Bounds())))
+    tasks = Tasks(tuple(pulls), parts=tuple(PartLook(part, rebuild=rebuild) for part in parts))
+    report = yield from do_tasks(tasks, rules, Bounds(follows_ancestors=True))
     after = yield from look_again(repairable, rules)
     before = {one.subject: one for one in repairable}
     left = {one.subject for one in drifted} - {one.subject for one in repairable}
@@ -378,8 +375,8 @@ def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, repaired:
         return Comparison()
     if item is None:
         raise UserError(f"there is no item {key}")
-    asked = ToCompare()
-    if not add_item(item, rules.tables[key.table], rules, only, asked, alone=True):
+    asked = Stock()
+    if not asked.add(item, rules.tables[key.table], rules, only, alone=True):
         entity = rules.entity_of(key)
         what = f"is a {entity.name}" if entity else "is of no entity"
         raise UserError(f"no rule that is verified writes {key}: it {what}")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules import DOCS, __version__
-from sync_rules.adapters import table_settings
 from sync_rules.adapters.preflight import differences, time_to_live_problems
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
 from sync_rules.deploy import write_function
@@ -23,8 +22,8 @@ from sync_rules.deploy.measures import anchor
 from sync_rules.deploy.permissions import FANOUT, STREAM, WRITE
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION, is_elsewhere, stream_parameter, table_id
 from sync_rules.deploy.roles import MARK
-from sync_rules.deploy.scaling import scaled
-from sync_rules.deploy.tables import INDEXES, settings_of
+from sync_rules.deploy.tables import INDEXES
+from sync_rules.deploy.vectors import vector_problems
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.rules.ruleset import Rules
@@ -131,7 +130,7 @@ def of_stack(site: Site) -> Iterator[Finding]:
 
 
 def of_tables(site: Site, descriptions: Descriptions) -> Iterator[Finding]:
-    """The tables that rules follow: keys, indexes, streams, capacity."""
+    """The tables that rules follow: keys, indexes, streams."""
     for table, description in descriptions.items():
         name = table.physical_name
         if description is None:
@@ -139,9 +138,8 @@ def of_tables(site: Site, descriptions: Descriptions) -> Iterator[Finding]:
             continue
         for problem in differences(site.rules, table, description):
             yield Finding(f"table {name}: {problem.found}", problem.cure)
-        settings, emulated = settings_of(site.rules, table), "--endpoint-url" in site.options
-        ours = table_id(table) in site.resources
-        for problem in table_settings.problems(table, settings, description, site.options, emulated=emulated):
+        ours, emulated = table_id(table) in site.resources, "--endpoint-url" in site.options
+        for problem in vector_problems(table, description, site.options, emulated=emulated):
             cure = f"{DEPLOY}; if it is still so then: {problem.cure}" if ours else problem.cure
             yield Finding(f"table {name}: {problem.found}", cure)
         states = {"it": description.get("TableStatus", "ACTIVE")}
@@ -152,13 +150,6 @@ def of_tables(site: Site, descriptions: Descriptions) -> Iterator[Finding]:
         for what, state in states.items():
             if state not in ("ACTIVE", "UPDATING"):  # which can be read and written
                 yield Finding(f"table {name}: {what} is {state}", AGAIN)
-
-
-def of_scaling(site: Site) -> Iterator[Finding]:
-    """The autoscaling of the tables that the stack has created."""
-    for one in scaled(site.deployment):
-        if table_id(one.table) in site.resources and not site.resources.keys() >= {*one.ids}:
-            yield Finding(f"{one.title}: the autoscaling of its {one.way.lower()} units is not deployed", DEPLOY)
 
 
 def of_times_to_live(site: Site, described: Mapping[Table, Answer]) -> Iterator[Finding]:

@@ -129,7 +129,6 @@ class Examination:
 
     def _of_tables(self) -> Iterator[Finding]:
         yield from doctor.of_tables(self.site, self._descriptions)
-        yield from doctor.of_scaling(self.site)
         try:
             yield from doctor.of_times_to_live(self.site, self._times_to_live)
         except NotSeenError as refused:  # which hides nothing of what was found before

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from sync_rules.deploy import resources, scaling
+from sync_rules.deploy import resources
 from sync_rules.deploy.alarms import alarm_id
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.handwritten import at, made_by_sam
@@ -60,7 +60,6 @@ def wanted_ids(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
         if not resources.is_elsewhere(table):
             yield resources.table_id(table), who, line
             yield resources.condition_id(table), who, line
-    yield from _scaling_ids(deployment)
     for bucket, title in resources.archive_buckets(deployment).items():
         own, line = resources.bucket_id(bucket), deployment.lines.get(("rules", title), 0)
         for name in (own, f"{own}Policy", resources.days_parameter(bucket), f"Creates{own}", f"Expires{own}"):
@@ -70,13 +69,6 @@ def wanted_ids(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
             for subject in subjects(deployment, measure):
                 kind, _, name = subject.title.partition(" ")
                 yield alarm_id(measure, subject), subject.title, deployment.lines.get((f"{kind}s", name), 0)
-
-
-def _scaling_ids(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
-    """The ids of autoscaling."""
-    for scaled in scaling.scaled(deployment):
-        line = deployment.lines.get(("tables", scaled.table.name), 0)
-        yield from ((name, scaled.title, line) for name in scaled.ids)
 
 
 def _clash(begun: str, other: str, line: int) -> UserError:

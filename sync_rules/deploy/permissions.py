@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.resources import stream_arn
+from sync_rules.rules.description import Moment, Operation, name_of
 from sync_rules.rules.rule import Rule
-from sync_rules.rules.uses import Moment, Operation, name_of
 
 STREAM: Final = "StreamFunction"
 FANOUT: Final = "FanoutFunction"

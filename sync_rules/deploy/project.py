@@ -19,6 +19,7 @@ from sync_rules import __version__
 from sync_rules.deploy import files, originals
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.template import without_rules, written
+from sync_rules.language.kinds.registry import KINDS
 from sync_rules.model.errors import UserError
 
 PARTS: Final = Path(__file__).parent / "project"
@@ -49,7 +50,7 @@ def project_in(folder: Path, rules: str | None = None) -> Project:
     place = folder.resolve().relative_to(root.resolve()).as_posix()
     marks = {"VERSION": __version__, "FOLDER": place, "RULES": (Path(place) / RULES).as_posix()}
     scenario = part("first.scenario.yaml" if rules is None else "empty.scenario.yaml")
-    rules = part("rules.yaml") if rules is None else rules
+    rules = _filled(part("rules.yaml"), {"KINDS": ", ".join(KINDS)}) if rules is None else rules
     own = {
         RULES: rules,
         **originals.whole(),

@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sync_rules import __version__
-from sync_rules.adapters.table_settings import recovery_of
 from sync_rules.deploy.deployment import Deployment, logical
 from sync_rules.deploy.filters import filter_criteria
-from sync_rules.deploy.tables import settings_of, table_parameters, time_to_live
+from sync_rules.deploy.tables import table_parameters, time_to_live
 from sync_rules.model.entities import Table
 from sync_rules.pipeline.books import books_of, identities
 
@@ -209,17 +208,16 @@ def stream_arn(table: Table) -> Any:
 
 
 def _table(deployment: Deployment, table: Table) -> dict[str, Any]:
-    settings = settings_of(deployment.rules, table)
-    properties = table_parameters(table, settings, stream=True)
+    properties = table_parameters(table, stream=True)
     properties["TableName"] = deployment.text(table.physical_name)
     properties["StreamSpecification"] = {"StreamViewType": properties["StreamSpecification"]["StreamViewType"]}
     expires = deployment.rules.times_to_live.get(table.name)
     return {
         **properties,
         **({} if expires is None else {"TimeToLiveSpecification": time_to_live(expires)}),
-        "PointInTimeRecoverySpecification": recovery_of(on=settings.backups is not False),
+        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
         "SSESpecification": {"SSEEnabled": True},
-        "DeletionProtectionEnabled": settings.deletion_protection is not False,
+        "DeletionProtectionEnabled": True,
         "Tags": TAGS,
     }
 

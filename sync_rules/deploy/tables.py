@@ -1,7 +1,7 @@
 """The tables of the rules as CreateTable parameters, their comparison with those that exist, and their creation.
 
-Tables have the capacity that the rules file says, on demand otherwise; those of sources and targets a stream with both
-images, and those whose items expire a Time to Live. A table that exists is described and never changed.
+Tables are billed on demand. Those of sources and targets have a stream with both images, and those whose items expire
+a Time to Live. A table that exists is described and never changed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random_exponential
 
-from sync_rules.adapters import aws, retries, table_settings
+from sync_rules.adapters import aws, retries
 from sync_rules.adapters.preflight import (
     IMAGES,
-    UNANSWERED,
     Problem,
     describe,
     describe_time_to_live,
@@ -24,7 +23,7 @@ from sync_rules.adapters.preflight import (
     place_of,
     time_to_live_problems,
 )
-from sync_rules.model.capacity import NO_SETTINGS, TableSettings
+from sync_rules.deploy.vectors import definitions_of, projection_of, vector_parameters, vector_problems
 from sync_rules.model.entities import Index, KeyAttribute, Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.rules.ruleset import Rules
@@ -39,18 +38,20 @@ CALLS_TTL: Final = "expiration"
 INDEXES: Final = ("GlobalSecondaryIndexes", "VectorIndexes")  # the kinds that have a status
 
 
-def table_parameters(table: Table, settings: TableSettings = NO_SETTINGS, *, stream: bool) -> dict[str, Any]:
+def table_parameters(table: Table, *, stream: bool) -> dict[str, Any]:
     """CreateTable's parameters for one table."""
     parameters: dict[str, Any] = {
         "TableName": table.physical_name,
-        "AttributeDefinitions": table_settings.defined(
-            (*table.key_attributes, *(a for one in settings.vectors for a in one.index.attributes))
+        "AttributeDefinitions": definitions_of(
+            (*table.key_attributes, *(a for one in table.vectors for a in one.index.attributes))
         ),
         "KeySchema": _schema((table.partition,), table.key[1:]),
-        **table_settings.of_table(settings),
+        "BillingMode": "PAY_PER_REQUEST",
     }
+    if table.vectors:
+        parameters["VectorIndexes"] = [vector_parameters(one) for one in table.vectors]
     for kind, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
-        if found := [_index(index, settings) for index in table.indexes if index.local is local]:
+        if found := [_index(index) for index in table.indexes if index.local is local]:
             parameters[kind] = found
     if stream:
         parameters["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": IMAGES}
@@ -59,21 +60,12 @@ def table_parameters(table: Table, settings: TableSettings = NO_SETTINGS, *, str
 
 def all_parameters(rules: Rules) -> tuple[dict[str, Any], ...]:
     """CreateTable's parameters for every table of the rules."""
-    return tuple(
-        table_parameters(table, settings_of(rules, table), stream=table in rules.streamed_tables)
-        for table in rules.tables.values()
-    )
+    return tuple(table_parameters(table, stream=table in rules.streamed_tables) for table in rules.tables.values())
 
 
-def settings_of(rules: Rules, table: Table) -> TableSettings:
-    """The settings of a table; none if the rules file has none."""
-    return rules.settings.get(table.name, NO_SETTINGS)
-
-
-def _index(index: Index, settings: TableSettings) -> dict[str, Any]:
-    schema, projection = _schema(index.partition, index.sort), table_settings.projection_of(index)
-    capacity = table_settings.of_index(settings.of(index))
-    return {"IndexName": index.name, "KeySchema": schema, "Projection": projection, **capacity}
+def _index(index: Index) -> dict[str, Any]:
+    schema, projection = _schema(index.partition, index.sort), projection_of(index)
+    return {"IndexName": index.name, "KeySchema": schema, "Projection": projection}
 
 
 def _schema(partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> list[dict[str, str]]:
@@ -95,7 +87,6 @@ class Compared:
     exists: bool
     problems: tuple[Problem, ...] = ()
     ttl: str | None = None
-    settings: TableSettings = NO_SETTINGS
 
 
 def compare(client: DynamoDBClient, rules: Rules, calls_table: str | None = None) -> tuple[Compared, ...]:
@@ -115,12 +106,9 @@ def compare(client: DynamoDBClient, rules: Rules, calls_table: str | None = None
             problems += time_to_live_problems(
                 table, ttl, describe_time_to_live(client, table, retrying), options=place_of(client)
             )
-        settings = settings_of(rules, table)
         if found is not None:
-            options, emulated = place_of(client), not aws.is_aws(client)
-            problems += tuple(table_settings.problems(table, settings, found, options, emulated=emulated))
-            problems += table_settings.backup_problems(client, table, settings, retrying, options)
-        compared.append(Compared(table, parameters, found is not None, problems, ttl, settings))
+            problems += tuple(vector_problems(table, found, place_of(client), emulated=not aws.is_aws(client)))
+        compared.append(Compared(table, parameters, found is not None, problems, ttl))
     if calls_table:
         compared.append(_compare_calls(client, rules, calls_table, retrying))
     return tuple(compared)
@@ -161,8 +149,6 @@ def create_missing(client: DynamoDBClient, compared: Iterable[Compared]) -> tupl
         _wait_until_active(client, one.table, ACTIVE_MAX_SECONDS)
         if one.ttl is not None:
             _enable_time_to_live(client, one.table, one.ttl)
-        if one.settings.backups:
-            _enable_backups(client, one.table)
     return missing
 
 
@@ -175,18 +161,6 @@ def _enable_time_to_live(client: DynamoDBClient, table: Table, name: str) -> Non
     where, call = f"UpdateTimeToLive of {table.physical_name}", client.update_time_to_live
     specification: Any = time_to_live(name)
     retries.ask(retries.retrying(), where, call, TableName=table.physical_name, TimeToLiveSpecification=specification)
-
-
-def _enable_backups(client: DynamoDBClient, table: Table) -> None:
-    """Switch on point-in-time recovery, unless it is an emulator that does not know it."""
-    where, call = f"UpdateContinuousBackups of {table.physical_name}", client.update_continuous_backups
-    specification: Any = table_settings.recovery_of(on=True)
-    try:
-        named = {"TableName": table.physical_name, "PointInTimeRecoverySpecification": specification}
-        retries.ask(retries.retrying(), where, call, **named)
-    except StoreError as error:
-        if aws.is_aws(client) or error.reason not in UNANSWERED:
-            raise
 
 
 def _create(client: DynamoDBClient, parameters: Mapping[str, Any]) -> None:
@@ -205,8 +179,6 @@ def create_tables(client: DynamoDBClient, rules: Rules, *, active_max_seconds: f
         _wait_until_active(client, table, active_max_seconds)
         if table.name in rules.times_to_live:
             _enable_time_to_live(client, table, rules.times_to_live[table.name])
-        if settings_of(rules, table).backups:
-            _enable_backups(client, table)
 
 
 def _wait_until_active(client: DynamoDBClient, table: Table, max_seconds: float) -> None:

@@ -17,7 +17,6 @@ from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.handwritten import at, machine_of, made_by_sam, timeouts_seconds
 from sync_rules.deploy.names import ENVIRONMENT, require_distinct
 from sync_rules.deploy.roles import role_resources, value_limits
-from sync_rules.deploy.scaling import scaling_resources
 from sync_rules.deploy.yamltext import as_yaml, read_yaml
 from sync_rules.model.errors import UserError
 
@@ -64,7 +63,6 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
         "streams": resources.streams(deployment),
         "tables": {
             **resources.tables(deployment),
-            **scaling_resources(deployment),
             **resources.buckets(deployment),
             **resources.books(deployment),
         },
@@ -187,19 +185,19 @@ def _expiry_warnings(name: str, before: Any, after: Any, template: Path) -> Iter
 
 
 def _indexes(resource: Mapping[str, Any], kind: str = GLOBAL) -> dict[str, Any]:
-    """The indexes of a table: by name, what cannot change of each. Its capacity can."""
+    """The indexes of a table: by name, the parts that cannot change."""
     indexes = at(resource, "Properties", kind) or ()
     return {at(index, "IndexName"): [at(index, part) for part in ("KeySchema", "Projection")] for index in indexes}
 
 
 def settings_warnings(deployment: Deployment, rules_file: Path) -> Iterator[str]:
-    """Warn of capacity and other settings of tables that the template does not have."""
+    """Warn of a Time to Live and of vector indexes of tables that the template does not have."""
     followed = {table.name for table in deployment.rules.streamed_tables}
-    for name in deployment.rules.settings:
-        if name not in followed:
+    for name, table in deployment.rules.tables.items():
+        if name not in followed and (table.ttl or table.vectors):
             yield (
                 f"{rules_file}:{deployment.lines['tables', name]}: no rule follows table {name}, so the stack does not"
-                " create it, and its capacity and other settings count for `sync-rules tables create` alone"
+                " create it, and its ttl and vectors count for `sync-rules tables create` alone"
             )
 
 

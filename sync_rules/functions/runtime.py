@@ -27,7 +27,7 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.messages import CallMessage, Message
-from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Failures, KeptCalls, Queue, Store, World
+from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, Failures, KeptCalls, Queue, Store, World
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules import compiled_file
 from sync_rules.rules.ruleset import Rules
@@ -140,15 +140,13 @@ def rules() -> Rules:
     Raises:
         UserError: when they are wrong, or were compiled for something else.
     """
-    built = compiled_file.beside(rules_file())
-    if built.exists():
-        source = rules_file().read_bytes() if rules_file().exists() else None
-        return compiled_file.read(built.read_bytes(), str(built), source=source)
-    try:
-        from sync_rules.language.load import load_rules  # noqa: PLC0415 - slow to load, and not in a bundle
-    except ModuleNotFoundError as error:
-        raise UserError(f"{built}: no such file, and nothing here reads a rules file. {compiled_file.AGAIN}") from error
-    return load_rules(rules_file())
+    return compiled_file.load(rules_file(), _reader)
+
+
+def _reader() -> Callable[[Path], Rules]:
+    from sync_rules.language.load import load_rules  # noqa: PLC0415 - slow to load, and not in a bundle
+
+    return load_rules
 
 
 def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
@@ -295,7 +293,7 @@ def receipts() -> Receipts | None:
 def _kept_calls() -> KeptCalls:
     """The bucket of calls that were given up, or that are too large for a message, if a rule calls a function."""
     if not rules().functions:
-        return NOBODY
+        return NULL_PORTS
     from sync_rules.adapters.kept_calls import CallsInBucket  # noqa: PLC0415 - slow to load, and needed by few rules
 
     retrying = retries.retrying(deadline.remaining_seconds)
@@ -305,7 +303,7 @@ def _kept_calls() -> KeptCalls:
 def _outside() -> tuple[Archive, Caller]:
     """The archive and the caller of functions, if a rule needs one."""
     if not (rules().functions or rules().archives):
-        return NOBODY, NOBODY
+        return NULL_PORTS, NULL_PORTS
     from sync_rules.adapters.effects import archive_of, caller_of  # noqa: PLC0415 - slow to load, and needed by few rules
 
     table = os.environ.get(CALLS_TABLE)

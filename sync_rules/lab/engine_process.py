@@ -1,12 +1,11 @@
-"""The process of the embedded engine: ministack, with two things added to its DynamoDB. It is run as a file.
+"""The process of the embedded engine: ministack, with stream records of PartiQL statements. It runs as a file.
 
-PartiQL statements leave stream records and are held to the types of index keys, as in DynamoDB, so that updates can be
-sent 25 to a request. And what was parsed once is remembered: ministack parses a key condition again for each item of a
-partition, for each page of a Query. Each answer of DynamoDB then says STATEMENTS. To another version of ministack than
-the one that this was written for, nothing is added, and it says nothing.
+PartiQL statements leave stream records and respect the types of index keys, as in DynamoDB, so that `run` can send 25
+updates in a request. Each answer of DynamoDB then has the header STATEMENTS. The process changes the one version of
+ministack that it was written for. Other versions run unchanged, without the header.
 
-Invariant: it ends with its parent, whose end closes its standard input, and takes its own children and its directory
-with it. It imports nothing of this package, which the engine's environment may not have.
+Invariant: the process ends with its parent, whose end closes its standard input. Its children end and its directory
+goes with it. It imports nothing of this package, which the engine's environment may lack.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from functools import lru_cache, wraps
+from functools import wraps
 from importlib.metadata import version
 from typing import Any, Final
 
 WRITTEN_FOR: Final = "1.5.33"
 STATEMENTS: Final = "x-sync-rules-statements"  # as `adapters.aws` reads it
-REMEMBERED_MAX: Final = 4_096  # texts of expressions and statements
 
 Change = tuple[Any, Any, Any, Any, Any]  # table, values of its key, item before and after
 
@@ -35,31 +33,6 @@ def end_with_parent() -> None:
     if os.getpgrp() == os.getpid():  # a group of its own, with the programs that the engine started
         os.killpg(0, signal.SIGKILL)
     os._exit(0)
-
-
-def remember(module: Any, name: str) -> None:
-    """Replace a function of text alone by one that remembers its answers; a list is given as a copy."""
-    known = lru_cache(REMEMBERED_MAX)(getattr(module, name))
-
-    def answer(*words: str) -> Any:
-        found = known(*words)
-        return found.copy() if isinstance(found, list) else found
-
-    setattr(module, name, answer)
-
-
-def parse_once(dynamodb: Any) -> None:
-    """Parse each statement of a batch once: ministack does it to check the batch, and again to run the statement."""
-    parse = dynamodb._parse_partiql  # noqa: SLF001 - no public way
-    last: tuple[Any, Any, Any] = (None, None, None)
-
-    def parsed(statement: Any, parameters: Any) -> Any:
-        nonlocal last
-        if last[0] is not statement or last[1] is not parameters:
-            last = (statement, parameters, parse(statement, parameters))
-        return last[2]
-
-    dynamodb._parse_partiql = parsed  # noqa: SLF001
 
 
 class Statements:
@@ -126,12 +99,8 @@ class Statements:
 
 def improve() -> None:
     """Add what this process adds to ministack's DynamoDB."""
-    from ministack.services import _dynamodb_keywords, dynamodb  # noqa: PLC0415 - once it is known that it is there
+    from ministack.services import dynamodb  # noqa: PLC0415 - once it is known that it is there
 
-    remember(dynamodb, "_tokenize")
-    remember(dynamodb, "_condition_syntax_error")
-    remember(_dynamodb_keywords, "_tokenize")
-    parse_once(dynamodb)
     Statements(dynamodb)
     handle = dynamodb.handle_request
 

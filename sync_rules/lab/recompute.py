@@ -7,35 +7,33 @@ rule leaves as they were (a snapshot, a copy of a deleted source, a stuck part) 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Final, Literal
 
-from sync_rules.adapters.memory import MemoryStore, Values
+from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Difference, Drift, may_be_late
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.lab.derived import Derived, bare
+from sync_rules.lab.provenance import Provenance, bare
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, Change, Failure, ItemKey
 from sync_rules.model.values import Item, Path, get, overlaps, same
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.kinds.history import HistoryRule, KeepRule
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Blocked
 from sync_rules.rules.ruleset import Rules
 
 # ---------------------------------------------------------------- the end of a replay
 REJECTED: Final = frozenset({"ItemTooLarge", "ValidationException"})  # reasons of parked writes that cannot succeed
-ENDS_MAX: Final = 4  # kept of each sort: a reduction makes hundreds of replays, and each of them ends differently
 Check = Literal["rules", "application", "recompute"]
 
 
@@ -79,43 +77,18 @@ class Wrong:
     check: Check = "rules"
 
 
-@dataclass
-class Checked:
-    """Ends of earlier replays under the same rules that were found right: one that holds the same is right again. Ends
-    may differ in the ledger alone, which no recompute starts from. `ends` have the differences that were found in them,
-    `recomputed` the tables before and after the backfill.
-    """
-
-    ends: deque[tuple[MemoryStore, tuple[Difference, ...]]] = field(default_factory=partial(deque, maxlen=ENDS_MAX))
-    recomputed: deque[tuple[MemoryStore, MemoryStore]] = field(default_factory=partial(deque, maxlen=ENDS_MAX))
-    items: dict[tuple[str, Values], tuple[Item | None, Item | None, Sequence[Item]]] = field(default_factory=dict)
-
-
-def wrongs(ending: Ending, checked: Checked | None = None) -> Iterator[Wrong]:
+def wrongs(ending: Ending) -> Iterator[Wrong]:
     """All differences, in a fixed order. Raises StoreError when the backfill does not finish."""
-    checked = checked or Checked()
-    known = next((found for store, found in checked.ends if store.holds_same(ending.store)), None)
-    found = tuple(differences(ending.store, ending.rules, ending.names)) if known is None else known
+    found = tuple(differences(ending.store, ending.rules, ending.names))
     yield from _by_rules(ending, found)
     yield from _by_versions(ending)
-    yield from _by_application(ending, checked)
-    if known is None:
-        wrong = tuple(_by_recompute(ending, found, checked))
-        if not wrong:
-            checked.ends.append((ending.store, found))
-        yield from wrong
-
-
-class _Nowhere:
-    """Failures that discard each failure."""
-
-    def park(self, _failure: Failure) -> None:
-        """Discard the failure."""
+    yield from _by_application(ending)
+    yield from _by_recompute(ending, found)
 
 
 def differences(store: MemoryStore, rules: Rules, names: frozenset[str]) -> Iterator[Difference]:
     """The differences that verify finds while no work is pending."""
-    world = World(store, DroppingQueue(), _Nowhere())
+    world = World(store, NULL_PORTS, NULL_PORTS)
     for finding in Verifier(rules, world, names, grace_seconds=0).sweep():
         yield finding.difference
 
@@ -195,33 +168,19 @@ def _should_be_gone(ending: Ending, one: Difference) -> bool:
 
 
 # ---------------------------------------------------------------- against the application
-def _by_application(ending: Ending, checked: Checked) -> Iterator[Wrong]:
+def _by_application(ending: Ending) -> Iterator[Wrong]:
     """Writes of the application that are missing, and data that nobody wrote."""
-    derived = Derived(ending.rules)
-    for table in ending.rules.tables.values():
-        applied, store = ending.applied.placed(table.name), ending.store.placed(table.name)
-        for place in dict.fromkeys((*applied, *store)):
-            wrote, found = applied.get(place), store.get(place)
-            known = checked.items.get((table.name, place))
-            if known is not None and found is not None and known[0] is wrote and known[1] is found:
-                continue  # not written since the beginning, or last by the same put: any other write makes a new item
-            key = table.key_of(wrote or found or {})
-            assert key is not None, "the key of an item in the store"
-            images = ending.images.get(key, ())
-            if (wrote, found, images) != known:
-                wrong = (
-                    () if _ours(derived, key, ending.rules) else tuple(_not_applied(derived, key, wrote, found, images))
-                )
-                if wrong:
-                    yield from wrong
-                    continue
-            checked.items[table.name, place] = wrote, found, images
+    provenance = Provenance(ending.rules)
+    for key in _keys(ending.rules, ending.applied, ending.store):
+        if not _ours(provenance, key, ending.rules):
+            wrote, found = ending.applied.item(key), ending.store.item(key)
+            yield from _not_applied(provenance, key, wrote, found, ending.images.get(key, ()))
 
 
-def _ours(derived: Derived, key: ItemKey, rules: Rules) -> bool:
+def _ours(provenance: Provenance, key: ItemKey, rules: Rules) -> bool:
     """True for an item that the rules made, whole."""
     entity = rules.entity_of(key)
-    return derived.in_ledger(key) or (entity is not None and bool(derived.mirrors(entity)))
+    return provenance.in_ledger(key) or (entity is not None and bool(provenance.mirrors(entity)))
 
 
 def _keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:
@@ -232,15 +191,15 @@ def _keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:
 
 
 def _not_applied(
-    derived: Derived, key: ItemKey, wrote: Item | None, found: Item | None, images: Sequence[Item]
+    provenance: Provenance, key: ItemKey, wrote: Item | None, found: Item | None, images: Sequence[Item]
 ) -> Iterator[Wrong]:
     if wrote is None or found is None:
         if wrote is None:
             yield Wrong("", Drift.EXTRA, key, check="application")
-        elif not any(derived.deleting(key, image) for image in (wrote, *images[-1:])):  # the last one has copies too
+        elif not any(provenance.deleting(key, image) for image in (wrote, *images[-1:])):  # the last one has copies too
             yield Wrong("", Drift.MISSING, key, check="application")
         return
-    wrote, found = (derived.of_application(key, item, at_times=images) for item in (wrote, found))
+    wrote, found = (provenance.of_application(key, item, at_times=images) for item in (wrote, found))
     for name in dict.fromkeys((*wrote, *found)):
         if not same(wrote.get(name), found.get(name)):
             yield Wrong("", _drift(found.get(name), wrote.get(name)), key, (name,), check="application")
@@ -262,14 +221,14 @@ class _History:
         return any(overlaps(path, one) for one in self.paths.get(key, ()))
 
 
-def _by_recompute(ending: Ending, found: Sequence[Difference], checked: Checked) -> Iterator[Wrong]:
+def _by_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
     history = _history(ending, found)
-    made = _recomputed(ending, history, checked)
-    derived, behind = Derived(ending.rules), _behind(ending, found)
+    made = _backfilled(ending.rules, _stripped(ending, history))
+    provenance, behind = Provenance(ending.rules), _behind(ending, found)
     for key in _keys(ending.rules, ending.store, made):
         entity = ending.rules.entity_of(key)
-        if entity is not None and key not in history.items and not derived.in_ledger(key):
-            wrong = _apart(derived, key, entity, (ending.store.item(key), made.item(key)), history)
+        if entity is not None and key not in history.items and not provenance.in_ledger(key):
+            wrong = _apart(provenance, key, entity, (ending.store.item(key), made.item(key)), history)
             yield from (one for one in wrong if one.rule not in behind)
 
 
@@ -287,14 +246,14 @@ def _behind(ending: Ending, found: Sequence[Difference]) -> frozenset[str]:
 
 
 def _apart(
-    derived: Derived, key: ItemKey, entity: Entity, images: tuple[Item | None, Item | None], history: _History
+    provenance: Provenance, key: ItemKey, entity: Entity, images: tuple[Item | None, Item | None], history: _History
 ) -> Iterator[Wrong]:
     """The derived paths at which the found and the recomputed image of an item differ."""
     if None in images:
-        mirrors = derived.mirrors(entity)
+        mirrors = provenance.mirrors(entity)
         yield Wrong(mirrors[0].name if mirrors else "", _drift(*images), key, check="recompute")
         return
-    for rule in derived.into(entity):
+    for rule in provenance.into(entity):
         for path in rule.copies:
             value, wanted = (get(image, path) for image in images)
             if not same(value, wanted) and not history.has(key, path):
@@ -302,7 +261,7 @@ def _apart(
 
 
 def _history(ending: Ending, found: Sequence[Difference]) -> _History:
-    history, derived = _History(), Derived(ending.rules)
+    history, provenance = _History(), Provenance(ending.rules)
     for one in found:
         rule = one.part.rule if one.part else ending.rules.rules[one.rule]
         if isinstance(rule, MirrorRule) and rule.owned:
@@ -312,7 +271,7 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
     for key in _keys(ending.rules, ending.store):
         item, entity = ending.store.item(key), ending.rules.entity_of(key)
         assert item is not None, "the key of an item in the store"
-        history.items |= {key} if entity is not None and derived.versions(entity) else set()
+        history.items |= {key} if entity is not None and provenance.versions(entity) else set()
         for rule in ending.rules.into_target(entity) if entity is not None else ():
             history.paths.setdefault(key, set()).update(_left(ending.store, rule, item))
     return history
@@ -339,32 +298,21 @@ def recomputed(rules: Rules, store: MemoryStore) -> MemoryStore:
     return _backfilled(rules, _stripped(ending, _history(ending, ())))
 
 
-def _recomputed(ending: Ending, history: _History, checked: Checked) -> MemoryStore:
-    """The application's items and history, after a backfill: the one that an earlier replay made of the same items."""
-    before = _stripped(ending, history)
-    for known, made in checked.recomputed:
-        if known.holds_same(before):
-            return made
-    made = _backfilled(ending.rules, before.copy())
-    checked.recomputed.append((before, made))
-    return made
-
-
 def _stripped(ending: Ending, history: _History) -> MemoryStore:
     """The application's items and history. Maps that become empty stay: no rule takes away the map in which it wrote,
     and other rules may read it.
     """
-    derived = Derived(ending.rules)
+    provenance = Provenance(ending.rules)
     made = MemoryStore(ending.rules.tables)
     for key in _keys(ending.rules, ending.store):
         item, entity = ending.store.item(key), ending.rules.entity_of(key)
         assert item is not None, "the key of an item in the store"
         if key in history.items or entity is None:
             made.put(key.table, item)
-        elif not derived.in_ledger(key) and derived.mirrored_by(key, item) is None:
-            identity = (path for rule in derived.mirrors(entity) for path in rule.identity_paths)
+        elif not provenance.in_ledger(key) and provenance.mirrored_by(key, item) is None:
+            identity = (path for rule in provenance.mirrors(entity) for path in rule.identity_paths)
             spare = (*identity, *history.paths.get(key, ()))
-            made.put(key.table, bare(item, derived.paths(key, item), spare, emptied=True))
+            made.put(key.table, bare(item, provenance.paths(key, item), spare, emptied=True))
     return made
 
 
@@ -373,7 +321,7 @@ def _backfilled(rules: Rules, made: MemoryStore) -> MemoryStore:
     run = BackfillRun(
         Selection(rules, rules.kept),
         made,
-        _Nowhere(),
+        NULL_PORTS,
         MemoryState(),
         {},
         supplies=segments(rules, 1),

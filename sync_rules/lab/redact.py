@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import jmespath
 
-from sync_rules.lab.derived import Derived
+from sync_rules.lab.provenance import Provenance
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -214,7 +214,7 @@ def _refuse_formed(rules: Rules, tables: Collection[str]) -> None:
 
 def _key_texts(rules: Rules) -> Iterator[str]:
     """The templates and separators from which the rules make composite texts."""
-    kept = Derived(rules)
+    kept = Provenance(rules)
     for entity in rules.entities.values():
         if not kept.is_ledger(entity):  # which is not recorded
             yield from (template.text for template in entity.templates.values())

@@ -1,6 +1,6 @@
 """Replays a recording in memory, with the pipeline, and compares the end with the rules.
 
-The application's recorded changes are made again; the rules do their work anew. So records that change derived data
+The application's recorded changes are made again; the rules do their work anew. so records that change derived data
 alone, which the recorded pipeline wrote, are left out unless they are asked for. A `Mismatch` comes with its history:
 the changes of the wrong item and of all items from which the rule made it. Invariant: a replay follows from records,
 delivery and seed, so it can be repeated.
@@ -19,10 +19,10 @@ from pydantic import TypeAdapter
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import VARIANTS, Delivery
-from sync_rules.lab.derived import Derived
-from sync_rules.lab.played import Beginning, Event, Played, begin
-from sync_rules.lab.recompute import Checked, Wrong, wrongs
+from sync_rules.lab.provenance import Provenance
+from sync_rules.lab.recompute import Wrong, wrongs
 from sync_rules.lab.recording import Recorded
+from sync_rules.lab.replay_tables import Event, ReplayTables
 from sync_rules.lab.scenario import Action, Expire
 from sync_rules.lab.scenario_form import ByTable
 from sync_rules.lab.scenario_reader import ScenarioReader
@@ -126,33 +126,6 @@ def load_data(file: File, rules: Rules) -> tuple[Put, ...]:
     return puts
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A recording as it was given, its records that are not of a ledger, and the items before the first one."""
-
-    records: Sequence[Recorded]
-    data: Sequence[Put]
-    with_copies: bool
-    own: Sequence[Recorded]
-    puts: tuple[Put, ...]
-
-    def of(self, records: Sequence[Recorded], data: Sequence[Put], *, with_copies: bool) -> bool:
-        """True for the very same recording and items: they are not compared one by one."""
-        return self.records is records and self.data is data and self.with_copies is with_copies
-
-
-@dataclass
-class Common:
-    """Shared by replays under the same rules, because no delivery changes it: the tables before the first record, what
-    the recorded pipeline wrote (by the identity of its records), and what was right in the end.
-    """
-
-    checked: Checked = field(default_factory=Checked)
-    own_work: dict[str, bool] = field(default_factory=dict)
-    recording: Asked | None = None
-    beginning: Beginning | None = None
-
-
 class Replay:
     """One replay. `counts` has the number of records replayed (`done`), and of those that were not: `copies` and
     `ledger`, written by the recorded pipeline; `gone`, changes of items that are gone by then; `refused` by the table.
@@ -165,17 +138,15 @@ class Replay:
         delivery: Delivery,
         *,
         with_copies: bool = False,
-        common: Common | None = None,
         on_progress: Callable[[int], object] = lambda _record: None,
     ) -> None:
         self.counts: Counter[str] = Counter()
         self._rules = rules
         self._delivery = delivery
         self._with_copies = with_copies
-        self._common = common or Common()
         self._on_progress = on_progress
-        self._derived = Derived(rules)
-        self._tables = Played(rules, delivery)
+        self._provenance = Provenance(rules)
+        self._tables = ReplayTables(rules)
 
     @property
     def events(self) -> Sequence[Event]:
@@ -193,8 +164,7 @@ class Replay:
             if not self._play(records, data):
                 yield Mismatch("", RESTLESS, self._delivery, history=tuple(self.events))
                 return
-            ending = self._tables.ending()
-            for wrong in wrongs(ending, self._common.checked):
+            for wrong in wrongs(self._tables.ending()):
                 yield self._mismatch(wrong)
         except StoreError as error:
             yield Mismatch("", FAILED, self._delivery, reason=error.reason, history=tuple(self.events))
@@ -202,13 +172,11 @@ class Replay:
     # ---------------------------------------------------------------- the application
     def _play(self, records: Sequence[Recorded], data: Sequence[Put]) -> bool:
         """Replay everything. False when the rules do not come to rest."""
-        asked = self._asked(records, data)
-        own = asked.own
+        own = [one for one in records if not self._provenance.in_ledger(one.change.key)]
         self.counts["ledger"] = len(records) - len(own)
-        tables = self._begin(asked.puts)
-        if not tables.rested:
+        if not self._tables.begin(self._first(own, data), self._delivery):
             return False
-        moved = tables.moves.recorded(own) if not self._with_copies else ()
+        moved = self._tables.moves.recorded(own) if not self._with_copies else ()
         for one in own:
             outcome = "copies" if one.number in moved else self._redo(one)
             self.counts[outcome] += 1
@@ -217,56 +185,31 @@ class Replay:
                 return False
         return self._end()
 
-    def _asked(self, records: Sequence[Recorded], data: Sequence[Put]) -> Asked:
-        """The part of a replay that follows from the recording alone, made once for all deliveries."""
-        known = self._common.recording
-        if known is None or not known.of(records, data, with_copies=self._with_copies):
-            own = [one for one in records if not self._derived.in_ledger(one.change.key)]
-            known = Asked(records, data, self._with_copies, own, tuple(self._first(own, data)))
-            self._common.recording = known
-        return known
-
     def _first(self, records: Sequence[Recorded], data: Sequence[Put]) -> Iterator[Put]:
         """The initial items: the old image of each item's first record, and the data."""
         first: dict[ItemKey, Item | None] = {}
         for one in records:
             first.setdefault(one.change.key, one.change.old)
         for key, item in first.items():
-            if item is not None and (self._with_copies or self._derived.mirrored_by(key, item) is None):
+            if item is not None and (self._with_copies or self._provenance.mirrored_by(key, item) is None):
                 yield Put(key, item, ())
-        yield from (put for put in data if put.key not in first and not self._derived.in_ledger(put.key))
-
-    def _begin(self, puts: tuple[Put, ...]) -> Played:
-        """Go on from the tables before the first record, with all that the rules make of them. Raises StoreError."""
-        beginning = self._common.beginning
-        if beginning is None or (beginning.puts is not puts and beginning.puts != puts):
-            beginning = self._common.beginning = begin(self._rules, puts)
-        self._tables = beginning.tables.fork(self._delivery)
-        if beginning.error is not None:
-            raise beginning.error
-        return self._tables
+        yield from (put for put in data if put.key not in first and not self._provenance.in_ledger(put.key))
 
     def _redo(self, one: Recorded) -> str:
         """Make a recorded change again. Returns the counter for it."""
         change, present = one.change, self._tables.stage.item(one.change.key)
-        if not self._with_copies and (self._own_work(one) or self._rules_delete(change, present)):
+        if not self._with_copies and (self._provenance.own_work(change) or self._rules_delete(change, present)):
             return "copies"
         action = action_of(change)
         if present is None and not isinstance(action, Put):
             return "gone"
         return "done" if self._tables.do(action, "record", one.number) else "refused"
 
-    def _own_work(self, one: Recorded) -> bool:
-        known = self._common.own_work
-        if one.identity not in known:
-            known[one.identity] = self._derived.own_work(one.change)
-        return known[one.identity]
-
     def _rules_delete(self, change: Change, present: Item | None) -> bool:
         """Tell whether a rule makes this delete: the target's source is gone."""
         if change.new is not None or present is None:
             return False
-        rules = self._derived.deleting(change.key, present)
+        rules = self._provenance.deleting(change.key, present)
         return any(self._tables.stage.item(key) is None for rule in rules for key in rule.source_keys(present))
 
     # ---------------------------------------------------------------- the rules

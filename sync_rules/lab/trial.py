@@ -23,7 +23,7 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import printable
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 
 TOLERATED: Final = frozenset({Drift.STUCK, Drift.ORPHAN})
@@ -95,7 +95,7 @@ def _drifted(scenario: Scenario, step: Step, world: World) -> Iterator[str]:
 def drifted(rules: Rules, world: World) -> Iterable[Finding]:
     """The drift that verify finds while no work is pending. Nothing is repaired."""
     kept = rules.kept
-    verifier = Verifier(rules, replace(world, queue=DroppingQueue()), kept, grace_seconds=0)
+    verifier = Verifier(rules, replace(world, queue=NULL_PORTS), kept, grace_seconds=0)
     found = (one for one in verifier.sweep() if not may_be_late(one.difference, rules)) if kept else ()
     return (one for one in found if one.difference.drift not in TOLERATED)
 

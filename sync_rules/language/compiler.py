@@ -109,6 +109,10 @@ class RuleCompiler:
         if severity(code) == "error":
             self.sound = False
 
+    def refuse(self, option: str, message: str, cure: str) -> None:
+        """Report an option that means nothing beside the others."""
+        self.add("SR120", self.at_key(option), message, cure)
+
     def parse(
         self, code: str, location: Location | str, function: Callable[P, T], *args: P.args, **options: P.kwargs
     ) -> T | None:
@@ -295,7 +299,7 @@ class RuleCompiler:
             return None
         if sparse and not nearest.missing:
             message = f"`sparse` leaves out nothing: {nearest.listed} lists all items of {many.name!r}"
-            self.add("SR120", self.at_key("sparse"), message, "remove it, or name another index with via")
+            self.refuse("sparse", message, "remove it, or name another index with via")
             return None
         way = nearest.as_sparse() if sparse else choose([way for way in ways if not way.missing], via)
         if way is None:

@@ -22,7 +22,6 @@ from sync_rules.language.types import key_types, read_types
 from sync_rules.language.writers import attribute, two_writers, written_at
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
-from sync_rules.model.capacity import TableSettings
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.suggest import few
@@ -30,10 +29,10 @@ from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps
 from sync_rules.model.where_check import CONSTANT, quoted_names
 from sync_rules.rules.families import ListingRule
-from sync_rules.rules.kinds.booked import BookedRule
+from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.copy import HopRule
 from sync_rules.rules.kinds.history import HistoryRule, NewestRule
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.rule import Node, Rule, causes_of
 from sync_rules.rules.ruleset import Rules
 
@@ -314,18 +313,17 @@ def unused(rules: Rules, document: Document) -> Iterator[Problem]:
 
 def settings_elsewhere(rules: Rules, document: Document) -> Iterator[Problem]:
     """Warn of settings of tables that are named by an ARN: the stack leaves those as they are."""
-    for name, settings in rules.settings.items():
-        if settings == TableSettings() or not rules.tables[name].physical_name.startswith("arn:"):
-            continue
-        message = f"table {name!r} is named by its ARN: the stack neither creates it nor applies its settings"
-        yield Problem("SR472", message, document.key("tables", name))
+    for name, table in rules.tables.items():
+        if (table.ttl or table.vectors) and table.physical_name.startswith("arn:"):
+            message = f"table {name!r} is named by its ARN: the stack neither creates it nor applies its settings"
+            yield Problem("SR472", message, document.key("tables", name))
 
 
 # ---------------------------------------------------------------- Time to Live
 def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report a second attribute of Time to Live for one table, and an archive of expired items that names none."""
     first: dict[str, tuple[Rule, str]] = {}
-    stated = {name: one.ttl for name, one in rules.settings.items() if one.ttl is not None}
+    stated = {name: table.ttl for name, table in rules.tables.items() if table.ttl is not None}
     for rule in rules.rules.values():
         option = "ttl" if ("rules", rule.title, "ttl") in document.locations else "as"
         for table, name in rule.times_to_live:

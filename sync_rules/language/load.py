@@ -13,30 +13,18 @@ from pathlib import Path
 
 from sync_rules.extras.design.patterns.pattern_compiler import patterns_of, volumes_of
 from sync_rules.language import defaults, lint
-from sync_rules.language.capacity import settings_of
 from sync_rules.language.compiler import Known, RuleCompiler
-from sync_rules.language.indexes import check_indexes
 from sync_rules.language.kinds.options import Model
 from sync_rules.language.kinds.registry import kind_of_form
 from sync_rules.language.links import default_template
 from sync_rules.language.problems import Problem, Problems, errors
-from sync_rules.language.schema import NAME, EntityForm, IndexForm
+from sync_rules.language.schema import NAME, EntityForm
 from sync_rules.language.sentences import read_sentence
+from sync_rules.language.table_compiler import compile_tables
 from sync_rules.language.validate import ValidFile, validate
 from sync_rules.language.variables import Variables
 from sync_rules.language.yaml_source import Document, read
-from sync_rules.model.capacity import NO_SETTINGS
-from sync_rules.model.entities import (
-    KEY_MAX_BYTES,
-    Entity,
-    Index,
-    KeyAttribute,
-    KeyType,
-    Table,
-    alike,
-    misnamed,
-    told_twice,
-)
+from sync_rules.model.entities import KEY_MAX_BYTES, Entity, Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.sizes import index_key_limits
 from sync_rules.model.suggest import unknown
@@ -109,7 +97,7 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     if document is None or valid is None:
         return None, problems.sorted()
     variables = Variables(environ, problems, running)
-    tables = _tables(document, problems, valid, variables)
+    tables = compile_tables(document, problems, valid.form.tables, variables)
     entities = _entities(document, problems, valid, tables)
     declared = frozenset(valid.form.entities) | valid.broken["entities"]
     required = {name: tuple(form.required) for name, form in valid.form.entities.items()}
@@ -121,9 +109,7 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     sound = {rule.name: rule.beside(other for other in alone if other is not rule) for rule in alone}
     within = {side.name: side for rule in sound.values() for side in (rule.source, rule.target, *rule.owned)}
     entities = entities | within  # those of ledgers are in no file
-    said = {name: settings_of(document, problems, table, valid.form.tables[name]) for name, table in tables.items()}
-    settings = {name: one for name, one in said.items() if one != NO_SETTINGS}
-    rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound), settings=settings)
+    rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
     volumes = volumes_of(document, problems, valid.form)
     patterns = patterns_of(known, valid.form, rules, lint.named_attributes(rules))
     rules = replace(rules, patterns=patterns, volumes=volumes)
@@ -185,48 +171,6 @@ def _check_renames(known: Known, entries: Mapping[str, str | Model]) -> None:
             message = f"rule {renamed[old]!r} was renamed from {old!r} already"
             compiler.add("SR123", "renamed_from", message)
         renamed.setdefault(old, name)
-
-
-# ---------------------------------------------------------------- tables
-def _tables(document: Document, problems: Problems, valid: ValidFile, variables: Variables) -> dict[str, Table]:
-    tables: dict[str, Table] = {}
-    for name, form in valid.form.tables.items():
-        location = document.value("tables", name, "name")
-        filled = variables.filled(form.name or name, location)
-        if filled is not None and (wrong := misnamed(filled)):
-            problems.add("SR006", location, wrong)
-        physical = name if filled is None else filled
-        partition, *sort = _attributes(form.key)
-        indexes = tuple(_index(index, entry) for index, entry in form.indexes.items())
-        most = form.max_write_units_per_second
-        tables[name] = Table(name, physical, partition, sort[0] if sort else None, indexes, most)
-        _one_type_each(document, problems, tables[name])
-        check_indexes(document, problems, tables[name])
-    for first, table in told_twice(table for table in tables.values() if not misnamed(table.physical_name)):
-        problems.add("SR007", document.value("tables", table.name, "name"), alike(first, table))
-    return tables
-
-
-def _attributes(form: Mapping[str, KeyType]) -> tuple[KeyAttribute, ...]:
-    return tuple(KeyAttribute(name, kind) for name, kind in form.items())
-
-
-def _index(name: str, entry: Mapping[str, KeyType] | IndexForm) -> Index:
-    if not isinstance(entry, IndexForm):
-        partition, *sort = _attributes(entry)
-        return Index(name, (partition,), tuple(sort))
-    projection = tuple(entry.projection) if isinstance(entry.projection, list) else entry.projection
-    return Index(name, _attributes(entry.partition), _attributes(entry.sort), projection, entry.local)
-
-
-def _one_type_each(document: Document, problems: Problems, table: Table) -> None:
-    types = {attribute.name: attribute.type for attribute in table.key}
-    for index in table.indexes:
-        for attribute in index.attributes:
-            first = types.setdefault(attribute.name, attribute.type)
-            if first != attribute.type:
-                message = f"{attribute.name!r} is of type {attribute.type} here and of type {first} before"
-                problems.add("SR115", document.value("tables", table.name, "indexes", index.name), message)
 
 
 # ---------------------------------------------------------------- entities

@@ -9,7 +9,7 @@ from sync_rules.language.writers import attribute, written_at
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import overlaps
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.move import MoveRule
 from sync_rules.rules.ruleset import Rules
 

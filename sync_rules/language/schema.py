@@ -13,20 +13,24 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, StringConstraints, Tag, create_model
 
 from sync_rules.extras.design.patterns.pattern_forms import ITEMS_MAX, PatternEntry
-from sync_rules.language.capacity import AttributeName, BillingEntry, Projection, VectorForm, WarmForm
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import NO_FORM, Model, by_type
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule, kinds_with_sentences
-from sync_rules.model.capacity import TableClass
-from sync_rules.model.entities import KeyType
+from sync_rules.model.entities import Distance, KeyType
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KEY_ATTRIBUTES_MAX = 4  # per partition key and per sort key of an index; Amazon DynamoDB Developer Guide, GSI
 NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
 INDEX_NAME = r"^[A-Za-z0-9_.-]{3,255}$"  # DynamoDB's own rule
 
+ATTRIBUTE_NAME_MAX = 255
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 IndexName = Annotated[str, StringConstraints(pattern=INDEX_NAME)]
+AttributeName = Annotated[str, StringConstraints(min_length=1, max_length=ATTRIBUTE_NAME_MAX)]
+Projection = Annotated[
+    Annotated[Literal["all", "keys"], Tag("form:word")] | Annotated[list[AttributeName], Tag("form:names")],
+    by_type({str: "form:word", list: "form:names"}, "all, keys, or a list of attribute names"),
+]
 IndexKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_length=KEY_ATTRIBUTES_MAX)]
 ShortKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_length=2)]
 
@@ -53,18 +57,11 @@ class IndexForm(Model):
         description="A local secondary index: the table's own partition key, and another sort key. DynamoDB makes it "
         "with the table and never later.",
     )
-    billing: BillingEntry | None = Field(
-        default=None, description="The capacity of the index. Without it, that of its table."
-    )
-    warm: WarmForm | None = Field(
-        default=None, description="Warm throughput: units a second that the index serves at once."
-    )
 
 
 def index_form(value: Any) -> str:
-    """Tell the two forms of an index apart: in full, `partition` or `sort` holds a map, and so may its figures."""
-    parts = ("partition", "sort", "billing", "warm")
-    full = isinstance(value, dict) and any(isinstance(value.get(part), dict) for part in parts)
+    """Tell the two forms of an index apart: in full, `partition` or `sort` holds a map."""
+    full = isinstance(value, dict) and any(isinstance(value.get(part), dict) for part in ("partition", "sort"))
     return "form:full" if full else "form:short"
 
 
@@ -72,6 +69,23 @@ IndexEntry = Annotated[
     Annotated[ShortKey, Tag("form:short")] | Annotated[IndexForm, Tag("form:full")],
     Discriminator(index_form),
 ]
+
+
+class VectorForm(Model):
+    """A vector index."""
+
+    vector: str = Field(description="The attribute that holds the vector, a list of numbers.", examples=["embedding"])
+    dimensions: Annotated[int, Field(ge=1)] = Field(description="The numbers in each vector.", examples=[1024])
+    distance: Distance = Field(default="cosine", description="How two vectors are compared. Default: cosine.")
+    partition: Annotated[dict[AttributeName, KeyType], Field(max_length=1)] = Field(
+        default={}, description="The attribute whose value each search must give, with its type."
+    )
+    filters: dict[AttributeName, KeyType] = Field(
+        default={}, description="The attributes that a search may filter by, with their types."
+    )
+    projection: Projection = Field(
+        default="all", description="What a search shows: all, keys, or the names of the attributes beside these."
+    )
 
 
 class TableForm(Model):
@@ -104,24 +118,6 @@ class TableForm(Model):
         "the others. Without it, as many as the table takes.",
         examples=[500],
     )
-    billing: BillingEntry | None = Field(
-        default=None,
-        description="How a table that sync-rules creates is billed: on-demand, with a maximum or without, or "
-        "provisioned, with autoscaling or without. Default: on-demand.",
-        examples=["on-demand", {"provisioned": {"read": 5, "write": 5, "autoscaling": {"min": 5, "max": 500}}}],
-    )
-    warm: WarmForm | None = Field(
-        default=None,
-        description="Warm throughput: units a second that the table serves at once. It can be raised, and not lowered.",
-        examples=[{"read": 20000, "write": 10000}],
-    )
-    table_class: TableClass | None = Field(
-        default=None, alias="class", description="The table's class. Default: standard."
-    )
-    deletion_protection: bool | None = Field(
-        default=None, description="Refuse to delete the table. Default: true in the template."
-    )
-    backups: bool | None = Field(default=None, description="Point-in-time recovery. Default: true in the template.")
     ttl: str | None = Field(
         default=None,
         description="The attribute of Time to Live of the application's own. Rules that need one name it themselves.",

@@ -44,6 +44,14 @@ MISSING: Final = {  # cures; kinds have their own
 }
 MEANT: Final = {"link": "name the field of the one pointed to: link: {{field: {}}}"}  # likewise
 MERGE: Final = "<<"
+CREATED_WITH: Final = (
+    "billing",
+    "warm",
+    "class",
+    "deletion_protection",
+    "backups",
+)  # no rule depends on these
+NO_PLACE: Final = ("extra_forbidden", "literal_error")  # an unknown key; among the keys of an index, one of no type
 NAMED_HERE: Final = 2  # parts of the key path to a name that this file gives
 RULE_OPTION: Final = 3  # parts of the key path to an option of a rule
 
@@ -141,6 +149,8 @@ class _Validator:
             kind = self._kind(path)
             cures = {**MISSING, **(kind.missing if kind else {})}
             add("SR103", self.document.key(*path[:-1]), f"{name!r} is missing", cures.get(name))
+        elif error in NO_PLACE and path[0] == "tables" and name in CREATED_WITH:
+            add("SR130", at_key, f"{name!r} is a setting of the table itself, which no rule depends on")
         elif error == "extra_forbidden":
             add("SR101", at_key, *self._unknown_key(path))
         elif on_key:

@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from sync_rules.model.items import ItemKey
 from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
 from sync_rules.model.values import AttributeValue, Item, Path, get
 
 KeyType = Literal["S", "N", "B"]
+Distance = Literal["cosine", "euclidean", "dot-product"]
 KEY_MAX_BYTES = (PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES)
 TABLE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 TABLE_ARN: Final = re.compile(r"arn:[^\s:]+:dynamodb:[^\s:/]+:[^\s:/]+:table/[A-Za-z0-9_.-]{3,255}")
@@ -103,9 +104,22 @@ class Index:
 
 
 @dataclass(frozen=True)
+class VectorIndex:
+    """A vector index: `index` has its name and projection, the attribute that each search gives as the partition, and
+    the other attributes that may filter a search as the sort key. `vector`: the attribute that holds the vector.
+    """
+
+    index: Index
+    vector: str
+    dimensions: int
+    distance: Distance
+
+
+@dataclass(frozen=True)
 class Table:
     """A table: its name in the rules file, its name in DynamoDB, its key and its indexes, and the write units that the
-    pipeline may spend on it per second; None: no limit.
+    pipeline may spend on it per second; None: no limit. `ttl`: the application's own attribute of Time to Live. No rule
+    lists by a vector index.
     """
 
     name: str
@@ -114,6 +128,8 @@ class Table:
     sort: KeyAttribute | None = None
     indexes: tuple[Index, ...] = ()
     max_write_units_per_second: int | None = None
+    ttl: str | None = None
+    vectors: tuple[VectorIndex, ...] = ()
 
     @cached_property
     def address(self) -> Address:
@@ -148,24 +164,6 @@ class Table:
             return ItemKey(self.name, tuple([(name, kind, item[name][kind]) for name, kind in self._typed]))
         except (KeyError, TypeError):
             return None
-
-    def text_key(self, keys: Mapping[Any, Any]) -> ItemKey | None:
-        """The primary key in a record's Keys as they came, if they are its attributes alone and plain text, as most
-        are; None: they must be read with care.
-        """
-        if len(keys) != len(self._typed):
-            return None
-        values = []
-        try:
-            for name, kind in self._typed:
-                value = keys[name]
-                text = value["S"]
-                if kind != "S" or len(value) != 1 or type(text) is not str or not text.isascii():
-                    return None
-                values.append((name, "S", text))
-        except (KeyError, TypeError):
-            return None
-        return ItemKey(self.name, tuple(values))
 
     @cached_property
     def _typed(self) -> tuple[tuple[str, KeyType], ...]:
@@ -212,7 +210,9 @@ class Entity:
         return tuple(dict.fromkeys(names))
 
     def has(self, key: ItemKey) -> bool:
-        """True if an item with this key is of this entity."""
+        """True if an item with this key is of this entity. Each record asks; `python -m benchmarks.shortcuts` measures
+        this beside `fields`: 0.8 to 5.1 us.
+        """
         simple, values = self._simple, key.values
         if simple is None or len(values) != len(simple):
             return self.fields(key) is not None

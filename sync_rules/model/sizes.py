@@ -24,18 +24,8 @@ ELEMENT_BYTES = 1
 
 
 def item_bytes(item: Item) -> int:
-    """The size of an item: every attribute name and value. Every write of the store in memory asks for it."""
-    total = 0
-    for name, value in item.items():
-        text = value.get("S")
-        total += len(name) if name.isascii() else len(name.encode())
-        if text is not None:
-            total += len(text) if text.isascii() else len(text.encode())
-        elif "N" in value:
-            total += _number_bytes(value["N"])
-        else:
-            total += value_bytes(value)
-    return total
+    """The size of an item: every attribute name and value."""
+    return sum(_text_bytes(name) + value_bytes(value) for name, value in item.items())
 
 
 def shrank_from(old: Item | None, new: Item | None) -> int:
@@ -52,10 +42,7 @@ def too_large(item: Item | None) -> bool:
     """
     if item is None:
         return False
-    size = 0
-    for name, value in item.items():  # a loop: every copy comes by here
-        size += (len(name) if name.isascii() else len(name.encode())) + value_bytes(value, _digit_bytes)
-    return size > ITEM_MAX_BYTES
+    return sum(_text_bytes(name) + value_bytes(value, _digit_bytes) for name, value in item.items()) > ITEM_MAX_BYTES
 
 
 def value_bytes(value: AttributeValue, number_bytes: Callable[[str], int] | None = None) -> int:

@@ -101,13 +101,9 @@ class Where:
             ConditionError: when it cannot be evaluated, such as length() of an attribute that is missing.
         """
         try:
-            seen: dict[str, Any] = {
-                name: jmespath_value(target[name]) for (name,) in self.target_paths if name in target
-            }
+            seen = _seen(target, self.target_paths)
             if self.source_paths:
-                seen[self.source_name] = {
-                    name: jmespath_value(source[name]) for (name,) in self.source_paths if name in source
-                }
+                seen[self.source_name] = _seen(source, self.source_paths)
             return _INTERPRETER.holds(self._parsed, seen)
         except JMESPathTypeError as error:
             found = TYPES_MAP.get(error.actual_type, error.actual_type)

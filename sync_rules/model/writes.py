@@ -201,40 +201,6 @@ def update_of(
     return Update(key, tuple(sets.items()), tuple(removes), distinct(conditions))
 
 
-def after(item: Item, update: Update) -> Item:
-    """The item after an update of which no path is a misfit. Elements that it takes out of sets stay."""
-    new = item
-    for path, value in (*update.sets, *((path, None) for path in update.removes)):
-        new = _with(new, path, value)
-    for (name,), elements in update.adds:
-        ((kind, more),) = elements.items()
-        new = {**new, name: {kind: [*dict.fromkeys((*new.get(name, {}).get(kind, ()), *more))]}}
-    return new
-
-
-def written(image: Item | None, write: Write | Action) -> Item | None:
-    """The target of a write after it, where `image` is the target as it was read; None where that does not tell."""
-    last = write.actions[-1] if isinstance(write, Transaction) else write
-    match last:
-        case Put():
-            return last.item
-        case Update() if image is not None:
-            return after(image, last)
-    return None
-
-
-def _with(item: Item, path: Path, value: AttributeValue | None) -> Item:
-    """The item with another value at a path; None: with nothing there."""
-    name, rest = path[0], path[1:]
-    if rest:
-        value = {"M": _with(item.get(name, {}).get("M", {}), rest, value)}
-    changed = dict(item)
-    changed.pop(name, None)
-    if value is not None:
-        changed[name] = value
-    return changed
-
-
 def distinct(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     """Each condition once, in order: several rules may want the same."""
     once: list[Condition] = []

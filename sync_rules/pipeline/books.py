@@ -17,7 +17,7 @@ from sync_rules.model.writes import Put, Status
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import PartRule
-from sync_rules.rules.ledger import mark_key, suitable
+from sync_rules.rules.ledger import key_in, suitable
 from sync_rules.rules.ruleset import Rules
 
 TRIES_MAX: Final = 5
@@ -166,7 +166,7 @@ def books_named(rules: Rules, identity: str) -> Books | None:
     physical_name, partition, fingerprint, *_ = identity.split(" ")
     for table in rules.tables.values():
         if table.physical_name == physical_name and suitable(table):
-            return Books(mark_key(table, partition), fingerprint)
+            return Books(key_in(table, partition), fingerprint)
     return None
 
 

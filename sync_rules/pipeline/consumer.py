@@ -1,15 +1,13 @@
-"""From a batch of stream records, or a message of the queue, to its answer: the stages of the pipeline, in a row.
+"""From a batch of stream records, or a message of the queue, to its answer.
 
 1. Records (`records.read_event`): every record becomes a `Change`. The record filter of the rules drops, unread, the
    records that no rule can concern; records that cannot be understood are parked.
 2. Tasks (`tasks.tasks_of`): the changes name the targets to pull, the sources to push, the parts and the effects.
-3. Fan-out (`fanout.pull`, `fanout.push`): targets are listed page by page, and their images are read. What does not fit
-   goes on as messages: the rest of a push (`fanout.relay` goes on with a base table's, `handover.spread` with an
-   index's), chunks of keys, a second look through an index.
-4. Reconcile (`reconcile.reconcile` for targets, `parts.reconcile_parts` for parts): sources are read after the images,
-   and what differs is written under a guard. What cannot succeed now is parked, and a message will retry it.
-5. Effects (`effects.run_effect`): archive and call, after all writes, so that no copy waits for them.
-6. Report (`report.Report`): outcomes per rule, and the items whose records must be delivered again.
+3. Work (`work.do_tasks`): the stages, in their order. Targets are listed page by page, and their images are read;
+   sources are read after the images, and what differs is written under a guard. What does not fit goes on as messages:
+   the rest of a push (`fanout.relay` goes on with a base table's, `handover.spread` with an index's), chunks of keys, a
+   second look through an index. What cannot succeed now is parked, and a message will retry it.
+4. Report (`report.Report`): outcomes per rule, and the items whose records must be delivered again.
 
 Lambda functions and `sync-rules run` share this module.
 
@@ -30,8 +28,8 @@ from sync_rules.model.items import UNKNOWN_RULE, Change, Failure, ItemKey, Outco
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.acceptance import collect_old_images
 from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, FanOutsToCome, LooksToCome
-from sync_rules.pipeline.effects import run_effect, run_message
-from sync_rules.pipeline.fanout import process_chunks, pull, push, relay
+from sync_rules.pipeline.effects import run_message
+from sync_rules.pipeline.fanout import process_chunks, relay
 from sync_rules.pipeline.handover import spread
 from sync_rules.pipeline.messages import (
     CallMessage,
@@ -42,31 +40,23 @@ from sync_rules.pipeline.messages import (
     PushMessage,
     item_of,
 )
-from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import Host, Later, Remembering, Work, World, run_work
-from sync_rules.pipeline.tasks import chunks_of, part_of, pull_of, pushes_of, tasks_of, unknown_rules
+from sync_rules.pipeline.tasks import Tasks, chunks_of, part_of, pull_of, pushes_of, tasks_of, unknown_rules
 from sync_rules.pipeline.telemetry import Telemetry
+from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.ruleset import Rules
 
 TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
 
 
 def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Report]:
-    """Process the changes of a batch. Pulls come first, because their images came with the records."""
+    """Process the changes of a batch."""
     tasks = tasks_of(changes, rules)
     if bounds.unaccepted:
         bounds = replace(bounds, old_images=collect_old_images(changes))
-    report = yield from pull(tasks.pulls, bounds)
-    report.add((yield from push(tasks.pushes, rules, bounds)))
-    report.add((yield from reconcile_parts(tasks.parts, bounds)))
-    report.trace_failures(tasks.origins)
-    yield from report.keep_unlisted(tasks.unlisted)
-    for key, effect in tasks.effects:
-        yield from run_effect(key, effect, bounds, report)
-    report.since_ms.update(tasks.since_ms)
-    return report
+    return (yield from do_tasks(tasks, rules, bounds))
 
 
 def process_message(message: Message, rules: Rules, bounds: Bounds, *, again: bool = False) -> Work[Report]:
@@ -96,12 +86,12 @@ def _process_known(message: Message, rules: Rules, bounds: Bounds, *, again: boo
     match message:
         case PullMessage():
             one = pull_of(message.target, rules, attempt=message.attempt, delay_seconds=message.delay_seconds)
-            return (yield from pull([one] if one else [], bounds))
+            return (yield from do_tasks(Tasks(pulls=(one,) if one else ()), rules, bounds))
         case ChunkMessage():
             return (yield from process_chunks(chunks_of(message, rules), bounds))
         case PartMessage():
             look = part_of(message, rules)
-            return (yield from reconcile_parts([look] if look else [], bounds))
+            return (yield from do_tasks(Tasks(parts=(look,) if look else ()), rules, bounds))
         case CallMessage():
             report = Report()
             yield from run_message(message, rules, bounds, report)
@@ -113,7 +103,7 @@ def _process_known(message: Message, rules: Rules, bounds: Bounds, *, again: boo
 def _process_push(message: PushMessage, rules: Rules, bounds: Bounds, *, again: bool) -> Work[Report]:
     pushes = pushes_of(message, rules)
     if not message.spread:
-        return (yield from push(pushes, rules, bounds))
+        return (yield from do_tasks(Tasks(pushes=pushes), rules, bounds))
     report = yield from spread([one for one in pushes if one.index is not None], rules, bounds)
     of_tables = [one for one in pushes if one.index is None]
     report.add((yield from relay(of_tables, rules, bounds, ahead=not again)))

@@ -9,22 +9,19 @@ the merged write fails. Parts that are in books are written only after the mark 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import replace
 from typing import Final
 
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
-from sync_rules.model.numbers import holdable, spelt, total_of
+from sync_rules.model.semantics import apply_write
 from sync_rules.model.sizes import TOO_LARGE, too_large
-from sync_rules.model.values import AttributeValue, Item, Path
+from sync_rules.model.values import Item
 from sync_rules.model.writes import (
-    Action,
     Check,
     Delete,
-    Increment,
     Put,
     Result,
     Status,
@@ -32,47 +29,21 @@ from sync_rules.model.writes import (
     Transaction,
     Update,
     Write,
-    written,
 )
 from sync_rules.pipeline.acceptance import protect_part
 from sync_rules.pipeline.bookings import TOTAL_BROKEN, addable, in_whole, increments, sayable
 from sync_rules.pipeline.books import begin
-from sync_rules.pipeline.messages import PartMessage
+from sync_rules.pipeline.joint_writes import JointWrite, joined
 from sync_rules.pipeline.report import Report, Unfinished, retry_parked
 from sync_rules.pipeline.requests import Work, apply_writes
 from sync_rules.pipeline.series import by_series, series_of, taken_again
 from sync_rules.pipeline.sources import Found, read_all, slices
+from sync_rules.pipeline.tasks import PartLook, message_of
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import Part
 from sync_rules.rules.rule import Blocked
 
 NO_ROOM: Final = Blocked(TOO_LARGE)
-TRANSACTION_MAX_ACTIONS: Final = 100  # quota of TransactWriteItems
-
-
-@dataclass(frozen=True, slots=True)
-class PartLook:
-    """A part to reconcile. `attempt` counts how often it was parked. `rebuild`: make it anew if nothing else makes it
-    right, for a repair; `rejected`: the total that it adds to is no number.
-    """
-
-    part: Part
-    attempt: int = 0
-    rebuild: bool = False
-    rejected: bool = False
-
-
-def message_of(part: Part, attempt: int = 0) -> PartMessage:
-    """The message that asks to reconcile a part."""
-    return PartMessage(part.rule.message_name, part.target, part.source, part.rule.label(part), attempt)
-
-
-@dataclass(frozen=True, eq=False)
-class JointWrite:
-    """One write for several parts."""
-
-    looks: tuple[PartLook, ...]
-    write: Write
 
 
 def reconcile_parts(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
@@ -198,7 +169,7 @@ def _write_for(look: PartLook, target: Item | None, source: Item | None, report:
 
 def _with_room(write: Write | Blocked | None, target: Item | None) -> Write | Blocked | None:
     """The write; blocked if it certainly makes its item too large: a refused write costs the whole item."""
-    no_room = write is not None and not isinstance(write, Blocked) and too_large(written(target, write))
+    no_room = write is not None and not isinstance(write, Blocked) and too_large(apply_write(write, target))
     return NO_ROOM if no_room else write
 
 
@@ -236,87 +207,6 @@ def _with_books(
         else:
             ready.append((look, write))
     return ready
-
-
-# ---------------------------------------------------------------- one write for several parts
-def joined(wanted: Iterable[tuple[PartLook, Write]]) -> list[JointWrite]:
-    """Merge writes where possible: elements of one set into one update, transactions into one."""
-    groups: dict[object, list[JointWrite]] = {}
-    for look, write in wanted:
-        joints = groups.setdefault(_joinable_by(write), [])
-        both = _join(joints[-1].write, write) if joints else None
-        if both is None:
-            joints.append(JointWrite((look,), write))
-        else:
-            joints[-1] = JointWrite((*joints[-1].looks, look), both)
-    return [joint for joints in groups.values() for joint in joints]
-
-
-def _joinable_by(write: Write) -> object:
-    """Writes can be merged only if this is equal for both."""
-    if isinstance(write, Update):
-        return write.key, bool(write.adds)
-    actions = write.actions if isinstance(write, Transaction) else (write,)
-    moves = isinstance(actions[0], Delete) and len(actions) > 1  # each item moves on its own
-    return type(actions[0]), actions[0].key if moves or isinstance(actions[0], Check) else None
-
-
-def _join(one: Write, two: Write) -> Write | None:
-    if isinstance(one, Update) and isinstance(two, Update):
-        return _join_elements(one, two)
-    if isinstance(one, Transaction) and isinstance(two, Transaction):
-        return _join_transactions(one, two)
-    return None
-
-
-def _join_elements(one: Update, two: Update) -> Update | None:
-    """Merge updates of one item that both ADD or both DELETE: one expression may not name a set twice."""
-    if one.guard != two.guard or one.sets or two.sets or one.removes or two.removes:
-        return None
-    return replace(one, adds=_union(one.adds, two.adds), discards=_union(one.discards, two.discards))
-
-
-Elements = tuple[tuple[Path, AttributeValue], ...]
-
-
-def _union(one: Elements, two: Elements) -> Elements:
-    sets: dict[Path, AttributeValue] = dict(one)
-    for path, value in two:
-        ((kind, elements),) = value.items()
-        before = sets.get(path, {kind: []})
-        sets[path] = {kind: [*before[kind], *(element for element in elements if element not in before[kind])]}
-    return tuple(sets.items())
-
-
-def _join_transactions(one: Transaction, two: Transaction) -> Transaction | None:
-    """Merge transactions that check the same source in the same way, or add to totals; no item may be named twice."""
-    checks = [action for action in (one.actions[0], two.actions[0]) if isinstance(action, Check)]
-    if checks and (len(checks) == 1 or checks[0] != checks[1]):
-        return None
-    totals: dict[ItemKey, Increment] = {}
-    others: list[Action] = []
-    for action in (*one.actions[len(checks) // 2 :], *two.actions[len(checks) // 2 :]):
-        if isinstance(action, Increment):
-            together = _sum(totals[action.key], action) if action.key in totals else action
-            if together is None:
-                return None
-            totals[action.key] = together
-        else:
-            others.append(action)
-    actions = (*checks[:1], *totals.values(), *others)
-    if len(actions) > TRANSACTION_MAX_ACTIONS or len({action.key for action in actions}) < len(actions):
-        return None
-    return Transaction(actions)
-
-
-def _sum(one: Increment, two: Increment) -> Increment | None:
-    """The exact sum of both; None when DynamoDB could not hold it in one number."""
-    amounts = {name: Decimal(amount) for name, amount in one.amounts}
-    for name, amount in two.amounts:
-        amounts[name] = total_of((amounts.get(name, Decimal(0)), Decimal(amount)))
-    if not all(map(holdable, amounts.values())):
-        return None
-    return replace(one, amounts=tuple((name, spelt(amount)) for name, amount in amounts.items()))
 
 
 # ---------------------------------------------------------------- making it happen

@@ -107,13 +107,11 @@ def _read_record(
     keys = data.get("Keys") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(keys, dict) or not keys:
         raise RecordError("a record has no dynamodb.Keys")
-    key = None if table is None or wrapped else table.text_key(keys)
-    if table is None or key is None:
-        keys = read_image(keys)
-        table = table if table is not None and not wrapped else _table_of(body, keys, rules)
-        if table is None:
-            return None
-        key = table.key_of(keys)
+    keys = read_image(keys)
+    table = table if table is not None and not wrapped else _table_of(body, keys, rules)
+    if table is None:
+        return None
+    key = table.key_of(keys)
     if key is None:
         expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
         raise RecordError(f"the keys of a record are not those of table {table.name}: expected {expected}")

@@ -228,14 +228,22 @@ class Host:
     lock: Callable[[], Lock]
 
 
-class Nobody:
-    """The archive, the caller and the kept calls of a world that has none of them."""
+class NullPorts:
+    """The ports of a world that has none. Messages and failure records are dropped, for work that visits every item
+    anyway and reports what it leaves. Effects fail, because nothing would do them later.
+    """
+
+    def send(self, message: Message, delay_seconds: int) -> None:
+        """Drop a message."""
+
+    def park(self, failure: Failure) -> None:
+        """Drop a failure record."""
 
     def keep(self, keep: Keep) -> None:
         raise StoreError("NoArchive", f"rule {keep.rule}: no archive was given")
 
     def call(self, call: Call) -> None:
-        raise StoreError("NoCaller", f"rule {call.rule}: nobody to call {call.function} was given")
+        raise StoreError("NoCaller", f"rule {call.rule}: no caller of {call.function} was given")
 
     def keep_call(self, message: CallMessage) -> str:
         raise StoreError("NoPlaceForCalls", f"rule {message.rule}: no place was given to keep its change in")
@@ -244,14 +252,7 @@ class Nobody:
         raise StoreError("NoPlaceForCalls", f"no place was given to read {place} from")
 
 
-NOBODY: Final = Nobody()
-
-
-class DroppingQueue:
-    """A Queue that drops every message: for work that visits every item anyway, and reports what it leaves."""
-
-    def send(self, _message: Message, _delay_seconds: int) -> None:
-        """Does nothing: a pull sends only retries of what it parked."""
+NULL_PORTS: Final = NullPorts()
 
 
 @dataclass(frozen=True)
@@ -261,9 +262,9 @@ class World:
     store: Store
     queue: Queue
     failures: Failures
-    archive: Archive = NOBODY
-    caller: Caller = NOBODY
-    kept: KeptCalls = NOBODY
+    archive: Archive = NULL_PORTS
+    caller: Caller = NULL_PORTS
+    kept: KeptCalls = NULL_PORTS
     looks: Looks | None = None
     fan_outs: FanOuts | None = None
 

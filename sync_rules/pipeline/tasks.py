@@ -6,7 +6,7 @@ acted in between; only the image is the newest. A pull always checks all rules o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -14,7 +14,6 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, Effect, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PushMessage, names_in
-from sync_rules.pipeline.parts import PartLook
 from sync_rules.rules.families import EffectRule, ListingRule, Part, PartRule, TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -91,6 +90,23 @@ class Chunk:
     targets: tuple[ItemKey, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PartLook:
+    """A part to reconcile. `attempt` counts how often it was parked. `rebuild`: make it anew if nothing else makes it
+    right, for a repair; `rejected`: the total that it adds to is no number.
+    """
+
+    part: Part
+    attempt: int = 0
+    rebuild: bool = False
+    rejected: bool = False
+
+
+def message_of(part: Part, attempt: int = 0) -> PartMessage:
+    """The message that asks to reconcile a part."""
+    return PartMessage(part.rule.message_name, part.target, part.source, part.rule.label(part), attempt)
+
+
 @dataclass
 class Tasks:
     """The work of a batch. `origins` has, for the key of a piece of work, the items whose records asked for it, unless
@@ -106,6 +122,16 @@ class Tasks:
     unlisted: tuple[tuple[str, ItemKey], ...] = ()
     origins: dict[ItemKey, dict[ItemKey, None]] = field(default_factory=dict)
     since_ms: dict[str, int] = field(default_factory=dict)
+
+    def only(self, names: Container[str]) -> Tasks:
+        """The tasks of the rules of these names in tables, with fresh images: no effects, and nothing unlisted."""
+        pulls = (replace(one, image=None, rules=tuple(r for r in one.rules if r.name in names)) for one in self.pulls)
+        pushes = (replace(one, rules=tuple(r for r in one.rules if r.name in names)) for one in self.pushes)
+        return Tasks(
+            tuple(one for one in pulls if one.rules),
+            tuple(one for one in pushes if one.rules),
+            tuple(look for look in self.parts if look.part.rule.name in names),
+        )
 
     def trace(self, work: ItemKey, change: Change) -> None:
         """Note the record that asked for a piece of work that may be another item's."""

@@ -21,7 +21,8 @@ from sync_rules.read.key_range import KeyRange
 from sync_rules.read.listing import Listing
 from sync_rules.read.neighbours import NeighbourReader, Neighbours
 from sync_rules.read.reader import Client, Reader, reader_of
-from sync_rules.rules.kinds.collect import CollectRule, parse_element
+from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.kinds.element import parse_element
 from sync_rules.rules.ruleset import Rules
 
 

@@ -10,12 +10,12 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
-from sync_rules.adapters.expressions import identity
 from sync_rules.model.entities import Entity, KeyAttribute, KeyType, Ref
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.python_values import raw_of
+from sync_rules.model.semantics import identity
 from sync_rules.model.templates import SORT_KEY_MAX_BYTES, parse_template, possible
 from sync_rules.model.values import AttributeValue, Item, get, parse_path
 from sync_rules.read.declared import Templates, entity_on, rule_of, table_on

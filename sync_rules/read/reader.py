@@ -11,18 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Final, Protocol
 
-from tenacity import retry_if_exception_type
-
 from sync_rules.adapters import aws_errors, retries
-from sync_rules.adapters.answers import keyless
-from sync_rules.adapters.dynamodb import BATCH_GET_MAX_KEYS
-from sync_rules.adapters.expressions import Expressions, identity
+from sync_rules.adapters.batch_reader import BATCH_GET_MAX_KEYS, BatchGet
+from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.plain_client import plain
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, has_encodable_texts, plain_of, raw_of
+from sync_rules.model.semantics import identity
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.read.key_range import KeyRange
 
@@ -87,10 +85,8 @@ class Reader:
         self.raw = raw
         self._given = client
         self._consistent = consistent
-        self._remaining_seconds = remaining_seconds
-        retrying = retries.retrying(remaining_seconds, attempts_max, sleep)
-        only_unprocessed = retrying.copy(retry=retry_if_exception_type(aws_errors.UnprocessedError))
-        self._retrying = only_unprocessed if _retries(self._client) else retrying
+        alone = _retries(self._client)
+        self._retrying = retries.retrying(remaining_seconds, attempts_max, sleep, only_unprocessed=alone)
 
     @property
     def _client(self) -> Client:
@@ -186,46 +182,20 @@ class Reader:
         """
         distinct = list({identity(key): key for key in keys if key is not None}.values())
         found: dict[tuple[Any, ...], Item] = {}
+
+        def note(key: ItemKey, item: Item) -> None:
+            found[identity(key)] = item
+
         asked = {**self._consistency(consistent=consistent), **_projection(Expressions(), projects)}
         for start in range(0, len(distinct), BATCH_GET_MAX_KEYS):
-            left = self._batch_get(table, distinct[start : start + BATCH_GET_MAX_KEYS], asked, found)
-            if left:
-                not_asked = max(0, len(distinct) - start - BATCH_GET_MAX_KEYS)
-                raise UnprocessedKeysError(table.physical_name, left + not_asked, len(distinct))
-        return tuple(None if key is None else found.get(identity(key)) for key in keys)
-
-    def _batch_get(
-        self,
-        table: Table,
-        keys: Sequence[ItemKey],
-        asked: Mapping[str, Any],
-        found: dict[tuple[Any, ...], Item],
-    ) -> int:
-        """Read a chunk into `found` and return how many of its keys were left. Another round follows each round that
-        read some: one answer has at most 16 MB.
-        """
-        pending: dict[str, Any] = {table.physical_name: {"Keys": [key.attributes() for key in keys], **asked}}
-
-        def ask_for_the_rest() -> None:
-            nonlocal pending
-            answer = self._client.batch_get_item(RequestItems=pending)
-            for item in (item for items in answer["Responses"].values() for item in items):
-                key = table.key_of(item)
-                if key is None:
-                    raise keyless()
-                found[identity(key)] = item
-            pending = answer.get("UnprocessedKeys") or {}
-            if pending:
-                raise aws_errors.UnprocessedError
-
-        while pending:
-            before = _count(pending)
+            some = distinct[start : start + BATCH_GET_MAX_KEYS]
+            batch = BatchGet(self._client, {table.name: table}, some, lambda _table: asked, note)
             try:
-                self._ask(ask_for_the_rest, f"table {table.physical_name}")
-            except aws_errors.UnprocessedError:
-                if _count(pending) == before or self._remaining_seconds() <= 0:
-                    break
-        return _count(pending)
+                self._ask(batch, batch.where)
+            except aws_errors.UnprocessedError as error:
+                left = batch.left + len(distinct) - start - len(some)
+                raise UnprocessedKeysError(table.physical_name, left, len(distinct)) from error
+        return tuple(None if key is None else found.get(identity(key)) for key in keys)
 
     # ------------------------------------------------------------ Query
     def query(
@@ -246,10 +216,7 @@ class Reader:
         these paths of each. `whole`: all attributes, also where a local index does not project them.
         """
         expressions = Expressions()
-        terms = [f"{expressions.path((name,))} = {expressions.value(value)}" for name, value in conditions.equals]
-        if conditions.begins_with is not None:
-            name, prefix = conditions.begins_with
-            terms.append(f"begins_with({expressions.path((name,))}, {expressions.value({'S': prefix})})")
+        terms = expressions.key_terms(conditions)
         terms += () if within is None else [within.term(expressions)]
         shown = _projection(expressions, projects)
         parameters: dict[str, Any] = {
@@ -298,15 +265,10 @@ def _projection(expressions: Expressions, paths: Sequence[Path] | None) -> dict[
     if paths is None:
         return {}
     least = [path for path in dict.fromkeys(paths) if not any(path[:end] in paths for end in range(1, len(path)))]
-    text = ", ".join(expressions.path(path) for path in least)
-    return {"ProjectionExpression": text, **expressions.parameters()}
+    return {**expressions.projection(least), **expressions.parameters()}
 
 
 def _retries(client: Client) -> bool:
     """Tell whether the client is a boto3 client that retries."""
     config = getattr(getattr(client, "meta", None), "config", None)
     return config is not None and (config.retries or {}).get("total_max_attempts") != 1
-
-
-def _count(pending: Mapping[str, Any]) -> int:
-    return sum(len(request["Keys"]) for request in pending.values())

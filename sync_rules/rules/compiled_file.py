@@ -18,7 +18,7 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -57,7 +57,7 @@ def written(rules: Rules, marks: Marks, python: str = OF_THIS_PYTHON, *, source:
     """
     file = BytesIO()
     writer = _Writer(file, marks)
-    writer.dump(replace(rules, settings={}))  # no function creates tables
+    writer.dump(rules)
     _Reader(BytesIO(file.getvalue()), writer.classes, {}, {}).load()  # what it refuses is refused by the build
     stamp = {"sync-rules": __version__, "python": python, "marks": marks, "classes": writer.classes}
     stamp["source"] = hashlib.sha256(source).hexdigest() if source else ""
@@ -92,7 +92,25 @@ class _Writer(pickle.Pickler):
         return make, arguments, state
 
 
-# ---------------------------------------------------------------- by the functions
+# ---------------------------------------------------------------- by functions and applications
+def load(file: Path, reader: Callable[[], Callable[[Path], Rules]]) -> Rules:
+    """The rules of a rules file, or of a compiled one: compiled rules beside it come first. `reader` imports what reads
+    a rules file, which is slow to load, and which a bundle lacks.
+
+    Raises:
+        UserError: when neither can be read, or the compiled file is of another rules file than the one beside it.
+    """
+    built = file if file.suffix == SUFFIX else beside(file)
+    if built.exists():
+        source = file.read_bytes() if file != built and file.exists() else None
+        return read(built.read_bytes(), str(built), source=source)
+    try:
+        read_text = reader()
+    except ImportError as error:
+        raise UserError(f"{built}: no such file, and nothing here reads a rules file. {AGAIN}") from error
+    return read_text(file)
+
+
 def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, source: bytes | None = None) -> Rules:
     """The rules in their compiled form, ready to run; `name` stands in messages. `source`: the rules file beside it, if
     there is one.

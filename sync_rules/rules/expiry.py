@@ -44,7 +44,7 @@ class Expiry:
         moment = None if value is None else moment_of(value)
         return None if moment is None else str((moment - EPOCH) // timedelta(seconds=1) + self.seconds)
 
-    def is_total(self, given: object) -> bool:  # noqa: ARG002
+    def is_total(self, given: object) -> bool:
         """True if it makes a number of every item: never, as not every text is a date."""
         return False
 

@@ -16,9 +16,19 @@ from sync_rules.model.lookups import KeyConditions, Link, Pointer
 from sync_rules.model.values import AttributeValue, Item, Path, changed, standing
 from sync_rules.model.writes import Condition, Write, as_seen
 from sync_rules.rules.books import Books
-from sync_rules.rules.connections import Connection
+from sync_rules.rules.description import (
+    Connection,
+    Drawing,
+    Moment,
+    Operation,
+    Use,
+    arrow_of,
+    checking_use,
+    listing_uses,
+    name_of,
+    sweeping_uses,
+)
 from sync_rules.rules.rule import Blocked, Node, Rule, let_in
-from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
 
@@ -98,7 +108,7 @@ class TargetRule(Rule):
     gathers: bool = False  # targets are made of members, which are all in memory at once
     books: Books | None = None  # those that targets are made from: nothing is written before these are complete
 
-    def hints(self, change: Change) -> Iterable[Hint]:  # noqa: ARG002
+    def hints(self, change: Change) -> Iterable[Hint]:
         """The targets that a record of a source names, both as the source was and as it is."""
         return ()
 
@@ -152,17 +162,17 @@ class TargetRule(Rule):
         """True if all targets of a source want the same values, whatever else they hold."""
         return False
 
-    def source_keys(self, target: Item) -> tuple[ItemKey, ...]:  # noqa: ARG002
+    def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
         """The sources that a target names; empty when it names none, or when its sources are its `members`."""
         return ()
 
-    def members(self, key: ItemKey, target: Item) -> Members | None:  # noqa: ARG002
+    def members(self, key: ItemKey, target: Item) -> Members | None:
         """The listing of the items that this target is made of; None for a rule whose targets are not made of several,
         and for a target that can have none.
         """
         return None
 
-    def belongs(self, key: ItemKey, member: Item) -> bool | Blocked:  # noqa: ARG002
+    def belongs(self, key: ItemKey, member: Item) -> bool | Blocked:
         """True if an item is one of those that the target of this key is made of."""
         return True
 
@@ -174,11 +184,11 @@ class TargetRule(Rule):
         `sources` are the items of `source_keys`, in order, or the members that belong to the target.
         """
 
-    def apply_to(self, item: Item, sources: Sequence[Item | None]) -> Item:  # noqa: ARG002
+    def apply_to(self, item: Item, sources: Sequence[Item | None]) -> Item:
         """The item as a hierarchical rule will leave it; as it is where the rule cannot write it."""
         return item
 
-    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:  # noqa: ARG002
+    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         """Something that the value leaves out though it should be in it, which is reported beside what is written."""
         return None
 
@@ -190,15 +200,15 @@ class TargetRule(Rule):
         """The copy that a path is, or lies in."""
         return next((copy for copy in self.copies if path[: len(copy)] == copy), path[:1])
 
-    def copies_of(self, source: Item, target: Item) -> tuple[Path, ...]:  # noqa: ARG002
+    def copies_of(self, source: Item, target: Item) -> tuple[Path, ...]:
         """The copies on a target that one of its sources decides."""
         return self.copies
 
-    def deletes(self, target: Item) -> bool:  # noqa: ARG002
+    def deletes(self, target: Item) -> bool:
         """True if this target is deleted when its source is."""
         return False
 
-    def restricts(self, target: Item) -> bool:  # noqa: ARG002
+    def restricts(self, target: Item) -> bool:
         """True if it is to be reported that this target's source was deleted."""
         return False
 
@@ -206,11 +216,11 @@ class TargetRule(Rule):
         """True if a target whose source does not exist is reported by verify, which cannot repair it."""
         return self.deletes(target) or self.restricts(target)
 
-    def outlives(self, image: Item) -> bool:  # noqa: ARG002
+    def outlives(self, image: Item) -> bool:
         """True if a target holds copies of a source that is gone which the rule has it keep. Snapshots do not count."""
         return False
 
-    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:  # noqa: ARG002
+    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
         """The sources for which values at these paths of a target stand; None: for none that could be gone alone."""
         return None
 
@@ -225,13 +235,16 @@ class TargetRule(Rule):
         """Guard: the target still names the same source, and the rule still speaks of the target."""
         return as_seen(image, self.decided_by)
 
-    def source_guard(self, source: Item | None) -> tuple[Condition, ...]:  # noqa: ARG002
+    def source_guard(self, source: Item | None) -> tuple[Condition, ...]:
         """Guard: the source is as it was read. For the transactions of strict rules and of deletes."""
         return ()
 
     @property
     def swept(self) -> tuple[Entity, ...]:
         return (self.target,)
+
+    def drawn(self) -> Drawing | None:
+        return arrow_of(self)
 
     # ---------------------------------------------------------------- what it needs of tables
     def uses(self) -> Iterator[Use]:
@@ -243,7 +256,7 @@ class TargetRule(Rule):
         yield from writes
         if writes and table.max_write_units_per_second is not None:
             yield Use(Moment.PRICED, Operation.READ, table, f"{on}: how large it is, as its table has a limit")
-        yield from self._sweeping_uses()
+        yield from sweeping_uses(self)
 
     def reading_uses(self) -> Iterator[Use]:
         """Reads whenever a target is checked, besides that of its own image."""
@@ -254,14 +267,14 @@ class TargetRule(Rule):
         """Reads of targets that records of a source name, and listings."""
         why = f"{name_of(self.target)}, which a record of {name_of(self.source)} names"
         yield Use(Moment.HINTED, Operation.READ, self.target.table, why)
-        yield from self._listing_uses(Moment.LISTED)
+        yield from listing_uses(self, Moment.LISTED)
 
     def writing_uses(self) -> Iterator[Use]:
         """Writes where something is not as the rule says."""
         update = Operation.UPDATE if self.strict else Operation.UPDATES
         yield Use(Moment.WRITTEN, update, self.target.table, f"copies on {name_of(self.target)}")
         if self.strict:
-            yield self._checking_use("strict: ")
+            yield checking_use(self, "strict: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,37 +317,37 @@ class PartRule(Rule):
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
         """The parts that a record of a source or of a target names, as the item was and as it is, whoever wrote it."""
 
-    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:  # noqa: ARG002
+    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
         """The parts that this one stands for: itself, or several where it comes from a message or a report, which name
         items alone.
         """
         return (part,)
 
-    def listing(self, part: Part) -> Members | None:  # noqa: ARG002
+    def listing(self, part: Part) -> Members | None:
         """The listing that decides about a part of a rule that is `by_listing`; None where there can be nothing."""
         return None
 
-    def among(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:  # noqa: ARG002
+    def among(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:
         """The parts that are not right, given the keys that were listed for one source."""
         return ()
 
-    def comes_first(self, part: Part, key: ItemKey) -> bool:  # noqa: ARG002
+    def comes_first(self, part: Part, key: ItemKey) -> bool:
         """True if a part is at the beginning of its listing, given the key of the first item that is listed."""
         return False
 
-    def taken_by(self, part: Part) -> Part | None:  # noqa: ARG002
+    def taken_by(self, part: Part) -> Part | None:
         """The part of another rule, by listing, that takes this one away again where it is missing."""
         return None
 
-    def label(self, part: Part) -> str:  # noqa: ARG002
+    def label(self, part: Part) -> str:
         """The element as messages, records and reports have it: "" where it could show more than keys."""
         return ""
 
-    def read_of(self, source: Item) -> tuple[Path, ...] | None:  # noqa: ARG002
+    def read_of(self, source: Item) -> tuple[Path, ...] | None:
         """The paths of a source that decide about its parts and what they hold; None: all of it."""
         return None
 
-    def compared(self, target: Item) -> tuple[Path, ...]:  # noqa: ARG002
+    def compared(self, target: Item) -> tuple[Path, ...]:
         """The paths of a target by which its parts are right or wrong."""
         return self.copies
 
@@ -342,7 +355,7 @@ class PartRule(Rule):
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """The write that makes a part right; None for a part that is right."""
 
-    def rebuilt(self, part: Part, target: Item | None, source: Item | None) -> Write | None:  # noqa: ARG002
+    def rebuilt(self, part: Part, target: Item | None, source: Item | None) -> Write | None:
         """The write that makes a part anew that no other write makes right. What else it should move is left as it is:
         only for a repair that adds up again what the parts of the rule add to.
         """
@@ -352,11 +365,14 @@ class PartRule(Rule):
         """The target as a whole, made of the source as a whole: the empty path is all of an item."""
         return (Node(self, (self.target, ()), ((self.source, ()),)),)
 
+    def drawn(self) -> Drawing | None:
+        return arrow_of(self)
+
     def unconditional(self) -> Self:
         """The rule without what reads attributes to decide whether there is a part, not which."""
         return self
 
-    def adds_to(self, item: Item) -> ItemKey | None:  # noqa: ARG002
+    def adds_to(self, item: Item) -> ItemKey | None:
         """The total in which a part that stands as this item is counted; None when it is in none."""
         return None
 
@@ -366,9 +382,9 @@ class PartRule(Rule):
         read = Operation.READ
         yield Use(Moment.CHECKED, read, self.target.table, f"{target} as it is, before it is written")
         yield Use(Moment.CHECKED, read, self.source.table, f"{source}, from which it is made")
-        yield from self._listing_uses(Moment.LISTED)
+        yield from listing_uses(self, Moment.LISTED)
         yield from self.writing_uses()
-        yield from self._sweeping_uses()
+        yield from sweeping_uses(self)
 
     def writing_uses(self) -> Iterator[Use]:
         """Writes where something is not as the rule says."""
@@ -376,7 +392,7 @@ class PartRule(Rule):
         yield Use(Moment.WRITTEN, Operation.PUT, table, f"{name}, where one is missing")
         yield Use(Moment.WRITTEN, Operation.DELETE, table, f"{name}, where there should be none")
         yield Use(Moment.WRITTEN, Operation.UPDATE, table, f"what differs on {name}")
-        yield self._checking_use()
+        yield checking_use(self)
 
 
 class EffectRule(Rule):
@@ -390,12 +406,12 @@ class EffectRule(Rule):
     def swept(self) -> tuple[Entity, ...]:
         return ()
 
-    def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
+    def known_by_key(self, entity: Entity) -> bool:
         return True  # it keeps nothing
 
     def uses(self) -> Iterator[Use]:
         return iter(())
 
-    def retry(self, asked: Call) -> Call | None:  # noqa: ARG002
+    def retry(self, asked: Call) -> Call | None:
         """The call that a message asks to retry; None when this kind sends no such messages."""
         return None

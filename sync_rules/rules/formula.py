@@ -88,7 +88,7 @@ class Formula:
         sure = [slot.field in given and all(map(_takes_any, slot.formats)) for slot in slots]
         return all(sure) if self.separator is None else any(sure)
 
-    def unread(self, read: Read) -> str | None:  # noqa: ARG002
+    def unread(self, read: Read) -> str | None:
         """The reason to report that there is no text: a formula whose fields lack something has none in silence."""
         return None
 

@@ -80,8 +80,7 @@ def contribution_of(table: Table, entry: Item) -> Contribution | None:
     into = [value.get("S") for value in entry.get(INTO, {}).get("L", ())]
     if not amount or at is None or not holds_amount(at) or None in into or len(into) != len(table.key):
         return None
-    key = ItemKey(table.name, tuple((a.name, a.type, value) for a, value in zip(table.key, into, strict=True)))
-    return Contribution(key, at, amount)
+    return Contribution(key_in(table, *into), at, amount)
 
 
 def holds_amount(name: str) -> bool:
@@ -158,13 +157,12 @@ def named(role: Role, entity: Entity, fields: Fields | None) -> ItemKey | None:
 
 def nowhere(rule: str, table: Table, key: ItemKey) -> ItemKey:
     """A key under which nothing ever stands: a look there reports why a child is blocked."""
-    values = zip(table.key, (f"{rule}/?", key.digest()), strict=True)
-    return ItemKey(table.name, tuple((attribute.name, attribute.type, value) for attribute, value in values))
+    return key_in(table, f"{rule}/?", key.digest())
 
 
-def mark_key(table: Table, partition: str) -> ItemKey:
-    """The key of the mark with this partition key."""
-    values = zip(table.key, (partition, ALONE), strict=True)
+def key_in(table: Table, partition: str, sort: str = ALONE) -> ItemKey:
+    """The key of an item in a ledger's table; without `sort`, of a mark."""
+    values = zip(table.key, (partition, sort), strict=True)
     return ItemKey(table.name, tuple((attribute.name, attribute.type, value) for attribute, value in values))
 
 

@@ -1,35 +1,32 @@
-"""The rule: everything that the pipeline and the rooms around it may ask of one.
+"""The rule: everything that decides what is written. The consumer, a backfill, verify and redrive ask here.
 
 Invariant: a rule is pure. It says which records are a reason to look and where, what is true of what it keeps, and
 under which guard that may be written; it reads no store and no clock, and remembers nothing.
 
-The three families of rules are in `families`, the kinds in `kinds`, one file each. No other room asks of which kind a
-rule is. Each answer below has a default that is safe, though not always cheap; a kind overrides what it knows better.
+Tools ask more: `description` has those answers. The three families of rules are in `families`, the kinds in `kinds`,
+one file each. No other room asks which kind a rule is. Each answer below but `kind` and `body` has a default that is
+safe, though not always cheap; a kind overrides what it knows better. docs/contributing.md lists all answers.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, Self
+from typing import Final, Self, final
 
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import ConditionError
-from sync_rules.model.item_change import When
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.values import Item, Names, Path, overlaps
 from sync_rules.model.where import Where
-from sync_rules.rules.connections import Connection
-from sync_rules.rules.effort import Effort, Occasion, Paths
-from sync_rules.rules.uses import Moment, Operation, Use, name_of
+from sync_rules.rules.description import Description
 
 AttributeRef = tuple[Entity, Path]
-TypeOf = Callable[[Entity, Path], str | None]
 # in the body of a rule, where one that is not sparse has the body that it had before there were sparse rules
 SPARSE: Final[Mapping[bool, Mapping[str, object]]] = MappingProxyType({False: {}, True: {"sparse": True}})
 
@@ -98,35 +95,8 @@ def causes_of(nodes: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A rule as an arrow from its source: which paths make which paths of `to`. That is an entity, or a name outside
-    the tables with the word for what is there. `writes` is None where the rule of the same title writes them;
-    `notes` is what no path says.
-    """
-
-    to: Entity | tuple[str, str]
-    reads: tuple[Path, ...]
-    writes: tuple[Path, ...] | None = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivePlace:
-    """Objects of a bucket whose names begin with a prefix, made of items that were deleted, or that `when` expired."""
-
-    bucket: str
-    prefix: str
-    when: str
-
-    @property
-    def text(self) -> str:
-        """The address in S3."""
-        return f"s3://{self.bucket}/{self.prefix}"
-
-
 @dataclass(frozen=True, eq=False)
-class Rule(ABC):
+class Rule(Description):
     """One declared derivation: `source` holds the truth, `target` holds what is derived from it.
 
     A rule of the rules file may be compiled into several; those beside the one of its name are called NAME.part.
@@ -141,22 +111,23 @@ class Rule(ABC):
     renamed_from: str | None = field(default=None, kw_only=True)  # its name in the rules file before it was renamed
 
     strict = False  # each write is a transaction with a check of its source
-    fills_index_keys = False  # it is there to fill the keys of indexes, so that a copy in one is no surprise
     moves = False  # its source goes for good when its target comes
     hierarchical = False  # each round over a table makes one more level of a hierarchy right
-    transacts = False  # each write is a transaction, also one that checks no other item
 
     @property
+    @final
     def title(self) -> str:
         """The name of the rule in the rules file."""
         return self.name.partition(".")[0]
 
     @property
+    @final
     def former_name(self) -> str | None:
         """The name of this rule before its rule of the rules file was renamed; None when it was not."""
         return None if self.renamed_from is None else self.renamed_from + self.name.removeprefix(self.title)
 
     @property
+    @final
     def message_name(self) -> str:
         """The name of this rule in messages: the former one if it was renamed, which older and newer versions know."""
         return self.former_name or self.name
@@ -170,13 +141,7 @@ class Rule(ABC):
     def body(self) -> Mapping[str, object]:
         """The rule as plain JSON-ready values: two rules of equal bodies do the same."""
 
-    @property
-    def filters(self) -> Mapping[str, Where]:
-        """The conditions that say of which items the rule speaks, by their options in the rules file."""
-        given = ((option, getattr(self, option, None)) for option in ("where", "omit"))
-        return {option: where for option, where in given if isinstance(where, Where)}
-
-    def resolved(self, name: str) -> Self:  # noqa: ARG002
+    def resolved(self, name: str) -> Self:
         """The rule after variables got their values, checked as the rules file `name` would have been.
 
         Raises:
@@ -184,7 +149,7 @@ class Rule(ABC):
         """
         return self
 
-    def beside(self, others: Iterable[Rule]) -> Self:  # noqa: ARG002
+    def beside(self, others: Iterable[Rule]) -> Self:
         """The rule, with what it must know of the other rules of its file."""
         return self
 
@@ -199,40 +164,21 @@ class Rule(ABC):
         """The target paths that this rule gives a value: those that it keeps true, or once and for good."""
         return self.copies
 
-    @property
-    def always_writes(self) -> tuple[str, ...]:
-        """The top-level attributes that every target has by this rule, whatever else it holds."""
-        return ()
-
-    def fills(self, path: Path, item: Item) -> bool | None:  # noqa: ARG002
+    def fills(self, path: Path, item: Item) -> bool | None:
         """True if the rule gives this target a value at one of its `copies`, now or by a write to come; None where
         that depends on other items.
         """
         return None
 
-    def type_of(self, path: Path, known: TypeOf) -> str | None:  # noqa: ARG002
-        """The DynamoDB type of what the rule writes at one of its `copies`; None where that depends on the items.
-        `known` gives the type of another attribute.
-        """
-        return None
-
-    @property
-    def takes(self) -> Mapping[Path, tuple[str, ...]]:
-        """The DynamoDB types of which a field of the source must be; of any other type it is refused at run time."""
-        return {}
-
-    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:  # noqa: ARG002
+    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         """The copies on this target that the rule wrote, and not the application."""
         return self.copies
-
-    def defaulted(self, item: Item) -> tuple[Path, ...]:  # noqa: ARG002
-        """The copies on this target whose value is the rule's default."""
-        return ()
 
     def nodes(self) -> tuple[Node, ...]:
         """Each attribute that the rule writes, with what decides it."""
         return ()
 
+    @final
     def feeds(self, other: Rule) -> bool:
         """True if something this rule writes decides what something of another, or of its own, must be."""
         return any(causes(written, node) for written in self.nodes() for node in other.nodes())
@@ -242,11 +188,11 @@ class Rule(ABC):
         """The number of rounds over the tables that make right whatever the rule feeds to itself."""
         return len(self.nodes()) if self.feeds(self) else 1
 
-    def levels(self, image: Item) -> int:  # noqa: ARG002
+    def levels(self, image: Item) -> int:
         """The number of levels in the path of an item, for a hierarchical rule."""
         return 0
 
-    def watches(self, entity: Entity) -> tuple[Path, ...] | None:  # noqa: ARG002
+    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
         """The paths of which one must change for a record of this entity to trigger the rule, where the item was
         there before and after; None: that cannot be said by paths.
         """
@@ -267,21 +213,9 @@ class Rule(ABC):
         """The entities whose items belong to the pipeline as a whole, because this rule makes them."""
         return ()
 
-    def owns(self, item: Item) -> bool:  # noqa: ARG002
+    def owns(self, item: Item) -> bool:
         """True if an item of an owned entity is one that the rule makes."""
         return True
-
-    @property
-    def pull_only(self) -> bool:
-        """True if nothing lists the targets of a source, so that no record of a source is a push. A source that comes
-        after its targets reaches them by a backfill or a repair alone.
-        """
-        return False
-
-    @property
-    def snapshot(self) -> bool:
-        """True if the copies are meant to outlive their source, and the rule itself."""
-        return False
 
     def known_by_key(self, entity: Entity) -> bool:
         """True if the key of an item of this entity, and the item as it is, say all that the item ever meant to the
@@ -294,83 +228,15 @@ class Rule(ABC):
         """The user's function that the rule calls, as module.function; "" for none."""
         return ""
 
-    @property
-    def calls_from_horizon(self) -> bool:
-        """True if it calls for all changes that a stream still holds, and not from its first deployment on."""
-        return False
-
-    @property
-    def times_to_live(self) -> tuple[tuple[Table, str], ...]:
-        """The tables that must delete items by Time to Live, each with the attribute that holds it."""
-        return ()
-
-    @property
-    def archive(self) -> ArchivePlace | None:
-        """The place in S3 where the rule keeps objects, if it does."""
-        return None
-
-    def drawn(self) -> Drawing | None:
-        """The rule as an arrow; None where another rule's arrow stands for it."""
-        reads = (path for node in self.nodes() for entity, path in node.reads if entity is self.source)
-        return Drawing(self.target, tuple(dict.fromkeys(reads)), self.copies)
-
-    # ---------------------------------------------------------------- what it needs of tables
-    @abstractmethod
-    def uses(self) -> Iterator[Use]:
-        """Everything that is done with tables for the rule. Of a moment, the operations are in order."""
-
-    @property
-    def connection(self) -> Connection | None:
-        """The link of the rule; None for a rule without one, and for one whose link starts at its own books."""
-        return None
-
-    @property
-    def named_by(self) -> tuple[str, ...]:
-        """The fields of a target that name its one source; none where a target has several, or is its own source."""
-        return ()
-
-    def transacting(self) -> Iterator[Use]:
-        """The writes and checks that go into transactions. The tables of all of them must allow transactions."""
-        uses = [use for use in self.uses() if use.operation is not Operation.READ]
-        for moment in (Moment.WRITTEN, Moment.DELETED):
-            of_moment = [use for use in uses if use.moment is moment]
-            if self.transacts or any(use.operation is Operation.CHECK for use in of_moment):
-                yield from of_moment
-
-    def follows(self, when: When) -> bool:  # noqa: ARG002
-        """True if such a change of a source may be one that the rule acts on."""
-        return True
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
-        """The work that one such event takes; None: none. `paths`: those that an update changed, None where the item
-        came or went, or where that is not known.
-        """
-        return None
-
-    def _listing_uses(self, moment: Moment) -> Iterator[Use]:
-        if self.find is not None:
-            why = f"every {name_of(self.listed)} of one {name_of(self.anchor)}"
-            yield Use(moment, Operation.QUERY, self.listed.table, why, self.find.index)
-            if self.find.index is not None:
-                yield Use(moment, Operation.READ, self.listed.table, "what the index lists, as it is now")
-
-    def _sweeping_uses(self) -> Iterator[Use]:
-        for table in dict.fromkeys(entity.table for entity in self.swept):
-            yield Use(Moment.SCANNED, Operation.SCAN, table, "all that it keeps")
-        for table in dict.fromkeys((self.source.table, self.target.table)):
-            yield Use(Moment.DESCRIBED, Operation.DESCRIBE, table, "that tables and indexes are as it needs them")
-
-    def _checking_use(self, why: str = "") -> Use:
-        why = f"{why}{name_of(self.source)} still is as it was read"
-        return Use(Moment.WRITTEN, Operation.CHECK, self.source.table, why)
-
     # ---------------------------------------------------------------- what it lists
     @property
+    @final
     def sparse(self) -> bool:
         """True if the rule means only those items that its index lists."""
         return self.find is not None and self.find.sparse
 
     @property
+    @final
     def sparse_paths(self) -> tuple[Path, ...]:
         """The paths of an item that say whether a sparse index lists it."""
         return tuple((attribute.name,) for attribute in self.find.needs) if self.find and self.find.sparse else ()
@@ -385,7 +251,7 @@ class Rule(ABC):
         """The entity whose items are listed."""
         return self.target
 
-    def points(self, item: Item) -> bool:  # noqa: ARG002
+    def points(self, item: Item) -> bool:
         """True if a listed item names an anchor."""
         return True
 
@@ -398,7 +264,7 @@ class Rule(ABC):
         """The Query for the items listed; None when there can be none."""
         raise NotImplementedError
 
-    def pushes(self, change: Change) -> bool:  # noqa: ARG002
+    def pushes(self, change: Change) -> bool:
         """True if this record of the anchor is a reason to look at everything that the anchor lists."""
         return False
 

@@ -8,24 +8,23 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from sync_rules.model.entities import Address, Entity, Table, address_of
+from sync_rules.model.entities import Entity, Table, address_of
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import Beginnings
 from sync_rules.model.values import Item, Path
+from sync_rules.rules.description import ArchivePlace
 from sync_rules.rules.families import EffectRule, PartRule, TargetRule
 from sync_rules.rules.record_filter import RecordFilter
-from sync_rules.rules.rule import ArchivePlace, Rule
+from sync_rules.rules.rule import Rule
 
 if TYPE_CHECKING:
     from sync_rules.extras.design.patterns.declarations import Pattern, Volume
-    from sync_rules.model.capacity import TableSettings
 
 T = TypeVar("T")
-STREAMS_KEPT_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +43,7 @@ class Concern:
 
 @dataclass(frozen=True)
 class Rules:
-    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does; access patterns,
-    stated volumes, by entity, and `settings`, by table, do not.
-    """
+    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does."""
 
     tables: Mapping[str, Table]
     entities: Mapping[str, Entity]
@@ -54,7 +51,6 @@ class Rules:
     fingerprint: str = ""
     patterns: Mapping[str, Pattern] = field(default_factory=dict)
     volumes: Mapping[str, Volume] = field(default_factory=dict)
-    settings: Mapping[str, TableSettings] = field(default_factory=dict)
 
     @property
     def declared(self) -> tuple[Entity, ...]:
@@ -75,20 +71,7 @@ class Rules:
         Raises:
             RecordError: when it may be one of several.
         """
-        try:
-            return self._of_streams[arn]
-        except KeyError:
-            found = self._table_at(address_of(arn))
-        if len(self._of_streams) >= STREAMS_KEPT_MAX:
-            self._of_streams.clear()
-        self._of_streams[arn] = found
-        return found
-
-    @cached_property
-    def _of_streams(self) -> dict[str, Table | None]:
-        return {}
-
-    def _table_at(self, address: Address) -> Table | None:
+        address = address_of(arn)
         found = self.by_physical_name.get(address.name, ())
         if len(found) > 1:
             found = tuple(table for table in found if table.address.may_be(address))
@@ -243,7 +226,7 @@ class Rules:
     @cached_property
     def times_to_live(self) -> Mapping[str, str]:
         """The attribute of Time to Live of each table that must have one, by the table's name."""
-        stated = {name: one.ttl for name, one in self.settings.items() if one.ttl is not None}
+        stated = {name: table.ttl for name, table in self.tables.items() if table.ttl is not None}
         return {**stated, **self.needed_times_to_live}
 
     @cached_property

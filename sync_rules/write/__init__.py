@@ -5,12 +5,12 @@ Invariant: the same rules and guards as in the stream, which stays the safety ne
 
 from __future__ import annotations
 
+from sync_rules.write.consequences import Left
 from sync_rules.write.errors import Cancelled, TransactionCanceled, WriteError
-from sync_rules.write.following import Follow, Followed, follow
+from sync_rules.write.follower import Follow, Followed, follow
+from sync_rules.write.freshness import FreshPage, fresh, fresh_page
 from sync_rules.write.lag import Lag
-from sync_rules.write.loading import Rules
-from sync_rules.write.reading import FreshPage, fresh, fresh_page
-from sync_rules.write.rehearsal import Left
+from sync_rules.write.rules_file import Rules
 from sync_rules.write.transaction import Result, Transact, transact
 
 __all__ = [

@@ -12,12 +12,12 @@ from decimal import Decimal
 from typing import Any, Final, Literal
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.expressions import SETS, identity, storable
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import number_of, respelt_in, spelt, total_of
 from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, has_encodable_texts, is_encodable, raw_of
+from sync_rules.model.semantics import SETS, identity, is_storable
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
 from sync_rules.model.writes import Update
@@ -190,7 +190,7 @@ class Actions:
                 raise WriteError(str(error), "give values that DynamoDB has types for") from error
         if not all(is_encodable(name) and has_encodable_texts(value) for name, value in values.items()):
             raise WriteError(HALF_PAIR, HALF_PAIR_CURE)
-        bad = [name for name, value in values.items() if not storable(value)]
+        bad = [name for name, value in values.items() if not is_storable(value)]
         if bad:
             raise WriteError(f"no item can hold the value of {bad[0]}", "empty sets and numbers out of range are none")
         return values
@@ -294,6 +294,13 @@ def _elements(item: Item, name: str, kind: str) -> list[Any]:
     if value is not None and kind not in value:
         raise WriteError(f"{name} is another type than what is added or taken out", "give a set of the same type")
     return [] if value is None else list(value[kind])
+
+
+def elements_without(kind: str, elements: Iterable[str], others: Iterable[str]) -> AttributeValue | None:
+    """A set of the elements that are not among the others, numbers by their value; None if there are none."""
+    known = {Decimal(one) for one in others} if kind == "NS" else set(others)
+    left = [one for one in elements if (Decimal(one) if kind == "NS" else one) not in known]
+    return {kind: left} if left else None
 
 
 def _among(kind: str, one: Any, others: Iterable[Any]) -> bool:

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sync_rules.adapters.expressions import identity, same_item
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import actions_of
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.semantics import actions_of, identity, same_item
 from sync_rules.model.sizes import possible_key
 from sync_rules.model.values import Item, Path, get, same
 from sync_rules.model.writes import Action, Condition, Increment, Put, Result, Status, Update

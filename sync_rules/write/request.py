@@ -14,7 +14,7 @@ from sync_rules.adapters.writer import VERBS
 from sync_rules.model.entities import Table
 from sync_rules.model.values import AttributeValue, Path
 from sync_rules.model.writes import Check, Condition, Put, Test, Update
-from sync_rules.write.compose import Planned
+from sync_rules.write.composer import Planned
 from sync_rules.write.conditions import OwnCondition, has_or
 from sync_rules.write.errors import WriteError
 

@@ -24,13 +24,13 @@ from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Actions, Given, Own, Place, merged, place_of, refuse_kept
-from sync_rules.write.compose import ACTIONS_MAX, Planned, compose, fits
+from sync_rules.write.composer import ACTIONS_MAX, Planned, compose, fits
+from sync_rules.write.consequences import NO_ROOM, Consequences, Left, Pushed
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
 from sync_rules.write.errors import TransactionCanceled, WriteError
 from sync_rules.write.prefetch import keys_of
 from sync_rules.write.read_through import ReadThrough
 from sync_rules.write.refusals import Refusals
-from sync_rules.write.rehearsal import NO_ROOM, Left, Pushed, Rehearsal
 from sync_rules.write.request import actions_of
 
 TOKEN_MAX_CHARACTERS: Final = 36  # of ClientRequestToken
@@ -65,7 +65,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One rehearsal, made into a transaction. `outdated`: while it read, an item changed that it had read before."""
+    """One attempt to make the transaction. `outdated`: an item changed while it was read, after it was read before."""
 
     planned: Sequence[Planned]
     left: tuple[Left, ...]
@@ -217,7 +217,7 @@ class Transact:
             raise WriteError(f"{len(self._owns)} actions", f"a transaction has at most {ACTIONS_MAX}: make several")
         store, attempts = self._begin(), 0
         while True:
-            attempt = self._rehearse(store, fresh=attempts > 0)
+            attempt = self._attempt(store, fresh=attempts > 0)
             attempts += 1
             if not attempt.outdated and self._sent(attempt, attempts):
                 self.result, self._made = Result(attempt.left, len(attempt.planned), attempts), True
@@ -235,11 +235,11 @@ class Transact:
         return self._store or self._deadline.store(self._client, self._rules)
 
     # ------------------------------------------------------------ one attempt
-    def rehearsed(self) -> Attempt:
+    def first_attempt(self) -> Attempt:
         """The first attempt, which is read for, and not sent."""
-        return self._rehearse(self._begin(), fresh=False)
+        return self._attempt(self._begin(), fresh=False)
 
-    def _rehearse(self, store: Store, *, fresh: bool) -> Attempt:
+    def _attempt(self, store: Store, *, fresh: bool) -> Attempt:
         """Read, and let the rules do their work in memory. A given source is believed the first time only."""
         seen = ReadThrough(store, self._rules.tables)
         for place, (key, item) in self._given.items() if not fresh else ():
@@ -254,18 +254,18 @@ class Transact:
         rules = self._rules
         own_keys = [own.key for own in self._owns.values() if own.verb in ("put", "update")]
         while True:
-            rehearsal = Rehearsal(rules, seen, self._deadline.passed, skipped=skipped, own=own_keys)
+            consequences = Consequences(rules, seen, self._deadline.passed, skipped=skipped, own=own_keys)
             self._play(seen)
-            rehearsal.run()
+            consequences.run()
             if self._deadline.passed():
                 raise WriteError(
                     f"{self._deadline.seconds} s were not enough", "nothing was written: give it more time", again=True
                 )
-            left = (*rehearsal.left, *self._overridden())
+            left = (*consequences.left, *self._overridden())
             planned = compose(self._owns, seen, rules, {one.rule for one in left})
             if fits(planned):
                 break
-            rules, skipped = self._smaller(rehearsal, rules, skipped)
+            rules, skipped = self._smaller(consequences, rules, skipped)
             seen.start_over()
         if rules is not self._rules:
             left = tuple(Left(name, NO_ROOM) for name in self._concerned())
@@ -300,11 +300,11 @@ class Transact:
                 ) from error
 
     def _smaller(
-        self, rehearsal: Rehearsal, rules: Rules, skipped: frozenset[Pushed]
+        self, consequences: Consequences, rules: Rules, skipped: frozenset[Pushed]
     ) -> tuple[Rules, frozenset[Pushed]]:
         """Leave out the largest push, and all rules where there is none: so little room there is."""
-        largest = max(rehearsal.pushed, key=lambda one: rehearsal.pushed[one], default=None)
-        if largest is not None and rehearsal.pushed[largest]:
+        largest = max(consequences.pushed, key=lambda one: consequences.pushed[one], default=None)
+        if largest is not None and consequences.pushed[largest]:
             return rules, skipped | {largest}
         if not rules.rules:
             raise WriteError("the items are more than 4 MB together", "make several transactions")

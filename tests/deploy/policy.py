@@ -238,32 +238,6 @@ def table(_template: Template, it: Resource) -> Lines:
     yield "has tags", tagged(it)
 
 
-def scalable(template: Template, it: Resource) -> Lines:
-    tables = template.of("AWS::DynamoDB::Table")
-    resource = it["ResourceId"]["Fn::Sub"]
-    own = tables.get(resource.removeprefix("table/${").partition("}")[0], {})
-    indexes = {one["IndexName"]: one for one in own.get("GlobalSecondaryIndexes", ())}
-    index = resource.partition("/index/")[2]
-    scaled = indexes.get(index, {}) if index else own
-    way = it["ScalableDimension"].rpartition(":")[2]
-    number = scaled.get("ProvisionedThroughput", {}).get(way, 0)
-    yield "is of a table of the stack that is provisioned", own.get("BillingMode") == "PROVISIONED"
-    yield "has bounds around its beginning", 1 <= it["MinCapacity"] <= number <= it["MaxCapacity"]
-    yield (
-        "is of the dimension of its resource",
-        it["ScalableDimension"].split(":")[1] == ("index" if index else "table"),
-    )
-
-
-def scaling(template: Template, it: Resource) -> Lines:
-    target = template.properties(it["ScalingTargetId"])
-    tracking = it["TargetTrackingScalingPolicyConfiguration"]
-    metric = tracking["PredefinedMetricSpecification"]["PredefinedMetricType"]
-    way = target["ScalableDimension"].rpartition(":")[2]
-    yield "measures what it scales", metric == f"DynamoDB{way.removesuffix('Units')}Utilization"
-    yield "has a target DynamoDB takes", 20 <= tracking["TargetValue"] <= 90
-
-
 def log_group(template: Template, it: Resource) -> Lines:
     yield "forgets", "RetentionInDays" in it and min(template.possible(it["RetentionInDays"])) >= 1
 
@@ -348,8 +322,6 @@ def tagged(it: Resource) -> bool:
 
 
 POLICY: Final[Mapping[str, Callable[[Template, Resource], Lines]]] = {
-    "AWS::ApplicationAutoScaling::ScalableTarget": scalable,
-    "AWS::ApplicationAutoScaling::ScalingPolicy": scaling,
     "AWS::CloudWatch::Alarm": alarm,
     "AWS::CloudWatch::Dashboard": nothing,
     "Custom::SyncRulesBooks": books,

@@ -14,11 +14,14 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+from pydantic.fields import FieldInfo
 
 from sync_rules.cli import main
 from sync_rules.cli.exit_codes import MEANINGS, VERB_CODES
@@ -28,11 +31,13 @@ from sync_rules.extras.design.commands.show_patterns import markdown
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.proof.assumptions import ASSUMPTIONS, Assumption
 from sync_rules.language.codes import CODES
+from sync_rules.language.kinds.kind import Kind
+from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import parse_rules
 from sync_rules.language.yaml_source import places_of
 from sync_rules.model import limits
 from sync_rules.write.document import read_document
-from sync_rules.write.explained import explained
+from sync_rules.write.explanation import explained
 from tests.docs import proposed
 from tests.test_house import EXTRA, RINGS, ROOMS, sentence_of
 
@@ -177,6 +182,41 @@ def fenced(text: str, language: str = "text") -> str:
     return f"```{language}\n{text}\n```\n"
 
 
+def kinds() -> str:
+    """The kinds in a table: the page of each, and the sentence of its form. Kinds without a page share the one before."""
+    pages: list[list[str]] = []
+    for name in KINDS:
+        if (ROOT / f"docs/rules/{name}.md").exists():
+            pages.append([name])
+        else:
+            pages[-1].append(name)
+    cells = (
+        (f"[{', '.join(names)}](rules/{names[0]}.md)", "; ".join(sentence_of_form(KINDS[name]) for name in names))
+        for names in pages
+    )
+    return table(("kind", "what is kept true"), cells)
+
+
+def sentence_of_form(kind: Kind) -> str:
+    """The sentence of a kind's form, without the name and the stop."""
+    return (kind.form.__doc__ or "").partition(": ")[2].rstrip(".")
+
+
+def keys_of(name: str) -> str:
+    """The keys of a kind's form, as its own page lists them."""
+    fields = KINDS[name].form.model_fields.items()
+    rows = ((f"`{one.alias or key}`", one.description or "", default_of(one)) for key, one in fields)
+    return table((f"key of {name}", "meaning", "default"), rows)
+
+
+def default_of(field: FieldInfo) -> str:
+    """The default of a key; nothing for one that may be missing."""
+    if field.is_required():
+        return "required"
+    return f"`{str(field.default).lower()}`" if isinstance(field.default, str | bool | int) else ""
+
+
+KEYS = "<!-- generated: keys -->"  # in the page of a kind
 PROPOSED_PAGE = "docs/discover/propose.md"
 PATTERNS_PAGE = "docs/design/patterns.md"
 ASKED = "  orders-by-total: {get: order, by: [user_id], order: total desc}\n"
@@ -222,6 +262,12 @@ PAGES: dict[str, Callable[[], str]] = {
 BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/limits.md", "limits"): pipeline_limits,
     ("ARCHITECTURE.md", "rooms"): rooms,
+    ("docs/rules-file.md", "kinds"): kinds,
+    **{
+        (f"docs/rules/{page.stem}.md", "keys"): partial(keys_of, page.stem)
+        for page in sorted((ROOT / "docs/rules").glob("*.md"))
+        if KEYS in page.read_text()
+    },
     (PATTERNS_PAGE, "matrix"): matrix,
     (WRITES_PAGE, "explained"): explained_write,
     (PATTERNS_PAGE, "unserved"): unserved,

@@ -66,7 +66,7 @@ from sync_rules.pipeline.messages import (
     decode,
     encode,
 )
-from sync_rules.pipeline.requests import DroppingQueue, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
 from sync_rules.rules.fingerprints import of_each
 from sync_rules.rules.ruleset import Rules
 
@@ -248,18 +248,8 @@ def failures() -> Mapping[str, str]:
         ]
         batches = Path(folder) / "batches.jsonl"
         lines = JsonLines(batches)
-        for verdict in given_up():
-            lines.append(
-                invocation_record(
-                    verdict,
-                    shard_id="shard-0",
-                    stream_arn=ARN,
-                    request_id="request-1",
-                    thrown=bool(verdict.dropped and verdict.dropped.invokes > 1),
-                    settings=MappingSettings(),
-                    now_ms=AT_MS,
-                )
-            )
+        for body in given_up():
+            lines.append(body)
         given = batches.read_text()
         given_again = [text_of(read_entry(line).again("Throttled", AT)) + "\n" for line in given.splitlines()]
     return {
@@ -320,12 +310,26 @@ def records() -> list[dict[str, Any]]:
     ]
 
 
-def given_up() -> list[AttemptResult]:
-    bodies = records()
-    some = tuple(StreamRecord(str(100 + n), body, "k", 10, AT_MS, AT_MS) for n, body in enumerate(bodies[:2]))
+def given_up() -> list[dict[str, Any]]:
+    """A batch that `run` gave up, and one as Lambda gives it up for its age, which redrive reads too."""
+    records_of = tuple(StreamRecord(str(100 + n), body, "k", 10, AT_MS) for n, body in enumerate(records()[:2]))
+
+    def body_of(batch: Batch, *, thrown: bool) -> dict[str, Any]:
+        return invocation_record(
+            AttemptResult(dropped=batch),
+            shard_id="shard-0",
+            stream_arn=ARN,
+            request_id="request-1",
+            thrown=thrown,
+            settings=MappingSettings(),
+            now_ms=AT_MS,
+        )
+
+    old = body_of(Batch(records_of[:1]), thrown=False)
+    context = {**old["requestContext"], "condition": "RecordAgeExceeded"}
     return [
-        AttemptResult(dropped=Batch(some, invokes=11)),
-        AttemptResult(dropped=Batch(some[:1]), condition="RecordAgeExceeded"),
+        body_of(Batch(records_of, invokes=11), thrown=True),
+        {**old, "requestContext": context, "responseContext": None},
     ]
 
 
@@ -385,7 +389,7 @@ class Kept:
 def shop(rules: Rules) -> MemoryStore:
     """Items as an application wrote them, without copies and with one that is wrong. Counters began before them."""
     store = MemoryStore(rules.tables)
-    run_work(finish_empty(rules), World(store, DroppingQueue(), Kept()))
+    run_work(finish_empty(rules), World(store, NULL_PORTS, Kept()))
     store.put("shop", {**_user("1", "Bea", "b@x"), "head": {"S": "?"}})
     store.put("shop", _user("2", "Cy", "c@x"))
     for order_id, total in (("7", 5), ("8", 9)):
@@ -657,7 +661,7 @@ def _remote_backfill() -> str:
 def _remote_verify() -> str:
     rules = rules_of(EVERY_KIND)
     store, kept, lines = shop(rules), Kept(), list[str]()
-    world = World(store, DroppingQueue(), kept)
+    world = World(store, NULL_PORTS, kept)
     state, shelf = Documents(lines), Shelf(lines)
 
     def make() -> VerifyWork:

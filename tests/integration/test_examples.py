@@ -25,7 +25,7 @@ from sync_rules.language.problems import Problems
 from sync_rules.language.yaml_source import read
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Put
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 from tests.support import engines
 from tests.support.worlds import Parked
@@ -75,7 +75,7 @@ def test_example_holds_on_the_engine(folder, engine, tmp_path):
 
 
 def drift(rules: Rules, world: World) -> list:
-    verifier = Verifier(rules, World(world.store, DroppingQueue(), Parked()), select_rules(rules, []), grace_seconds=0)
+    verifier = Verifier(rules, World(world.store, NULL_PORTS, Parked()), select_rules(rules, []), grace_seconds=0)
     findings = list(verifier.sweep())
     assert sum(map(verifier.tally.seen, select_rules(rules, []))) > 0
     return findings

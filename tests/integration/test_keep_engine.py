@@ -9,8 +9,9 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Bounds
-from sync_rules.pipeline.parts import PartLook, reconcile_parts
-from sync_rules.pipeline.requests import DroppingQueue, World, run_work
+from sync_rules.pipeline.parts import reconcile_parts
+from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
+from sync_rules.pipeline.tasks import PartLook
 from tests.support import engines
 from tests.support.builders import m, n, s
 from tests.support.worlds import Parked
@@ -46,7 +47,7 @@ def test_keep_deletes_what_is_beyond_the_newest(engine, kind, sort, keys):
     for item in (*versions, *others):
         client.put_item(TableName=f"{prefix}shop", Item=item)
     change = Change(rules.tables["shop"].key_of(versions[-1]), None, versions[-1])
-    world = World(DynamoStore(client, rules.tables), DroppingQueue(), parked)
+    world = World(DynamoStore(client, rules.tables), NULL_PORTS, parked)
     for _ in range(2):  # and delivered again
         run_work(reconcile_parts([PartLook(part) for part in rule.parts(change, rule.target)], Bounds()), world)
         left = client.scan(TableName=f"{prefix}shop", ConsistentRead=True)["Items"]

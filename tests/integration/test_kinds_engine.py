@@ -16,7 +16,7 @@ from sync_rules.functions import logs, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from sync_rules.pipeline.books import finish_empty
-from sync_rules.pipeline.requests import DroppingQueue, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
 from tests.support import engines, every_kind
 from tests.support.builders import key, m, n, s
 from tests.support.cold import start_cold
@@ -56,7 +56,7 @@ class Shop:
         monkeypatch.setenv(runtime.FAILURES_URL, self.failures)
         monkeypatch.setenv(runtime.CALLS_TABLE, calls)
         self.seen: dict[str, int] = {}
-        ports = World(DynamoStore(self.client, self.rules.tables), DroppingQueue(), Parked())
+        ports = World(DynamoStore(self.client, self.rules.tables), NULL_PORTS, Parked())
         assert run_work(finish_empty(self.rules), ports) == ()  # as a stack does that makes the tables
 
     def write(self, name: str, *without: str) -> object:

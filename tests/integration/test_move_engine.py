@@ -7,8 +7,9 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Bounds
-from sync_rules.pipeline.parts import PartLook, reconcile_parts
-from sync_rules.pipeline.requests import DroppingQueue, World, run_work
+from sync_rules.pipeline.parts import reconcile_parts
+from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
+from sync_rules.pipeline.tasks import PartLook
 from tests.support import engines
 from tests.support.builders import m, n, s
 from tests.support.worlds import Parked
@@ -35,7 +36,7 @@ def test_move_of_values_of_every_type(engine):
     client, parked, rule = aws.dynamodb(engine), Parked(), rules.rules["closed"]
     item = {"PK": s("USER#a"), "SK": s("ORDER#1"), **VALUES}
     client.put_item(TableName=f"{prefix}shop", Item=item)
-    world = World(DynamoStore(client, rules.tables), DroppingQueue(), parked)
+    world = World(DynamoStore(client, rules.tables), NULL_PORTS, parked)
 
     def work() -> None:
         looks = [

@@ -105,9 +105,7 @@ class Shop:
         self.s3.put_object(Bucket=self.bucket, Key=name, Body=json.dumps(record))
 
     def drain(self, invoke) -> None:
-        settings = MappingSettings(
-            batch_size=7, maximum_retry_attempts=3, bisect_on_function_error=True, poll_idle_ms=20, retry_first_ms=5
-        )
+        settings = MappingSettings(batch_size=7, maximum_retry_attempts=3, poll_idle_ms=20, retry_first_ms=5)
         reader = DynamoDBStreams(aws.dynamodbstreams(self.url))
         mapping = EventSourceMapping(self.arn, reader, invoke, self.give_up, now_ms=wall_clock_ms, settings=settings)
         pump = Pump([mapping], LocalQueue(wall_clock_ms), pytest.fail, now_ms=wall_clock_ms, sleep=time.sleep)

@@ -14,10 +14,10 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.language.load import load_rules
 from sync_rules.pipeline.books import finish_empty
-from sync_rules.pipeline.requests import DroppingQueue, Read, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
 from sync_rules.write import Transact, TransactionCanceled, follow, fresh
 from sync_rules.write.document import read_document
-from sync_rules.write.explained import explained
+from sync_rules.write.explanation import explain_write
 from tests.support import engines, every_kind
 from tests.support.builders import key, n, s
 from tests.support.every_kind import order, user
@@ -38,7 +38,7 @@ class Site:
         engines.create(endpoint_url, self.rules.tables)
         self.client = aws.dynamodb(endpoint_url)
         self.store = DynamoStore(self.client, self.rules.tables)
-        assert run_work(finish_empty(self.rules), World(self.store, DroppingQueue(), Parked())) == ()
+        assert run_work(finish_empty(self.rules), World(self.store, NULL_PORTS, Parked())) == ()
         self.requests: list[str] = []
         self.client.meta.events.register("before-call.dynamodb", self._count)
 
@@ -76,7 +76,7 @@ def test_write_engine_what_is_explained_is_what_is_sent(site):
     document = read_document(body)
     before = state_of(site.rules, site.store)
     site.requests.clear()
-    found = explained(document, site.rules, site.client)
+    found = explain_write(document, site.rules, site.client)
     assert site.requests == [operation for operation, _ in found.reads]
     assert state_of(site.rules, site.store) == before
     sent: list[dict] = []
@@ -180,7 +180,7 @@ def test_write_engine_the_page_shows_what_happens(engine, tmp_path, monkeypatch)
     named = load_rules(file)
     engines.create(engine, named.tables)
     client = aws.dynamodb(engine)
-    assert run_work(finish_empty(named), World(DynamoStore(client, named.tables), DroppingQueue(), Parked())) == ()
+    assert run_work(finish_empty(named), World(DynamoStore(client, named.tables), NULL_PORTS, Parked())) == ()
     example = re.sub(r'(TableName=|"TableName": )"shop"', rf'\1"{prefix}shop"', text)
     test = doctest.DocTestParser().get_doctest(example, {"client": client}, PAGE.name, str(PAGE), 0)
     results = doctest.DocTestRunner().run(test)

@@ -12,7 +12,7 @@ from boto3.dynamodb.conditions import Attr, Key
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.pipeline.books import finish_empty
-from sync_rules.pipeline.requests import DroppingQueue, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
 from sync_rules.read import Reader, requests_of
 from sync_rules.write import TransactionCanceled, follow, fresh, fresh_page, transact
 from tests.support import engines, every_kind
@@ -26,7 +26,7 @@ class Site:
         self.rules = every_kind.rules_of(prefix=engines.unique_prefix(), effects=False)
         engines.create(endpoint_url, self.rules.tables)
         store = DynamoStore(aws.dynamodb(endpoint_url), self.rules.tables)
-        assert run_work(finish_empty(self.rules), World(store, DroppingQueue(), Parked())) == ()
+        assert run_work(finish_empty(self.rules), World(store, NULL_PORTS, Parked())) == ()
         local = {"region_name": "us-east-1", "aws_access_key_id": "local", "aws_secret_access_key": "local"}
         self.resource: Any = boto3.resource("dynamodb", endpoint_url=endpoint_url, **local)
         self.name = self.rules.tables["shop"].physical_name

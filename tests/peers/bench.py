@@ -240,13 +240,6 @@ class Queue:
         return taken.message
 
 
-class Nowhere:
-    """Takes messages and failures of a dry run."""
-
-    def send(self, message: messages.Message, delay_seconds: int) -> None: ...
-    def park(self, failure: Failure) -> None: ...
-
-
 class Failures(list[Failure]):
     """The failures that were parked. There must be none."""
 

@@ -10,10 +10,10 @@ from sync_rules.audit.findings import Finding
 from sync_rules.audit.verifier import Verifier
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Path, get, same
-from sync_rules.pipeline.requests import World
+from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
-from tests.peers.bench import Bench, Failures, Meter, Nowhere, State
+from tests.peers.bench import Bench, Failures, Meter, State
 from tests.peers.builder import helps
 from tests.peers.scenarios import key_text
 from tests.peers.states import MismatchError, show, state_of
@@ -41,7 +41,7 @@ def repair(bench: Bench, meter: Meter, rules: Sequence[Rule], keys: Collection[s
     before = state_of(bench)
     failures = Failures()
     names = frozenset(rule.name for rule in rules)
-    verifier = Verifier(bench.rules, World(meter, Nowhere(), failures), names, repair=True, grace_seconds=0)
+    verifier = Verifier(bench.rules, World(meter, NULL_PORTS, failures), names, repair=True, grace_seconds=0)
     findings = list(verifier.sweep() if keys is None else _verify_keys(verifier, bench.rules, before, keys))
     left = [one.difference for one in findings if not one.repaired and not _waits_for_its_source(one.difference)]
     if failures or left:

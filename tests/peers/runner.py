@@ -29,7 +29,7 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import Read, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
 from sync_rules.rules.rule import Rule
 from tests.peers.bench import (
     Bench,
@@ -39,7 +39,6 @@ from tests.peers.bench import (
     MakeBench,
     MemoryBench,
     Meter,
-    Nowhere,
     Queue,
     Record,
     State,
@@ -252,7 +251,7 @@ class Run:
     def _die_over(self, event: Mapping[str, Any]) -> None:
         """A first attempt that dies once half of its target writes, rounded up, are made."""
         dry = DryMeter(self.bench.store, frozenset())
-        Consumer(self.rules, World(dry, Nowhere(), Nowhere(), caller=Nobody()), THIS_PROCESS).handle_event(
+        Consumer(self.rules, World(dry, NULL_PORTS, NULL_PORTS, caller=Nobody()), THIS_PROCESS).handle_event(
             event, lambda: 900_000
         )
         self.meter.dies_after = (dry.writes + 1) // 2 if dry.writes else None

@@ -10,7 +10,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.embed import EmbedRule
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.rule import Rule

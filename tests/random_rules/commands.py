@@ -19,7 +19,7 @@ from sync_rules.jobs.backfill.segments import segments
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.messages import PartMessage, PullMessage
-from sync_rules.pipeline.requests import DroppingQueue, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, run_work
 from sync_rules.pipeline.requests import World as Ports
 from tests.random_rules.grammar import Made
 from tests.random_rules.world import Direct, World
@@ -73,7 +73,7 @@ class Kept:
 def began(made: Made, world: World) -> None:
     """The beginning of a run over tables that are empty: the books of counters are complete."""
     world.silent = True  # the record of a mark concerns nobody
-    run_work(finish_empty(made.rules), Ports(Direct(world), DroppingQueue(), Kept()))
+    run_work(finish_empty(made.rules), Ports(Direct(world), NULL_PORTS, Kept()))
     world.silent = False
 
 
@@ -108,7 +108,7 @@ def verified(made: Made, world: World, *, repair: bool) -> list[Finding]:
     if not made.rules.kept:
         return []
     world.store.catch_up()
-    ports = Ports(Direct(world), DroppingQueue(), Kept())
+    ports = Ports(Direct(world), NULL_PORTS, Kept())
     verifier = verify.Verifier(
         made.rules, ports, made.rules.kept, repair=repair, grace_seconds=0, sleep=lambda _s: None, clock=lambda: 0.0
     )

@@ -20,6 +20,7 @@ from sync_rules.language.load import check_rules
 from sync_rules.language.problems import Problem, errors
 from sync_rules.rules import compiled_file
 from sync_rules.rules.ruleset import Rules
+from tests.kinds import TRIALS
 from tests.random_rules.kept_versions import history
 from tests.random_rules.spec import Spec
 
@@ -726,6 +727,7 @@ def call(file: File) -> Form:
 KINDS: Final = (
     *((copy,) * 5), late, within, chain, chain, given, embed, embed, collect, collect, derive, derive, path, mirror, mirror,
     *((count,) * 3), ranked, ranked, values, values, archive, call,
+    *(trial.write for trial in TRIALS if trial.write is not None),
 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from sync_rules.pipeline.requests import Read
 from sync_rules.rules import expiry
 from sync_rules.rules.books import Books
 from sync_rules.rules.kinds.derive import DeriveRule
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.ledger import VERSION
 from sync_rules.rules.ruleset import Rules

@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+from tests.kinds import TRIALS
 from tests.random_rules.plain import RaisingError, bytes_of, holds, number_of, same, seen, spelt, total, word_of
 from tests.random_rules.spec import (
     Body,
@@ -1044,6 +1045,7 @@ CHECKS: Final[Mapping[str, Callable[[View, Body], None]]] = {
     "history": _history,
     **dict.fromkeys(("count", "sum", "min", "max"), _numbers),
     "values": _values,
+    **{trial.kind: trial.check for trial in TRIALS if trial.check is not None},
 }
 
 
@@ -1072,7 +1074,9 @@ def owned_paths(spec: Spec, entity: Entity) -> dict[str, list[Path]]:
                     *(path_of(rule[name]) for name in ("graph", "depth") if name in rule),
                 ]
                 paths = [*made, *map(path_of, rule.get("carry", ()))] if of is entity else []
-            case "embed" | "collect" | "count" | "sum" | "min" | "max" | "values":
+            case "mirror" | "history" | "archive" | "call":
+                paths = []
+            case _:
                 of, path = spec.ref(rule["into"])
                 paths = [path] if of is entity else []
         if paths:

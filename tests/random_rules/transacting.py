@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from sync_rules.adapters.expressions import holds, same_item
 from sync_rules.adapters.memory import RejectedError
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.semantics import holds, same_item
 from sync_rules.model.values import show_path
 from sync_rules.model.writes import Condition, Test
 from sync_rules.rules.ruleset import Rules

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sync_rules.adapters.expressions import holds
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Failure, ItemKey, Keep
+from sync_rules.model.semantics import holds
 from sync_rules.model.writes import Action, Check, Increment, Result, Status, Test, Transaction, Write
 from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan

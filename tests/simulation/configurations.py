@@ -7,6 +7,7 @@ from functools import cache
 
 from sync_rules.language.load import parse_rules
 from sync_rules.rules.ruleset import Rules
+from tests.kinds import TRIALS
 from tests.simulation import (
     worlds_booked,
     worlds_collected,
@@ -69,6 +70,7 @@ CONFIGURATIONS = {
         *worlds_valued.WORLDS,
         *worlds_moved.WORLDS,
         *worlds_often.WORLDS,
+        *(world for trial in TRIALS for world in trial.worlds),
     )
 }
 

@@ -32,7 +32,7 @@ from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds
-from sync_rules.pipeline.requests import DroppingQueue
+from sync_rules.pipeline.requests import NULL_PORTS
 from sync_rules.pipeline.requests import World as Outside
 from sync_rules.rules.ruleset import Rules
 from tests.simulation.breaking import Work
@@ -147,7 +147,7 @@ class Verify(Errand):
         self.seen["verify", "one" if self.key else "began"] += 1
         verifier = Verifier(
             self.rules,
-            Outside(Asking(), DroppingQueue(), Asking()),
+            Outside(Asking(), NULL_PORTS, Asking()),
             self.names,
             repair=self.repair,
             share=Share(self.workers, tuple(range(self.workers))),

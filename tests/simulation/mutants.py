@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sync_rules.pipeline import reconcile
+from tests.kinds import TRIALS
 from tests.simulation import (
     mutants_backfill,
     mutants_booked,
@@ -134,5 +135,7 @@ LAWS: Mapping[str, Mutation] = {
     **mutants_errands.MUTANTS,
     # what applications do by themselves
     **mutants_writers.MUTANTS,
+    # kinds that bring their own
+    **{name: mutation for trial in TRIALS for name, mutation in trial.mutants.items()},
 }
 MUTANTS = {name: replace(one, pairs=one.pairs or COPIES) for name, one in LAWS.items()}

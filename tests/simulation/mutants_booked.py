@@ -10,9 +10,9 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model.writes import Delete, Increment, Put, Transaction
-from sync_rules.pipeline import parts
-from sync_rules.rules.kinds import counted, tally, values
-from sync_rules.rules.kinds.counted import Weights
+from sync_rules.pipeline import joint_writes, parts
+from sync_rules.rules.kinds import counted_rule, tally, values
+from sync_rules.rules.kinds.counted_rule import Weights
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
@@ -129,11 +129,11 @@ MUTANTS: Mapping[str, Mutation] = {
     "count: entries not looked at again": Mutation(
         parts_from(TallyRule, no_parts_of_target), among("O1", "booked-few")
     ),
-    "count: increments lost when joined": Mutation(replacing(parts, "_sum", unsummed), BOOKED),
+    "count: increments lost when joined": Mutation(replacing(joint_writes, "_sum", unsummed), BOOKED),
     "count: parents not looked at again": Mutation(replacing(TotalRule, "pulls", never), BOOKED),
     "count: totals name no parent": Mutation(replacing(TotalRule, "hints", none), BOOKED),
     "count: one shard read": Mutation(one_shard, GROUPS),
-    "count: a truth value has no weight": Mutation(replacing(counted, "_word_of", lambda _value: ""), WEIGHTS),
+    "count: a truth value has no weight": Mutation(replacing(counted_rule, "_word_of", lambda _value: ""), WEIGHTS),
     "count: no default without a value": Mutation(nothing_for_nothing, WEIGHTS),
     "count: what is of no use stays counted": Mutation(
         troubled_kept(TallyRule, lambda rule, part, child: rule._contribution(part.target, child)), MIXED

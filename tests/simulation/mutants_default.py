@@ -11,7 +11,7 @@ from sync_rules.model.values import get
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.embed import EmbedRule
-from sync_rules.rules.kinds.linked import CLEARS, LinkedRule
+from sync_rules.rules.kinds.linked_rule import CLEARS, LinkedRule
 from sync_rules.rules.kinds.path import TreeRule
 from tests.simulation.breaking import Mutant, Mutation, among
 

@@ -133,7 +133,7 @@ def _bare(write: Any) -> Any:
 
 @contextmanager
 def repair_unguarded() -> Iterator[None]:
-    with wrapping(verifier, "pull", unguarded)(), wrapping(verifier, "reconcile_parts", unguarded)():
+    with wrapping(verifier, "do_tasks", unguarded)():
         yield
 
 

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from sync_rules.pipeline import fanout, reconcile, sources
 from sync_rules.rules.kinds import embed
 from sync_rules.rules.kinds.embed import EmbedRule
-from sync_rules.rules.kinds.gathered import GatheredRule
+from sync_rules.rules.kinds.gathered_rule import GatheredRule
 from sync_rules.rules.kinds.recount import RecountRule
 from tests.simulation.breaking import Mutant, Mutation, Work, among
 

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from sync_rules.model import entities, lookups
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline import ancestors, consumer, fanout
+from sync_rules.pipeline import ancestors, consumer, fanout, work
 from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
 from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Work, answered, at_each_history, known
@@ -92,7 +92,7 @@ def source_first() -> Iterator[None]:
                 early.clear()
         return (yield from answered(original(pushes, rules, bounds), known(early)))
 
-    with patch.object(consumer, "push", push):
+    with patch.object(work, "push", push):
         yield
 
 
@@ -134,7 +134,7 @@ def value_in_message() -> Iterator[None]:
         )
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(consumer, "push", lambda *args: answered(push(*args), carrying({}))))
+        stack.enter_context(patch.object(work, "push", lambda *args: answered(push(*args), carrying({}))))
         stack.enter_context(patch.object(consumer, "process_message", receiving))
         stack.enter_context(at_each_history(carried.clear))
         yield

@@ -10,8 +10,8 @@ from unittest.mock import patch
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.derive import DeriveRule
-from sync_rules.rules.kinds.gathered import GatheredRule
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.gathered_rule import GatheredRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.tally import TallyRule

@@ -11,9 +11,9 @@ from unittest.mock import patch
 import pytest
 
 from sync_rules.model.writes import Check
-from sync_rules.write import compose, following, judging
-from sync_rules.write.compose import Planned
-from sync_rules.write.following import Followed
+from sync_rules.write import follower, judgement, needs
+from sync_rules.write.composer import Planned
+from sync_rules.write.follower import Followed
 from sync_rules.write.read_through import ReadThrough
 from sync_rules.write.transaction import Attempt, Transact
 from tests.simulation.breaking import Mutant, Mutation, among
@@ -60,12 +60,12 @@ def listings_believed() -> Any:
 
 def shown_as_it_stands() -> Any:
     """Mutant: a fresh look shows the item as it was read."""
-    return patch.object(judging, "_judge_one", lambda *_args: frozenset())
+    return patch.object(judgement, "_judge_one", lambda *_args: frozenset())
 
 
 def first_writes_alone() -> Any:
     """Mutant: what a followed write leads to is written, and what that leads to is not, nor told."""
-    return patch.object(following._Live, "_note", lambda *_args: None)
+    return patch.object(follower._Live, "_note", lambda *_args: None)
 
 
 def followed_by_nobody() -> Any:
@@ -74,7 +74,7 @@ def followed_by_nobody() -> Any:
     def bring(_follow: Any) -> Followed:
         return Followed(0, ())
 
-    return patch.object(following.Follow, "bring", bring)
+    return patch.object(follower.Follow, "bring", bring)
 
 
 MUTANTS: Mapping[str, Mutation] = {
@@ -97,7 +97,7 @@ MUTANTS: Mapping[str, Mutation] = {
         of_a_transaction(of_transactions.without_guards_of_writes), COPIES
     ),
     "transact: what is said again not compared": Mutation(
-        lambda: patch.object(compose, "_says", lambda *_args: False), COPIES
+        lambda: patch.object(needs, "_says", lambda *_args: False), COPIES
     ),
     "transact: listings believed": Mutation(listings_believed, among("O11", "base", "writes-where-strict")),
     "fresh: shown as it stands": Mutation(shown_as_it_stands, COPIES),

@@ -15,7 +15,7 @@ from sync_rules.model.writes import Condition, Delete, Result, Status, Test, Tra
 from sync_rules.pipeline import decide, fanout, reconcile, sources, tasks
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Later, Request
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from tests.simulation.breaking import Work, wrapping
 from tests.simulation.world import Streams
 

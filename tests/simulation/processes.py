@@ -14,7 +14,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.breaker import FanOutsToCome
 from sync_rules.pipeline.messages import Message, PushMessage
-from sync_rules.pipeline.requests import NOBODY, Host, Later, World
+from sync_rules.pipeline.requests import NULL_PORTS, Host, Later, World
 from tests.simulation.choices import Choices
 
 PROCESSES_MAX = 2
@@ -39,7 +39,7 @@ class Process:
     def __init__(self, limits: Limits, clock: Clock) -> None:
         host = Host(lambda: clock.read(0), lambda: clock.read(1), nullcontext)
         self.fan_outs = FanOutsToCome(limits, host)
-        self._world = World(NOBODY, self, NOBODY, fan_outs=self.fan_outs)
+        self._world = World(NULL_PORTS, self, NULL_PORTS, fan_outs=self.fan_outs)
         self._sent: list[tuple[Message, int]] = []
         self._fault: str | None = None
 

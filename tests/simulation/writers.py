@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sync_rules.adapters.expressions import same_item
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.semantics import same_item
 from sync_rules.model.values import Item, get, same
 from sync_rules.model.writes import Check
 from sync_rules.rules.ruleset import Rules

@@ -7,7 +7,7 @@ that were followed, the stream has nothing to write, and each item is as `fresh`
 
 from __future__ import annotations
 
-from sync_rules.adapters.expressions import same_item
+from sync_rules.model.semantics import same_item
 from sync_rules.model.values import Item, get, same, show_path
 from tests.simulation.facts import Place
 from tests.simulation.maintained import Maintained

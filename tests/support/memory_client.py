@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sync_rules.adapters.expressions import identity, key_values
 from sync_rules.model.entities import KEY_MAX_BYTES, Index, Table
+from sync_rules.model.semantics import identity, key_values
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.templates import possible
 from sync_rules.model.units import read_units

@@ -13,9 +13,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from sync_rules.adapters.expressions import holds
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.items import ItemKey
+from sync_rules.model.semantics import holds
 from sync_rules.model.values import Item, Path
 from sync_rules.model.writes import Condition, Test, Update
 from sync_rules.rules.ruleset import Rules

@@ -36,7 +36,7 @@ from sync_rules.pipeline.messages import (
     decode,
     encode,
 )
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.key_json import parse_key
 from tests.support import every_kind
 from tests.support.builders import key, n, s
@@ -147,7 +147,7 @@ def consumer() -> Consumer:
     store.put("shop", every_kind.user("1", name=s("Ada")))
     store.put("shop", every_kind.order("1", "1", 3))
     store.put("shop", every_kind.order("1", "2", 3))
-    return Consumer(RULES, World(store, DroppingQueue(), Kept(), Caller(), Caller()), THIS_PROCESS)
+    return Consumer(RULES, World(store, NULL_PORTS, Kept(), Caller(), Caller()), THIS_PROCESS)
 
 
 class Caller:

@@ -22,6 +22,7 @@ from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import short_name
+from sync_rules.adapters.export_files import find_shelf, parse_time
 from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.files import locked
 from sync_rules.adapters.host import THIS_PROCESS
@@ -35,7 +36,6 @@ from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
-from sync_rules.jobs.backfill.export import moment, shelf_of
 from sync_rules.jobs.backfill.job import BackfillRequest, Job, job_of, job_of_item, unseen_changes
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
@@ -165,7 +165,7 @@ def backfill(
         if key is not None:
             job = job_of_item(client, rules, names, parse_key(key, table, rules))
         else:
-            export = None if from_export is None else (from_export, shelf_of(from_export, endpoint_url, region))
+            export = None if from_export is None else (from_export, find_shelf(from_export, endpoint_url, region))
             job = job_of(client, rules, names, BackfillRequest(segments, table, where, export, since))
             kept = state_table or str(state)
             require_beginning(documents, job.scope.body(), kept, resume=resume, restart=restart)
@@ -196,7 +196,7 @@ def _since(text: str | None, from_export: str | None) -> datetime | None:
     if not ZONED.search(text):
         raise UserError(f"--handler-since {text}: {expected}")
     try:
-        return moment(text)
+        return parse_time(text)
     except ValueError:
         raise UserError(f"--handler-since {text}: {expected}") from None
 

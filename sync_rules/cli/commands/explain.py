@@ -28,17 +28,17 @@ from sync_rules.lab.recording import read
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import show_path, visible
 from sync_rules.pipeline.failure_records import printable, shown_key
-from sync_rules.pipeline.requests import NOBODY, DroppingQueue, Read, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.document import read_document
-from sync_rules.write.explained import explained
+from sync_rules.write.explanation import explain_write
 
 STDIN: Final = Path("-")
 
@@ -94,20 +94,13 @@ def explain(
         show(record_rows(record, rules), as_json=as_json)
         return 0
     store = DynamoStore(aws.dynamodb(endpoint_url, region), rules.tables)
-    world = World(store, DroppingQueue(), NoFailures(), NOBODY, NOBODY)
+    world = World(store, NULL_PORTS, NULL_PORTS)
     if key is not None:
         item_key = parse_key(key, table, rules)
         show(item_rows(item_key, rules, world), as_json=as_json)
     else:
         show(use_rows(parse_key(where or "", table, rules), rules, world), as_json=as_json)
     return 0
-
-
-class NoFailures:
-    """A failure store for a world that only reads: nothing can fail."""
-
-    def park(self, failure: Failure) -> None:
-        raise AssertionError(failure.rule)
 
 
 def show(rows: Iterable[Row], *, as_json: bool) -> None:
@@ -321,7 +314,7 @@ def write_rows(file: Path, rules: Rules, client: Any) -> Iterator[Row]:
         raise UserError(
             f"{file} has items, and the tables are to be read: leave out items, or --endpoint-url and --region"
         )
-    yield from transaction_rows(explained(document, rules, client), imagined=client is None)
+    yield from transaction_rows(explain_write(document, rules, client), imagined=client is None)
 
 
 ROLES: Final = {

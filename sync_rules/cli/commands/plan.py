@@ -18,7 +18,6 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
 from sync_rules.adapters.state import FileState, TableState, applied_at
 from sync_rules.audit.findings import select_rules, share_of
-from sync_rules.audit.moves import left_by_moves
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import require_rules, sample_new_rules
 from sync_rules.cli.show.console import make_console
@@ -27,7 +26,7 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.backfill.job import BackfillRequest, job_of
 from sync_rules.jobs.backfill.page import everything
 from sync_rules.jobs.backfill.scope import waiting_titles
-from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, since
+from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, left_by_moves, since
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.dryrun.prices import own_prices, read_prices
 from sync_rules.language.load import load_rules

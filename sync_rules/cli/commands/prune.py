@@ -25,7 +25,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Item, show_path
 from sync_rules.pipeline.failure_records import printable
-from sync_rules.pipeline.requests import DroppingQueue, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
 from sync_rules.rules.ruleset import Rules
 
 
@@ -48,7 +48,7 @@ def prune(
         require_answer(client, table)
     world = World(
         within_budget(DynamoStore(client, old.tables), old.tables, Budget({**old.tables, **now.tables})),
-        DroppingQueue(),
+        NULL_PORTS,
         FailureLog(Files.failures, wall_clock_ms),
     )
     console = make_console(stderr=True)

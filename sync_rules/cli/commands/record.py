@@ -30,7 +30,7 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.run import WAIT_SECONDS
-from sync_rules.lab.derived import Derived
+from sync_rules.lab.provenance import Provenance
 from sync_rules.lab.recording import Body, Header, Write, writing
 from sync_rules.lab.redact import SALT_MIN_CHARACTERS, Redactor
 from sync_rules.language.load import load_rules
@@ -120,7 +120,7 @@ def only(rules: Rules, names: Sequence[str]) -> Rules:
     for name in names:
         if name not in known:
             raise UserError(unknown("table", name, known))
-    kept = Derived(rules)
+    kept = Provenance(rules)
     recorded = {entity.table.name for entity in rules.entities.values() if not kept.is_ledger(entity)}
     for name in names:
         if name not in recorded:
@@ -160,8 +160,8 @@ class Tape:
             self.tables[table.name] += 1
 
     @cached_property
-    def _kept(self) -> Derived:
-        return Derived(self.rules)
+    def _kept(self) -> Provenance:
+        return Provenance(self.rules)
 
     @property
     def full(self) -> bool:

@@ -39,7 +39,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.values import visible
 from sync_rules.pipeline.failed_entries import Entry
 from sync_rules.pipeline.records import STREAM_ARN
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 
 VERB = "redrive"
@@ -110,7 +110,7 @@ def redrive(
         recorded = FailureLog(failures, wall_clock_ms)
         folder = CallsInFolder(Files.calls_of(failures), [Files.calls_of(path) for path in file or ()])
         kept = CallsAnywhere(CallsInBucket(lambda: aws.s3(endpoint_url, region)), folder)
-        world = World(store, DroppingQueue(), recorded, kept=kept)
+        world = World(store, NULL_PORTS, recorded, kept=kept)
         if not dry_run:
             chosen = rules.titled(only)
             if not calls_table:

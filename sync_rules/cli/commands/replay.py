@@ -6,7 +6,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -19,7 +19,7 @@ from sync_rules.cli.show.text import counted
 from sync_rules.cli.signals import stop_signals
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.recording import Recorded, Recording, read_all, writing
-from sync_rules.lab.replay import Common, Mismatch, Replay, load_data
+from sync_rules.lab.replay import Mismatch, Replay, load_data
 from sync_rules.lab.scenario_file import rules_in_memory
 from sync_rules.lab.shrink import Shrunk, shrunk
 from sync_rules.lab.trial import variants
@@ -46,10 +46,9 @@ class Case:
     data_file: Path | None
     data: tuple[Put, ...]
     with_copies: bool
-    common: Common = field(default_factory=Common)
 
     def replay(self, delivery: Delivery, on_progress: Callable[[int], object] = lambda _record: None) -> Replay:
-        return Replay(self.rules, delivery, with_copies=self.with_copies, common=self.common, on_progress=on_progress)
+        return Replay(self.rules, delivery, with_copies=self.with_copies, on_progress=on_progress)
 
     def command(self, files: Sequence[Path], delivery: Delivery) -> str:
         """The command that replays files under one delivery."""

@@ -134,9 +134,7 @@ def settings_of(batch_size: int, parallelization: int, *, own_engine: bool) -> M
     """The settings of the mappings. An engine of one's own is asked more often while changes are being made; not by a
     run that ends at the end of the streams, which several empty pages tell.
     """
-    found = MappingSettings(
-        batch_size=batch_size, parallelization_factor=parallelization, bisect_on_function_error=True
-    )
+    found = MappingSettings(batch_size=batch_size, parallelization_factor=parallelization)
     return replace(found, poll_busy_ms=POLL_BUSY_MS) if own_engine else found
 
 

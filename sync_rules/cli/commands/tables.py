@@ -2,13 +2,12 @@
 
 The ledger is one of them; `--calls-table` adds the table that remembers calls, with Time to Live. A table that exists
 is compared and never changed. On AWS, tables on demand cost nothing while they are empty; those for production come
-from the template, with point-in-time recovery and autoscaling.
+from the template, with point-in-time recovery.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -27,11 +26,10 @@ NO_REGION: Final = (
     "`sync-rules emulator` starts one"
 )
 NOT_CONFIRMED: Final = (
-    "nothing was created at {where}. Give --yes to create them there: {cost}. For production use the template "
+    "nothing was created at {where}. Give --yes to create them there: they are billed for each request, and cost "
+    "nothing while they are empty. For production use the template "
     f"({DOCS}/deploy.md), whose tables have point-in-time recovery"
 )
-FREE: Final = "they are billed for each request, and cost nothing while they are empty"
-NOT_FREE: Final = "some cost money even while they are empty, for provisioned units or warm throughput ({tables})"
 
 
 class Action(StrEnum):
@@ -66,14 +64,8 @@ def tables(
             print(text)
     missing = [one for one in compared if not one.exists and not one.problems]
     if missing and not dry_run and not confirmed:
-        raise UserError(NOT_CONFIRMED.format(where=aws.place(client, aws.account_of(client)), cost=_cost(missing)))
+        raise UserError(NOT_CONFIRMED.format(where=aws.place(client, aws.account_of(client))))
     return int(any(one.problems for one in compared))
-
-
-def _cost(missing: Iterable[Compared]) -> str:
-    """The cost of these tables while they are empty."""
-    paid = [one.table.name for one in missing if one.settings.costs_while_empty]
-    return NOT_FREE.format(tables=", ".join(paid)) if paid else FREE
 
 
 def _created(client: Any, compared: tuple[Compared, ...]) -> tuple[Compared, ...]:

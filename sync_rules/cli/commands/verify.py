@@ -41,7 +41,7 @@ from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.pipeline.requests import DroppingQueue, World
+from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules
 
@@ -144,7 +144,7 @@ def verify(
 
         verifier = Verifier(
             rules,
-            World(store, DroppingQueue(), FailureLog(failures, wall_clock_ms)),
+            World(store, NULL_PORTS, FailureLog(failures, wall_clock_ms)),
             only,
             repair=repair,
             share=share,

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from sync_rules.cli.show.text import counted
 from sync_rules.deploy.tables import Compared
-from sync_rules.model.capacity import Provisioned
 
 WORDS: Final = {
     "created": "created",
@@ -48,10 +47,7 @@ def _form(one: Compared) -> str:
     key = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in one.table.key)
     parts = [f"key {key}"]
     parts += [counted(len(one.table.indexes), "index", "indexes")] if one.table.indexes else []
-    parts += [counted(len(one.settings.vectors), "vector index", "vector indexes")] if one.settings.vectors else []
+    parts += [counted(len(one.table.vectors), "vector index", "vector indexes")] if one.table.vectors else []
     parts += ["stream with both images"] if "StreamSpecification" in one.parameters else []
     parts += [f"Time to Live on {one.ttl}"] if one.ttl else []
-    if isinstance(billing := one.settings.billing, Provisioned):
-        parts.append(f"{billing.read.number:,} read and {billing.write.number:,} write units a second")
-    parts += ["autoscaling only from the template"] if one.settings.scales else []
     return "; ".join(parts)

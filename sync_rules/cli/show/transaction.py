@@ -8,16 +8,16 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from sync_rules.pipeline.failure_records import printable, shown_key
+from sync_rules.write.consequences import Left
 from sync_rules.write.document import as_json
-from sync_rules.write.explained import Explained, Reasons, Step
-from sync_rules.write.rehearsal import Left
+from sync_rules.write.explanation import Explanation, Reasons, Step
 
 LINE_MAX_CHARACTERS: Final = 100
 Row = tuple[dict[str, Any], str | tuple[str, ...]]  # for machines; and for people, a line or several
 YOURS: Final = {"put": "your put", "update": "your update", "delete": "your delete", "check": "your check"}
 
 
-def transaction_rows(found: Explained, *, imagined: bool) -> Iterator[Row]:
+def transaction_rows(found: Explanation, *, imagined: bool) -> Iterator[Row]:
     """The reads, the actions with their reasons, the transaction, what is left; for machines and for people."""
     if imagined:
         note = "no table was read: there is what the file has in items and nothing else, and all books are complete"

@@ -15,7 +15,6 @@ from typing import Final
 from sync_rules.jobs.dryrun.money import MILLION, MONTH_HOURS
 from sync_rules.jobs.dryrun.prices import own_prices
 
-MAX_USD: Final = Decimal("0.25")
 PRICES_REGION: Final = "us-east-1"
 
 

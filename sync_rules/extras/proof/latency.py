@@ -7,19 +7,16 @@ the figures are those of AWS. They are seen from this machine: each has the way 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import quantiles
-from typing import Any, Final
+from typing import Final
 
 from sync_rules.extras.proof.probe import UnseenError
-from sync_rules.extras.proof.probes.read_facts import keyed
-from sync_rules.extras.proof.proof_stack import Site, fresh
-from sync_rules.model.values import Item
+from sync_rules.extras.proof.proof_stack import Site, fresh, keyed
 
 WRITES: Final = 30
 TARGETS: Final = 500
-BATCH_ITEMS: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +36,7 @@ class Measured:
 def measure(site: Site, clock: Callable[[], float] = time.monotonic) -> Measured:
     """Measure. Raises UnseenError when a copy does not come, and what `aws` lists as ERRORS."""
     pk = fresh("in#measure#")
-    for batch in _batches([keyed(pk, f"{n:05d}", name="-") for n in range(TARGETS)]):
-        left: Any = {site.table("items"): [{"PutRequest": {"Item": item}} for item in batch]}
-        while left:
-            left = site.ask(site.db.batch_write_item, RequestItems=left)["UnprocessedItems"]
+    site.put_all([keyed(pk, f"{n:05d}", name="-") for n in range(TARGETS)])
     lags = sorted(_one(site, pk, n, clock) for n in range(WRITES))
     began = clock()
     site.get(keyed(pk, "00000"))
@@ -51,11 +45,6 @@ def measure(site: Site, clock: Callable[[], float] = time.monotonic) -> Measured
     seconds = _all(site, pk, clock)
     p50, p95, p99 = (points[percent - 1] * 1000 for percent in (50, 95, 99))
     return Measured(WRITES, p50, p95, p99, round_trip * 1000, TARGETS, seconds, TARGETS / seconds)
-
-
-def _batches(items: list[Item]) -> Iterator[list[Item]]:
-    for first in range(0, len(items), BATCH_ITEMS):
-        yield items[first : first + BATCH_ITEMS]
 
 
 def _source(site: Site, pk: str, name: str, targets: int) -> None:

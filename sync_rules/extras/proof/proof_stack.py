@@ -9,13 +9,13 @@ from __future__ import annotations
 import fcntl
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sync_rules import DOCS
 from sync_rules.adapters import aws, aws_errors, retries
@@ -26,6 +26,7 @@ from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.values import Item
 
+T = TypeVar("T")
 PREFIX: Final = f"{TAG}-"
 JOURNAL_PATTERN: Final = f".{PREFIX}*.json"
 STACK_SECONDS: Final = 900.0  # to create or delete one: a mapping alone takes minutes
@@ -33,9 +34,9 @@ STACK_LOOK_SECONDS: Final = 0.5  # between two looks at a stack
 APPEARS_SECONDS: Final = 3.0  # in which a stack that was just asked for may appear
 GONE: Final = "ValidationError"  # DescribeStacks of a name that no stack has
 DELETED_AT_ONCE_MAX: Final = 1_000  # of DeleteObjects
+BATCH_MAX_ITEMS: Final = 25  # of BatchWriteItem
 PAGES_MAX: Final = 20  # a bucket with more objects is not one of a self-test, or does not let them go
 QUOTA: Final = re.compile(r"limit|quota|exceeded|too many", re.IGNORECASE)
-CLEAN: Final = "`sync-rules selftest --clean` removes what is left"
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,47 @@ class Site:
         """The DynamoDB client."""
         return self.clients.dynamodb
 
+    def see(self, look: Callable[[], T], wanted: Callable[[T], object], said: str) -> T:
+        """The first answer of `look` that is as wanted. Raises RefutedError with `said` when none comes in time."""
+        seen: T
+        seen, came = self.waiting.until(look, wanted)
+        require(came, said)
+        return seen
+
+    def pages(self, call: Callable[..., Any], **parameters: Any) -> Iterator[Any]:
+        """The answers to a query or a scan, page by page."""
+        start: dict[str, Any] = {}
+        while True:
+            page = self.ask(call, **parameters, **start)
+            yield page
+            if not page.get("LastEvaluatedKey"):
+                return
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
     def put(self, item: Item, table: str = "items", more: Mapping[str, Any] | None = None) -> Any:
         """Write an item."""
         return self.ask(self.db.put_item, TableName=self.table(table), Item=item, **(more or {}))
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        """Write items of the table `items`, a batch at a time."""
+        for first in range(0, len(items), BATCH_MAX_ITEMS):
+            puts = [{"PutRequest": {"Item": item}} for item in items[first : first + BATCH_MAX_ITEMS]]
+            left: dict[str, Any] = {self.table("items"): puts}
+            while left:
+                left = self.ask(self.db.batch_write_item, RequestItems=left)["UnprocessedItems"]
+
+    def update_of(self, key: Item, text: str, values: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+        """The parameters of an UpdateItem in the table `items`."""
+        given = {"ExpressionAttributeValues": values} if values else {}
+        return {"TableName": self.table("items"), "Key": key, "UpdateExpression": text, **given, **more}
+
+    def update(self, key: Item, text: str, values: Mapping[str, Any] | None = None, **more: Any) -> Any:
+        """Send an UpdateItem in the table `items`."""
+        return self.ask(self.db.update_item, **self.update_of(key, text, values, **more))
+
+    def delete(self, key: Item, **more: Any) -> Any:
+        """Delete an item of the table `items`."""
+        return self.ask(self.db.delete_item, TableName=self.table("items"), Key=key, **more)
 
     def get(self, key: Item, table: str = "items") -> Item:
         """An item, read consistently; empty if there is none."""
@@ -86,22 +125,27 @@ class Site:
 
     def query(self, pk: str, table: str = "items", **more: Any) -> list[Item]:
         """All items under a partition key, in the order of their sort keys, read consistently."""
-        found: list[Item] = []
-        start: dict[str, Any] = {}
-        while True:
-            answer = self.ask(
-                self.db.query,
-                TableName=self.table(table),
-                KeyConditionExpression="pk = :pk",
-                ExpressionAttributeValues={":pk": {"S": pk}},
-                ConsistentRead=True,
-                **start,
-                **more,
-            )
-            found += answer["Items"]
-            if not answer.get("LastEvaluatedKey"):
-                return found
-            start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+        asked = {**self.query_of(pk), "TableName": self.table(table), **more}
+        return [item for page in self.pages(self.db.query, **asked) for item in page["Items"]]
+
+    def query_of(self, pk: str) -> dict[str, Any]:
+        """The parameters of a consistent query of a partition key in the table `items`."""
+        return {
+            "TableName": self.table("items"),
+            "KeyConditionExpression": "pk = :pk",
+            "ExpressionAttributeValues": {":pk": {"S": pk}},
+            "ConsistentRead": True,
+        }
+
+
+def longer_than(number: int) -> Callable[[Sized], bool]:
+    """A test of what was seen: more than so many."""
+    return lambda seen: len(seen) > number
+
+
+def keyed(pk: str, sk: str = "-", **more: str) -> Item:
+    """An item of strings."""
+    return {"pk": {"S": pk}, "sk": {"S": sk}, **{name: {"S": value} for name, value in more.items()}}
 
 
 def fresh(prefix: str = "") -> str:

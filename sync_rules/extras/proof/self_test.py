@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules.adapters import aws, aws_errors
-from sync_rules.extras.proof.assumptions import ASSUMPTIONS
 from sync_rules.extras.proof.latency import Measured, measure
 from sync_rules.extras.proof.probe import Finding, UnseenError, Waiting, finding
 from sync_rules.extras.proof.probe_table import PROBES
@@ -111,8 +110,3 @@ def _removed(journal: Journal, clients: Clients, waiting: Waiting[Any], tell: To
     tell(f"removing stack {journal.stack}")
     remove(journal.stack, clients, replace(waiting, seconds=STACK_SECONDS, pause=STACK_LOOK_SECONDS))
     journal.forget()
-
-
-def every_number() -> frozenset[int]:
-    """The numbers of all facts."""
-    return frozenset(ASSUMPTIONS)

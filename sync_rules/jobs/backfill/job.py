@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import retries
 from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.export_files import Shelf, TableExport, find_doubt
 from sync_rules.adapters.preflight import describe, require, survey
-from sync_rules.adapters.table_exports import find_doubt
-from sync_rules.jobs.backfill.export import Export, Shelf, open_export
+from sync_rules.jobs.backfill.export import list_files, open_export
 from sync_rules.jobs.backfill.page import OneItem, Selection, Supply, Wanted, everything
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.backfill.segments import Supplies, segments
@@ -164,21 +164,22 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
         scope = replace(scope, segments=request.segments)
         return Job(selection, segments(rules, request.segments, tuple(found)), scope, items)
     place, shelf = request.export
-    export = open_export(place, shelf, rules, {name: one.get("TableArn", "") for name, one in found.items()})
+    export, table = open_export(place, shelf, rules, {name: one.get("TableArn", "") for name, one in found.items()})
     scope = replace(scope, export=(place, export.arn))
-    booked = _booked(rules, names, export.table)
+    booked = _booked(rules, names, table)
     ledgers = tuple(dict.fromkeys(rule.target.table.name for rule in booked))
     scanned = segments(rules, LEDGER_SEGMENTS, ledgers)
 
     def supplies(some: frozenset[str]) -> Sequence[Supply]:
-        return [*export.supplies(some, rules), *(scanned(some) if ledgers else ())]
+        return [*list_files(export, table, some, rules), *(scanned(some) if ledgers else ())]
 
     unsure = frozenset() if _after(export, request.handler_since) else frozenset(rule.name for rule in booked)
-    counts = {**_exported(export, items), **{name: items[name] for name in ledgers}}
+    counted = items[table.name] if export.items is None else export.items
+    counts = {table.name: counted, **{name: items[name] for name in ledgers}}
     return Job(selection, supplies, scope, counts, unsure, find_doubt(client, export.arn))
 
 
-def _after(export: Export, handler_since: datetime | None) -> bool:
+def _after(export: TableExport, handler_since: datetime | None) -> bool:
     """True if it is known that an export is not older than the handler. Raises UserError if it is known to be older."""
     if handler_since is None or export.at is None:
         return False
@@ -244,11 +245,6 @@ def _describe(client: DynamoDBClient, rules: Rules, name: str) -> Mapping[str, A
     found = describe(client, rules.tables[name], retries.retrying())
     assert found is not None, "it was there a moment ago"
     return found
-
-
-def _exported(export: Export, items: Mapping[str, int]) -> Mapping[str, int]:
-    counts = [count for count in export.files.values() if count is not None]
-    return {export.table.name: sum(counts) if counts else items[export.table.name]}
 
 
 def _and(names: Any) -> str:

@@ -16,19 +16,18 @@ from typing import Final, Protocol
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from sync_rules.adapters import patience
-from sync_rules.audit.compare import ToCompare, add_item
 from sync_rules.jobs.backfill.progress import Count, Totals
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
-from sync_rules.pipeline.fanout import pull, push
-from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Park, Read, Scan, Work, World, run_work
 from sync_rules.pipeline.sources import read_all
-from sync_rules.pipeline.tasks import Pull, tasks_of
+from sync_rules.pipeline.stock import Stock
+from sync_rules.pipeline.tasks import tasks_of
 from sync_rules.pipeline.telemetry import SETUP_REASONS
+from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.ruleset import Rules
 
 TRIES_MAX: Final = 6  # after retries of each call
@@ -84,20 +83,19 @@ def process_page(scan: Scan, selection: Selection, bounds: Bounds) -> Work[PageR
 
 def process_items(table: str, images: Sequence[Item], selection: Selection, bounds: Bounds) -> Work[PageResult]:
     """Apply the rules to items of a table that were just read."""
-    found = ToCompare()
+    found = Stock()
     count = 0
     of_table = selection.rules.tables[table]
     for item in images:
         key = of_table.key_of(item)
         if key is not None and selection.wanted(key, item):
-            count += add_item(item, of_table, selection.rules, selection.names, found)
-    report = yield from pull([Pull(target.key, target.image, target.rules) for target in found.targets], bounds)
-    report.add((yield from reconcile_parts([PartLook(part) for part, counts in found.parts.items() if counts], bounds)))
-    others = yield from reconcile_parts([PartLook(part) for part, counts in found.parts.items() if not counts], bounds)
-    for rule in {part.rule.name for part in found.parts}:
-        del others.outcomes[rule, Outcome.RIGHT]  # each counts on the page of its source
-    report.add(others)
-    yield from report.keep_unlisted(found.unlisted)
+            count += found.add(item, of_table, selection.rules, selection.names)
+    counted, others = found.tasks()
+    report = yield from do_tasks(counted, selection.rules, bounds)
+    uncounted = yield from do_tasks(others, selection.rules, bounds)
+    for rule in {look.part.rule.name for look in others.parts}:
+        del uncounted.outcomes[rule, Outcome.RIGHT]  # each counts on the page of its source
+    report.add(uncounted)
     return PageResult(report, len(images), count, levels=_levels(images, selection))
 
 
@@ -118,14 +116,8 @@ def process_keys(keys: Sequence[ItemKey], selection: Selection, bounds: Bounds) 
 
 def process_all_of(key: ItemKey, image: Item, selection: Selection, bounds: Bounds) -> Work[Report]:
     """Process all that one item concerns, as if it had just been put: its copies, all copies of it, its parts."""
-    names = selection.names
-    plan = tasks_of([Change(key, None, image)], selection.rules)
-    pulls = [replace(one, image=None, rules=tuple(r for r in one.rules if r.name in names)) for one in plan.pulls]
-    pushes = [replace(one, rules=tuple(r for r in one.rules if r.name in names)) for one in plan.pushes]
-    report = yield from pull([one for one in pulls if one.rules], bounds)
-    report.add((yield from push([one for one in pushes if one.rules], selection.rules, bounds)))
-    report.add((yield from reconcile_parts([look for look in plan.parts if look.part.rule.name in names], bounds)))
-    return report
+    tasks = tasks_of([Change(key, None, image)], selection.rules).only(selection.names)
+    return (yield from do_tasks(tasks, selection.rules, bounds))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.books import begin_all, finish_all
-from sync_rules.pipeline.requests import DroppingQueue, Failures, Store, Work, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, Failures, Store, Work, World, run_work
 from sync_rules.rules.order import cascade
 
 T = TypeVar("T")
@@ -222,7 +222,7 @@ class BackfillRun:
 
     def _of_books(self, work: Work[T]) -> T:
         store = MeteredStore(self.store, self.selection.rules.tables, self.before_write, self.budget)
-        done = run_work(work, World(store, DroppingQueue(), self.failures))
+        done = run_work(work, World(store, NULL_PORTS, self.failures))
         self._steps_done.add(Totals(reads=sum(store.reads.values()), writes=float(store.writes.total())))
         return done
 
@@ -252,7 +252,7 @@ class BackfillRun:
         totals = Totals.of(begun["totals"])
         done: bool = begun["done"]
         store = MeteredStore(self.store, selection.rules.tables, self.before_write, self.budget)
-        world = World(store, DroppingQueue(), self.failures)
+        world = World(store, NULL_PORTS, self.failures)
         saved_at, pause = self.clock(), 0.0
         while not done and not self._halted():
             page = Totals()

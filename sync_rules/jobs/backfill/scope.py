@@ -15,7 +15,7 @@ from sync_rules.audit.findings import select_rules
 from sync_rules.jobs.backfill.progress import abandon, began, unfinished
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.books import titles_waiting
-from sync_rules.pipeline.requests import DroppingQueue, Store, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, Store, World, run_work
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
 
@@ -146,8 +146,7 @@ def titles_of(rules: Rules, names: Iterable[str]) -> frozenset[str]:
 
 def waiting_titles(rules: Rules, store: Store) -> frozenset[str]:
     """The names in the rules file of the rules whose books are not complete. Raises StoreError."""
-    nobody: Any = None  # nothing fails for later
-    return run_work(titles_waiting(rules), World(store, DroppingQueue(), nobody))
+    return run_work(titles_waiting(rules), World(store, NULL_PORTS, NULL_PORTS))
 
 
 def note_applied(documents: State, rules: Rules, titles: Iterable[str]) -> None:

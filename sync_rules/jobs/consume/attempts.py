@@ -12,35 +12,25 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any
 
 Answer = Mapping[str, Any] | None
-Condition = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"]
-RANGES: Final[Mapping[str, tuple[int, int, int | None]]] = {  # lowest, highest, and the value that means: no limit
-    "batch_size": (1, 10_000, None),
-    "batch_window_seconds": (0, 300, None),
-    "parallelization_factor": (1, 10, None),
-    "maximum_retry_attempts": (0, 10_000, -1),
-    "maximum_record_age_seconds": (60, 604_800, -1),
-}
 
 
 @dataclass(frozen=True)
 class MappingSettings:
     """The settings of an event source mapping, named as Lambda names them, and limits that Lambda does not show.
 
-    Defaults and ranges are those of services-ddb-params, except that retries are finite: with Lambda's default (-1) one
-    record that always fails holds its shard for a day. `payload_max_bytes` is that of a synchronous invocation,
-    `poll_idle_ms` Lambda's base rate of four polls a second and shard; `poll_busy_ms` is that after an empty page of
-    a shard that brought records in the last `busy_ms`. AWS documents no backoff: this one is ours.
+    Defaults are those of services-ddb-params, but for two. Retries are finite: with Lambda's default (-1) one record
+    that always fails holds its shard for a day. A batch that throws is always split, and a batch never waits to fill.
+    `payload_max_bytes` is that of a synchronous invocation, `poll_idle_ms` Lambda's base rate of four polls a second
+    and shard; `poll_busy_ms` is that after an empty page of a shard that brought records in the last `busy_ms`. AWS
+    documents no backoff: this one is ours.
     """
 
     batch_size: int = 100
-    batch_window_seconds: float = 0.0
     parallelization_factor: int = 1
     maximum_retry_attempts: int = 10
-    maximum_record_age_seconds: int = -1
-    bisect_on_function_error: bool = False
     payload_max_bytes: int = 6 * 1024 * 1024
     poll_idle_ms: int = 250
     poll_busy_ms: int = 250
@@ -51,11 +41,6 @@ class MappingSettings:
     read_ahead_max_records: int = 2_000
     idle_after_empty_reads: int = 3
     function_arn: str = "local:sync-rules"
-
-    def __post_init__(self) -> None:
-        for name, (low, high, off) in RANGES.items():
-            value = getattr(self, name)
-            assert low <= value <= high or value == off, f"{name} must be {low} to {high}, got {value}"
 
     def backoff_ms(self, attempts: int) -> int:
         """Milliseconds to wait after this many failed attempts (1, 2, ...)."""
@@ -71,7 +56,6 @@ class StreamRecord:
     key: str = field(repr=False)
     size_bytes: int
     created_ms: int
-    read_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +79,6 @@ class AttemptResult:
     finished: tuple[StreamRecord, ...] = ()
     again: tuple[Batch, ...] = ()
     dropped: Batch | None = None
-    condition: Condition = "RetryAttemptsExhausted"
 
 
 def first_failed(batch: Batch, answer: Answer) -> int:
@@ -127,28 +110,14 @@ def evaluate(batch: Batch, answer: Answer, *, thrown: bool, settings: MappingSet
     if place > 0:
         rest = Batch(batch.records[place:], due_ms=now_ms + settings.backoff_ms(1))
         return AttemptResult(finished=batch.records[:place], again=(rest,))
-    if thrown and settings.bisect_on_function_error and len(batch.records) > 1:
+    if thrown and len(batch.records) > 1:
         middle = len(batch.records) // 2
         halves = batch.records[:middle], batch.records[middle:]
         return AttemptResult(again=tuple(replace(tried, records=half, due_ms=now_ms) for half in halves))
-    if 0 <= settings.maximum_retry_attempts <= batch.retries:
+    if batch.retries >= settings.maximum_retry_attempts:
         return AttemptResult(dropped=tried)
     retries = batch.retries + 1
     return AttemptResult(again=(replace(tried, retries=retries, due_ms=now_ms + settings.backoff_ms(retries)),))
-
-
-def expire(batch: Batch, settings: MappingSettings, now_ms: int) -> AttemptResult | None:
-    """Give up the records at the front of a batch that are too old; None when there are none."""
-    if settings.maximum_record_age_seconds < 0:
-        return None
-    oldest_ms = now_ms - settings.maximum_record_age_seconds * 1000
-    young = next((n for n, r in enumerate(batch.records) if r.created_ms >= oldest_ms), len(batch.records))
-    if young == 0:
-        return None
-    rest = (replace(batch, records=batch.records[young:]),) if young < len(batch.records) else ()
-    return AttemptResult(
-        again=rest, dropped=replace(batch, records=batch.records[:young]), condition="RecordAgeExceeded"
-    )
 
 
 def invocation_record(
@@ -164,15 +133,15 @@ def invocation_record(
     """The record for the on-failure destination, in the form for S3: `payload` is the whole event as JSON text."""
     batch = result.dropped
     assert batch is not None
-    invoked = {"statusCode": 200, "executedVersion": "$LATEST", **({"functionError": "Unhandled"} if thrown else {})}
+    error = {"functionError": "Unhandled"} if thrown else {}
     return {
         "requestContext": {
             "requestId": request_id,
             "functionArn": settings.function_arn,
-            "condition": result.condition,
+            "condition": "RetryAttemptsExhausted",
             "approximateInvokeCount": batch.invokes,
         },
-        "responseContext": invoked if batch.invokes else None,
+        "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", **error},
         "version": "1.0",
         "timestamp": _time(now_ms, "milliseconds"),
         "DDBStreamBatchInfo": {

@@ -24,7 +24,6 @@ from sync_rules.jobs.consume.attempts import (
     Batch,
     MappingSettings,
     evaluate,
-    expire,
     invocation_record,
 )
 from sync_rules.jobs.consume.shards import Lane, ShardProgress, ShardQueue
@@ -167,10 +166,9 @@ class EventSourceMapping:
         for shard in [shard for shard in self._shards.values() if self._may_read(shard, now_ms)]:
             step += self._read(shard, now_ms)
         attempts = [Attempt(s, lane, batch) for s in self._shards.values() for lane, batch in s.ready(now_ms)]
-        attempts, expired = self._expire(attempts, now_ms)
         for attempt, tried in zip(attempts, self._concurrently(self._try, attempts), strict=True):
             step += self._note(attempt, tried)
-        return step + expired
+        return step
 
     # ---------------------------------------------------------------- shards
     def _describe(self, now_ms: int) -> StepCounts:
@@ -274,16 +272,6 @@ class EventSourceMapping:
             return Response(request_id, self._invoke(attempt.batch.event()))
         except Exception as error:  # noqa: BLE001 - whatever a function throws is a failure of its batch
             return Response(request_id, thrown=type(error).__name__)
-
-    def _expire(self, attempts: Sequence[Attempt], now_ms: int) -> tuple[list[Attempt], StepCounts]:
-        fresh, step = list[Attempt](), StepCounts()
-        for attempt in attempts:
-            result = expire(attempt.batch, self.settings, now_ms)
-            if result is None:
-                fresh.append(attempt)
-            else:
-                step += self._file(attempt, result, Response(str(uuid.uuid4())), now_ms)
-        return fresh, step
 
     def _note(self, attempt: Attempt, tried: Response) -> StepCounts:
         now_ms = self._now_ms()

@@ -23,13 +23,13 @@ from sync_rules.adapters.streams import StreamReader, table_of
 from sync_rules.jobs.consume import checkpoint as file
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import Checkpoint
-from sync_rules.jobs.consume.keeper import take_over
 from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, serially
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Outcome
+from sync_rules.pipeline.books import begin_anew, doubts, finish_empty, identities, titles_complete, waits
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World
+from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, Store, World, run_work
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
 WAIT_SECONDS = 0.01  # between two looks at what is due, which cost no request
@@ -177,7 +177,7 @@ class LocalRun:
         files: Files,
         settings: MappingSettings | None = None,
         archive: Archive | None = None,
-        caller: Caller = NOBODY,
+        caller: Caller = NULL_PORTS,
         beginnings: RunBeginnings | None = None,
         acceptance: RunAcceptance | None = None,
         concurrently: Concurrently = serially,
@@ -211,7 +211,7 @@ class LocalRun:
             found.accepted if acceptance is None else acceptance.begin(_accepted_before(found, rules_fingerprint))
         )
         queue = LocalQueue(now_ms, found.pending())
-        world = World(store, queue, self._failures, archive or NOBODY, caller, CallsInFolder(files.calls))
+        world = World(store, queue, self._failures, archive or NULL_PORTS, caller, CallsInFolder(files.calls))
         self._world = world
         self.consumer = make_consumer(world)
         self._mapping = partial(
@@ -232,16 +232,33 @@ class LocalRun:
             self.save()  # a process that dies at once must not begin anew, later
 
     def begin(self, options: str = "") -> tuple[str, ...]:
-        """Take over bookkeeping. Returns a sentence for the rules that wait for a backfill, which takes these `options`
-        here, and one for each rule whose books may be wrong. Call it before the first step, once the stream positions
-        are known. Raises StoreError when it cannot restart the books of a rule that comes back.
-        """
-        return take_over(self.consumer.rules, self._world, self._books, self._note_books, options)
+        """Take over bookkeeping: restart the books that the run before did not keep, before the checkpoint lists them,
+        and complete the books of empty tables. So a rule that comes back never finds its books complete while items
+        are missing. Where no list of books is known, complete books stay complete. Call it before the first step.
 
-    def _note_books(self, kept: list[str]) -> None:
-        if kept != self._books:
-            self._books = kept
+        Returns sentences for the user: the rules that wait for a backfill, which takes these `options` here, and the
+        rules whose books may be wrong. Raises StoreError when it cannot restart books.
+        """
+        rules, known = self.consumer.rules, self._books
+        kept = identities(rules)
+        doubtful: frozenset[str] = frozenset()
+        try:
+            if known is None:
+                doubtful = run_work(titles_complete(rules), self._world)
+        except StoreError as error:
+            return (_unread_books(error),)
+        if known is not None:
+            new = [rule.books for identity, rule in kept.items() if identity not in known and rule.books is not None]
+            for failed in run_work(begin_anew(new), self._world).values():
+                raise failed
+        if known != sorted(kept):
+            self._books = sorted(kept)
             self.save()
+        try:
+            left = run_work(finish_empty(rules), self._world)
+        except StoreError as error:
+            return (*doubts(doubtful), _unread_books(error))
+        return (*doubts(doubtful), *waits((rule.title for rule in left), options))
 
     def step(self) -> StepCounts:
         """Do one step of the pump; save a checkpoint when one is due. Raises StoreError when it cannot be written."""
@@ -348,6 +365,10 @@ def _accepted_before(found: Checkpoint, rules_fingerprint: str) -> dict[str, str
     """The fingerprints that a run accepted before; None for a run of an earlier version with these rules."""
     earlier = found.accepted is None and bool(found.streams) and found.rules_fingerprint == rules_fingerprint
     return None if earlier else found.accepted or {}
+
+
+def _unread_books(error: StoreError) -> str:
+    return f"the books of the ledger could not be read: {error}"
 
 
 def _made_anew(arn: str) -> str:

@@ -34,23 +34,14 @@ class Lane:
     again: deque[Batch] = field(default_factory=deque)
     waiting: deque[StreamRecord] = field(default_factory=deque)
 
-    def next_batch(self, settings: MappingSettings, now_ms: int, *, no_more: bool) -> Batch | None:
-        """The batch that may be sent now, or None. A batch is sent when it is full by count or payload, when the window
-        since its first record has passed, or when the shard is read to its end.
-        """
-        if self.again:
-            return self.again[0] if self.again[0].due_ms <= now_ms else None
-        if not self.waiting:
-            return None
-        taken = list(_fitting(self.waiting, settings))
-        full = len(taken) == settings.batch_size or len(taken) < len(self.waiting)
-        window_over = now_ms - taken[0].read_ms >= settings.batch_window_seconds * 1000
-        if not (full or window_over or no_more):
-            return None
-        for _ in taken:
-            self.waiting.popleft()
-        self.again.append(Batch(tuple(taken)))
-        return self.again[0]
+    def next_batch(self, settings: MappingSettings, now_ms: int) -> Batch | None:
+        """The batch that may be sent now, or None: one to try again, or the records that wait, as many as fit."""
+        if not self.again and self.waiting:
+            taken = tuple(_fitting(self.waiting, settings))
+            for _ in taken:
+                self.waiting.popleft()
+            self.again.append(Batch(taken))
+        return self.again[0] if self.again and self.again[0].due_ms <= now_ms else None
 
     def replace_tried(self, result: AttemptResult) -> None:
         """Replace the batch that was tried by those to try next."""
@@ -101,7 +92,7 @@ class ShardQueue:
     def ready(self, now_ms: int) -> Iterator[tuple[Lane, Batch]]:
         """The batches that may be sent now, at most one of each lane."""
         for lane in self._lanes:
-            batch = lane.next_batch(self._settings, now_ms, no_more=self.closed)
+            batch = lane.next_batch(self._settings, now_ms)
             if batch is not None:
                 yield lane, batch
 
@@ -123,7 +114,6 @@ def as_stream_record(body: Mapping[str, Any], now_ms: int) -> StreamRecord:
         key=json.dumps(change.get("Keys", {}), sort_keys=True),
         size_bytes=len(json.dumps(body, separators=(",", ":")).encode()),
         created_ms=now_ms if created is None else int(float(created) * 1000),
-        read_ms=now_ms,
     )
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from sync_rules.jobs.dryrun.prices import OnDemand, Provisioned, Region, Reservation
-from sync_rules.model.capacity import Scaling
+from sync_rules.jobs.dryrun.prices import Provisioned, Region, Reservation
 
 MILLION: Final = 1_000_000
 HOUR_SECONDS: Final = 3600
@@ -36,11 +35,7 @@ class Capacity:
 
 def on_demand(region: Region, reads: float, writes: float) -> Decimal:
     """The price of read and write units on demand."""
-    return of_units(region.on_demand, reads, writes)
-
-
-def of_units(prices: OnDemand, reads: float, writes: float) -> Decimal:
-    """The price of read and write units on demand, in tables of either class."""
+    prices = region.on_demand
     return (Decimal(writes) * prices.write_units_million + Decimal(reads) * prices.read_units_million) / MILLION
 
 
@@ -54,18 +49,12 @@ def provisioned(region: Region, reads: float, writes: float, seconds: float) -> 
 
 
 # ---------------------------------------------------------------- months of a steady load
-def scaled(units_second: float, scaling: Scaling) -> int:
-    """The capacity that autoscaling keeps for a steady load: the share of it that shall be used, within the bounds.
+def scaled_units(units_second: float, target: int) -> int:
+    """The capacity that autoscaling keeps for a steady load, of which `target` percent shall be used.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/AutoScaling.html
     """
-    wanted = math.ceil(round(units_second * 100 / scaling.target, 9))
-    return min(max(wanted, scaling.min), scaling.max)
-
-
-def month_units(units_second: float, hours: float = MONTH_HOURS) -> float:
-    """The units of a steady load in a month."""
-    return units_second * hours * HOUR_SECONDS
+    return max(1, math.ceil(round(units_second * 100 / target, 9)))
 
 
 def of_capacity(prices: Provisioned, read_units: int, write_units: int, *, hours: float = MONTH_HOURS) -> Decimal:

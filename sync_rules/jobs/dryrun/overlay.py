@@ -15,12 +15,12 @@ from decimal import Decimal
 from threading import Lock
 from typing import Any, Final
 
-from sync_rules.adapters.expressions import comparable, identity, key_values
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.json_bytes import tagged, untagged
 from sync_rules.model.numbers import spelt
+from sync_rules.model.semantics import comparable, identity, key_values
 from sync_rules.model.values import AttributeValue, Item
 
 Value = str | bytes | Decimal

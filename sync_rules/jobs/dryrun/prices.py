@@ -62,14 +62,6 @@ class Storage(_Form):
     export_gb: Price
 
 
-class InfrequentAccess(_Form):
-    """The prices of a table of the class STANDARD_INFREQUENT_ACCESS."""
-
-    on_demand: OnDemand
-    provisioned: Provisioned
-    storage_gb_month: Price
-
-
 class Reservation(_Form):
     """The price of a hundred units per second that are reserved for a term: once, and for each hour of it."""
 
@@ -121,7 +113,6 @@ class Region(_Form):
     on_demand: OnDemand
     provisioned: Provisioned
     storage: Storage | None = None
-    infrequent_access: InfrequentAccess | None = None
     reserved: Reserved = Reserved()
     streams: Streams | None = None
     functions: Annotated[Lambda | None, Field(alias="lambda")] = None

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sync_rules.adapters.expressions import identity
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import Cost, SeenItems, actions_of, costs_of
+from sync_rules.adapters.metered import Cost, SeenItems, costs_of
 from sync_rules.audit.findings import WHOLE, Share
 from sync_rules.jobs.dryrun.overlay import Overlay
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.semantics import actions_of, identity
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.units import READ_UNIT_BYTES, read_units
 from sync_rules.model.values import Item

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from sync_rules.audit.compare import Drift, ToCompare, add_item, compare
+from sync_rules.audit.compare import Drift, compare
 from sync_rules.jobs.backfill.page import Selection, process_all_of, process_keys
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
@@ -20,7 +20,6 @@ from sync_rules.model.values import visible
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.failed_entries import Failed, GivenUp
 from sync_rules.pipeline.failure_records import FailureRecord, printable
-from sync_rules.pipeline.fanout import pull, push
 from sync_rules.pipeline.messages import (
     KINDS,
     CallMessage,
@@ -31,11 +30,22 @@ from sync_rules.pipeline.messages import (
     PushMessage,
     names_in,
 )
-from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.records import read_event
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import FetchCall, Read, Work
-from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, pull_of, pushes_of, tasks_of, unknown_rules
+from sync_rules.pipeline.stock import Stock
+from sync_rules.pipeline.tasks import (
+    PartLook,
+    Pull,
+    Tasks,
+    chunks_of,
+    part_of,
+    pull_of,
+    pushes_of,
+    tasks_of,
+    unknown_rules,
+)
+from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import EffectRule, Part, PartRule, TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -156,12 +166,12 @@ def _everything_of(key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
     """Process all that an item concerns, as it is and by its key; for an item that is gone, its deletion."""
     (image,) = yield Read((key,))
     if image is None:
-        plan = tasks_of([Change(key, key.attributes(), None)], rules)
-        report = yield from pull(plan.pulls, bounds)
-        report.add((yield from push(plan.pushes, rules, bounds)))
+        tasks = tasks_of([Change(key, key.attributes(), None)], rules).only(rules.rules)
+        report = yield from do_tasks(replace(tasks, parts=()), rules, bounds)
     else:
         report = yield from process_all_of(key, image, Selection(rules, frozenset(rules.rules)), bounds)
-    report.add((yield from reconcile_parts([PartLook(part) for part in parts_by_key(key, rules)], bounds)))
+    by_key = tuple(map(PartLook, parts_by_key(key, rules)))
+    report.add((yield from do_tasks(Tasks(parts=by_key), rules, bounds)))
     return report
 
 
@@ -171,14 +181,14 @@ def _around(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> W
     """
     alone, key = rules.only([look.part.rule.name]), look.part.target
     if failure.element is not None:
-        report = yield from reconcile_parts([look], bounds)
+        report = yield from do_tasks(Tasks(parts=(look,)), rules, bounds)
         if failure.member is not None:
             some = yield from process_keys([failure.member], Selection(alone, frozenset(alone.rules)), bounds)
             report.add(some.report)
         return report
     report = yield from _everything_of(key, alone, bounds)
     if failure.member is not None:
-        report.add((yield from reconcile_parts([look], bounds)))
+        report.add((yield from do_tasks(Tasks(parts=(look,)), rules, bounds)))
         report.add((yield from _everything_of(failure.member, alone, bounds)))
     elif unknown_by_key(key, alone) and not report.failed:
         reason = f"it does not say which item its part is made from: {REPAIR}"
@@ -188,11 +198,11 @@ def _around(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> W
 
 def _pulled(one: Pull, rule: TargetRule, rules: Rules, bounds: Bounds) -> Work[Report]:
     """Pull a target, and note it as failed if it is an orphan: a pull neither repairs nor deletes one."""
-    report = yield from pull([one], bounds)
+    report = yield from do_tasks(Tasks(pulls=(one,)), rules, bounds)
     (image,) = yield Read((one.key,))
     if image is not None and (rule.deletes(image) or rule.restricts(image)):
-        asked = ToCompare()
-        add_item(image, rules.tables[one.key.table], rules, frozenset([rule.name]), asked)
+        asked = Stock()
+        asked.add(image, rules.tables[one.key.table], rules, frozenset([rule.name]))
         found = yield from compare(asked)
         if any(different.drift is Drift.ORPHAN for different in found.different):
             report.note(one.key, Unfinished((rule.name,), SOURCE_DELETED))

@@ -23,7 +23,7 @@ from sync_rules.model import json_bytes
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import NOBODY, Archive, Caller, World
+from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, World
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class LocalPipeline:
         reader: StreamReader,
         directory: Path,
         *,
-        archive: Archive = NOBODY,
-        caller: Caller = NOBODY,
+        archive: Archive = NULL_PORTS,
+        caller: Caller = NULL_PORTS,
     ) -> None:
         self._reader = reader
         self._arns = list(require(client, rules).stream_arns)

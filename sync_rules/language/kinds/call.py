@@ -44,8 +44,7 @@ def _compile(compiler: RuleCompiler, form: CallForm) -> tuple[CallRule, ...]:
     compiler.own(source, form.watch, "watch")
     when: frozenset[When] = ALWAYS if form.when is None else frozenset(form.when)
     if watch and "changed" not in when:
-        message = "`watch` is for changes, and `when` has no changed"
-        compiler.add("SR120", compiler.at_key("watch"), message, "remove it")
+        compiler.refuse("watch", "`watch` is for changes, and `when` has no changed", "remove it")
     if not watch and form.watch is None and "changed" in when:
         message = (
             f"{form.call} is called for every change of {form.on!r}: if it writes the item, also for its own, for ever"

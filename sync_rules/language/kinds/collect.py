@@ -13,7 +13,8 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import show_path
 from sync_rules.model.where import compile_where
-from sync_rules.rules.kinds.collect import CollectRule, Element, parse_element
+from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.kinds.element import Element, parse_element
 from sync_rules.rules.rule import Rule
 
 

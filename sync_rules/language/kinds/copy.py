@@ -91,13 +91,12 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
     said = defaults.said(form)
     if said and form.mode == "snapshot":
         message = "a default would count as the snapshot: no source that comes later would be copied"
-        compiler.add("SR120", compiler.at_key("default"), message, "remove it, or use mode: live")
+        compiler.refuse("default", message, "remove it, or use mode: live")
     given = _defaults(compiler, form, target, pairs) if said else {}
     where = _where(compiler, form, source, target)
     way = route(compiler, form, source, target, within=True)
     if way is not None and form.strict and way.rules:
-        message = "a transaction checks one source, and this link goes over several items"
-        compiler.add("SR120", compiler.at_key("strict"), message, "remove it")
+        compiler.refuse("strict", "a transaction checks one source, and this link goes over several items", "remove it")
     if way is not None and form.strict and links.is_self_link(source, target, way.link):
         compiler.add("SR205", "strict", f"{source.name!r} is its own source here")
         way = None
@@ -134,8 +133,7 @@ def _check_pull_only(compiler: RuleCompiler, form: CopyForm, way: Route, source:
         return False
     nothing = f"nothing lists the items of {target.name!r} by their {source.name!r}"
     if "settle_seconds" in form.model_fields_set:
-        message = f"{nothing}: there is no second look"
-        compiler.add("SR120", compiler.at_key("settle_seconds"), message, "remove it, or add an index")
+        compiler.refuse("settle_seconds", f"{nothing}: there is no second look", "remove it, or add an index")
     cure = f"if that can be, {links.missing_index(source, target, way.link)}"
     compiler.add("SR419", "mode", f"{nothing}: one that comes before it stays empty", cure)
     return True

@@ -23,7 +23,7 @@ from sync_rules.model.entities import Entity, Table
 from sync_rules.model.lookups import Find, Link
 from sync_rules.model.values import Path
 from sync_rules.model.where import Where
-from sync_rules.rules.kinds.counted import Function, Weights
+from sync_rules.rules.kinds.counted_rule import Function, Weights
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
@@ -144,14 +144,14 @@ def _check_options(compiler: RuleCompiler, form: GroupForm, function: Function, 
     """Report options that mean nothing in the mode chosen."""
     recount, drop = form.mode == "recount", "remove it, or drop mode: recount"
     if recount and form.ledger is not None:
-        compiler.add("SR120", compiler.at_key("ledger"), "a recount keeps no ledger", drop)
+        compiler.refuse("ledger", "a recount keeps no ledger", drop)
     if recount and shards > 1:
-        compiler.add("SR120", compiler.at_key("shards"), "a recount keeps no totals to shard", drop)
+        compiler.refuse("shards", "a recount keeps no totals to shard", drop)
     if form.sparse and form.on_delete == "keep":
-        compiler.add("SR120", compiler.at_key("sparse"), UNLISTED, "remove it, or say on_delete")
+        compiler.refuse("sparse", UNLISTED, "remove it, or say on_delete")
     if not recount and form.per is not None and function in ("min", "max"):
         message = f"a ledger keeps the {function} of all children of a parent, not one per group"
-        compiler.add("SR120", compiler.at_key("per"), message, "remove it, or use mode: recount")
+        compiler.refuse("per", message, "remove it, or use mode: recount")
 
 
 def _check_via(compiler: RuleCompiler, form: GroupForm, via: str | None) -> None:
@@ -160,7 +160,7 @@ def _check_via(compiler: RuleCompiler, form: GroupForm, via: str | None) -> None
         message = f"index {via!r} would be listed: it lags behind the records that ask for a recount"
         compiler.add("SR206", "via", message)
     elif via is not None and form.on_delete == "keep":
-        compiler.add("SR120", compiler.at_key("via"), UNLISTED, "remove it, or say on_delete")
+        compiler.refuse("via", UNLISTED, "remove it, or say on_delete")
 
 
 # ---------------------------------------------------------------- by recount

@@ -74,7 +74,7 @@ def _check_expiry(
 ) -> None:
     """Report what cannot be an attribute of Time to Live, or the default of one."""
     if form.tables:
-        compiler.add("SR120", compiler.at_key("map"), "`map` goes with text in `as`", "remove it")
+        compiler.refuse("map", "`map` goes with text in `as`", "remove it")
     if ref is not None:
         time_to_live(compiler, ref.entity, show_path(ref.path), "derive")
     if default is not None and not re.fullmatch(r"\d+", default.get("N", "")):
@@ -87,13 +87,12 @@ def _formula(compiler: RuleCompiler, form: DeriveForm) -> Formula | Expiry | Non
         compiler.add("SR103", compiler.at_key("derive"), "'as' is missing", cure)
         return None
     if form.formula is not None and form.join is not None:
-        message = "`as` and `join` are two ways to say one thing"
-        compiler.add("SR120", compiler.at_key("join"), message, "keep one of them")
+        compiler.refuse("join", "`as` and `join` are two ways to say one thing", "keep one of them")
         return None
     if form.separator is not None and form.join is None:
-        compiler.add("SR120", compiler.at_key("separator"), "`separator` goes with `join`", "remove it")
+        compiler.refuse("separator", "`separator` goes with `join`", "remove it")
     if form.tables and form.join is not None:
-        compiler.add("SR120", compiler.at_key("map"), "`map` goes with `as`", "remove it")
+        compiler.refuse("map", "`map` goes with `as`", "remove it")
     if form.join is not None:
         separator = " " if form.separator is None else form.separator
         return compiler.parse("SR117", "join", joined_formula, tuple(form.join), separator)

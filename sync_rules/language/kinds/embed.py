@@ -163,7 +163,7 @@ def _defaults(
     """The defaults of an entry, by the names of its fields."""
     if fields is None:
         message = "`default` goes by the names of `fields`, which are not given"
-        compiler.add("SR120", compiler.at_key("default"), message, "remove it, or name the fields")
+        compiler.refuse("default", message, "remove it, or name the fields")
         return {}
     if into is None:
         return {}

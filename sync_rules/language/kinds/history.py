@@ -6,7 +6,9 @@ do not name the item say which version it is.
 
 from __future__ import annotations
 
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from pydantic import Field
 
@@ -17,8 +19,10 @@ from sync_rules.language.kinds.options import Model, OwnWhere, RenamedFrom, brac
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import show_path
-from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
+from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
 from sync_rules.rules.kinds.history import HistoryRule, KeepRule, NewestRule, VersionRule, telling
+
+Beside = TypeVar("Beside", NewestRule, KeepRule)
 
 
 class KeepForm(Model):
@@ -87,7 +91,7 @@ def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[VersionRule, ..
     newest = (_newest(rule),) if version else ()
     if form.keep is None:
         return (rule, *newest)
-    kept = _kept(rule, form.keep.count)
+    kept = _beside(KeepRule, rule, "keep", keep=form.keep.count)
     return (replace(rule, kept=kept), *newest, kept)
 
 
@@ -123,19 +127,10 @@ def _check_keep(compiler: RuleCompiler, source: Entity, target: Entity, fields: 
     compiler.add("SR230", "keep", message, cure + ttl)
 
 
-def _kept(rule: HistoryRule, count: int) -> KeepRule:
-    """The rule beside, which deletes what is too many."""
-    return KeepRule(
-        name=f"{rule.name}.keep",
-        source=rule.source,
-        target=rule.target,
-        fields=rule.fields,
-        attributes=rule.attributes,
-        each=None,
-        where=rule.where,
-        version=rule.version,
-        keep=count,
-    )
+def _beside(kind: type[Beside], rule: HistoryRule, part: str, **changes: Any) -> Beside:
+    """The rule of a kind beside the one that keeps every version."""
+    given = {one.name: getattr(rule, one.name) for one in dataclass_fields(VersionRule)}
+    return kind(**(given | {"name": f"{rule.name}.{part}"} | changes))
 
 
 def _version(compiler: RuleCompiler, source: Entity, target: Entity, fields: Link) -> str:
@@ -160,16 +155,8 @@ def _newest(rule: HistoryRule) -> NewestRule:
     taken = {to[0] for _, to in attributes or ()} | {attribute.name for attribute in rule.target.table.key_attributes}
     if attributes is not None and number.template is None and rule.version not in taken:
         attributes = (*attributes, (number.path, shown))
-    return NewestRule(
-        name=f"{rule.name}.newest",
-        source=rule.source,
-        target=rule.target,
-        fields=tuple(pair for pair in rule.fields if pair[0] != rule.version),
-        attributes=attributes,
-        each=None,
-        where=rule.where,
-        version=rule.version,
-    )
+    own = tuple(pair for pair in rule.fields if pair[0] != rule.version)
+    return _beside(NewestRule, rule, "newest", fields=own, attributes=attributes)
 
 
 def _names_versions(compiler: RuleCompiler, source: Entity, target: Entity, fields: Link) -> bool:

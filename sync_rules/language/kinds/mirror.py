@@ -126,7 +126,7 @@ def _check_move(compiler: RuleCompiler, form: MirrorForm) -> None:
     for option in ("attributes", "each"):
         if getattr(form, option) is not None:
             message = f"`{option}` goes with a mirror: a move takes the whole item to one place"
-            compiler.add("SR120", compiler.at_key(option), message, "remove it, or drop mode: move")
+            compiler.refuse(option, message, "remove it, or drop mode: move")
 
 
 def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:

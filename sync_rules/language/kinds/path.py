@@ -75,8 +75,7 @@ def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
         )
     given: dict[Path, AttributeValue] = {}
     if defaults.said(form) and form.carry is None:
-        message = "`default` goes with `carry`, which is not given"
-        compiler.add("SR120", compiler.at_key("default"), message, "remove it")
+        compiler.refuse("default", "`default` goes with `carry`, which is not given", "remove it")
     elif ref is not None and defaults.said(form):
         paths = {path: path for path in carried}
         given = defaults.of_several(compiler, form.default, ref.entity, paths, "carried attribute")
@@ -124,7 +123,7 @@ def _breadcrumb(compiler: RuleCompiler, form: PathForm, ref: AttributeRef) -> Br
         for option in ("ids", "ids_separator"):
             if option in form.model_fields_set:
                 message = f"`{option}` goes with `by`, which is not given: `path` holds the ids"
-                compiler.add("SR120", compiler.at_key(option), message, "remove it, or say by: name")
+                compiler.refuse(option, message, "remove it, or say by: name")
         return None
     name = compiler.path(form.by, "by")
     if name is None:

@@ -15,7 +15,7 @@ from sync_rules.language.hops import route
 from sync_rules.language.kinds.books import UNLISTED, BookedForm, children_of_deleted, ledger_named, ledger_table
 from sync_rules.language.kinds.options import parent_rule
 from sync_rules.model.values import show_path
-from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
+from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
 from sync_rules.rules.kinds.values import Shape, ValueRule, ValuesRule
 from sync_rules.rules.rule import Rule
 
@@ -79,7 +79,7 @@ def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]
         return ()
     find = children_of_deleted(compiler, form, way, into.entity, child)
     if way.via is not None and form.on_delete == "keep":
-        compiler.add("SR120", compiler.at_key("via"), UNLISTED, "remove it, or say on_delete")
+        compiler.refuse("via", UNLISTED, "remove it, or say on_delete")
     # the books keep the name that they began with
     books = ledger_named(compiler, form.renamed_from or compiler.name, (child, into.entity), table)
     if not compiler.sound or books is None or shape is None:
@@ -123,7 +123,7 @@ def refuse(compiler: RuleCompiler, form: ValuesForm, options: Iterable[str], mes
     """Report those of these options that a form gives."""
     for option in options:
         if option in form.model_fields_set:
-            compiler.add("SR120", compiler.at_key(option), message, cure)
+            compiler.refuse(option, message, cure)
 
 
 def _shape(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
@@ -133,9 +133,7 @@ def _shape(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
         refuse(compiler, form, ("sparse",), UNLISTED, "remove it, or say on_delete")
     shape: Shape | None = "text" if form.join is not None else SHAPES.get(form.element)
     if form.join is not None and form.element is not None:
-        compiler.add(
-            "SR120", compiler.at_key("join"), "`join` makes a text, and `as` a set or a list", "keep one of them"
-        )
+        compiler.refuse("join", "`join` makes a text, and `as` a set or a list", "keep one of them")
     elif shape is None:
         entity = form.collect.partition(".")[0]
         cure = f"as: list; join: ', ' for a text; or collect: {entity} for a set of elements made by `as`"

@@ -14,7 +14,7 @@ from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import Model, by_type, exact, plain_number
 from sync_rules.model.entities import Entity
 from sync_rules.model.numbers import holdable, respelt
-from sync_rules.rules.kinds.counted import WORDS, Weights
+from sync_rules.rules.kinds.counted_rule import WORDS, Weights
 
 # An integer is a number too: of pydantic's own `oneOf` it would be two, and editors would call it wrong.
 Weight = Annotated[

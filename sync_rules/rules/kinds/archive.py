@@ -20,8 +20,9 @@ from sync_rules.model.item_change import identity
 from sync_rules.model.items import Change, Keep
 from sync_rules.model.json_bytes import canonical
 from sync_rules.model.where import Where
+from sync_rules.rules.description import ArchivePlace, Drawing
 from sync_rules.rules.families import EffectRule
-from sync_rules.rules.rule import ArchivePlace, Blocked, Drawing, let_in
+from sync_rules.rules.rule import Blocked, let_in
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 UNDATED: Final = "undated/"  # for records that do not say when the change was made

@@ -15,9 +15,9 @@ from sync_rules.model.item_change import When
 from sync_rules.model.items import Call, Change
 from sync_rules.model.values import Path, changed, overlaps
 from sync_rules.model.where import Where
-from sync_rules.rules.effort import Effort, Occasion, Paths
+from sync_rules.rules.description import Drawing, Effort, Occasion, Paths
 from sync_rules.rules.families import EffectRule
-from sync_rules.rules.rule import Blocked, Drawing, let_in
+from sync_rules.rules.rule import Blocked, let_in
 
 Since = Literal["deployment", "horizon"]
 ALWAYS: Final[frozenset[When]] = frozenset({"created", "changed", "deleted"})

@@ -7,99 +7,38 @@ is checked again, whoever wrote it, so no guard is needed and a late write does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 from sync_rules.model.entities import Entity, Ref
-from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.numbers import respelt
 from sync_rules.model.sizes import FULL_BYTES
-from sync_rules.model.templates import Fields, Template, as_text, parse_template
+from sync_rules.model.templates import Fields, as_text
 from sync_rules.model.values import AttributeValue, Item, Path, changed, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Check, Transaction, Update, Write, target_exists, unchanged
-from sync_rules.rules.connections import Connection
-from sync_rules.rules.effort import Effort, Occasion, Paths
+from sync_rules.rules.description import (
+    Connection,
+    Drawing,
+    Effort,
+    Moment,
+    Occasion,
+    Operation,
+    Paths,
+    TypeOf,
+    Use,
+    checking_use,
+    name_of,
+)
 from sync_rules.rules.families import ListingRule, Part, PartRule
-from sync_rules.rules.rule import SPARSE, Blocked, Drawing, Node, TypeOf, let_in
-from sync_rules.rules.uses import Moment, Operation, Use, name_of
+from sync_rules.rules.kinds.element import Element
+from sync_rules.rules.rule import SPARSE, Blocked, Node, let_in
 
 NOT_A_SET: Final = Blocked("NotASet", of_target=True)
-Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """A template such as `{target}-{memberRole}` for the elements of a set."""
-
-    template: Template
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The fields and attributes it is made of, each once."""
-        return tuple(dict.fromkeys(self.template.fields))
-
-    def text(self, read: Reader) -> str | None:
-        """The element as it reads, fit or not; None when a value is missing, empty, or no text or number."""
-        values = self._values(read)
-        return None if values is None else self._joined(values)
-
-    def build(self, read: Reader) -> str | None:
-        """The element; None too when it would not come apart into the same values."""
-        values = self._values(read)
-        if values is None:
-            return None
-        text = self._joined(values)
-        return text if self._apart(text) == values else None
-
-    def parse(self, text: str) -> dict[str, AttributeValue] | None:
-        """The values in an element, all of them as text; None when it is not of this template."""
-        values = self._apart(text)
-        return None if values is None else {field: {"S": value} for field, value in values.items()}
-
-    def _values(self, read: Reader) -> dict[str, str] | None:
-        values: dict[str, str] = {}
-        for field in self.fields:
-            value = read(field)
-            text = respelt(value["N"]) if value is not None and "N" in value else as_text(value)
-            if not text:
-                return None
-            values[field] = text
-        return values
-
-    def _joined(self, values: dict[str, str]) -> str:
-        first, *others = self.template.literals
-        return first + "".join(values[field] + after for field, after in zip(self.template.fields, others, strict=True))
-
-    def _apart(self, text: str) -> dict[str, str] | None:
-        first, *between, last = self.template.literals
-        start, end = len(first), len(text) - len(last)
-        if not (text.startswith(first) and text.endswith(last)):
-            return None
-        values: dict[str, str] = {}
-        for field, before in zip(reversed(self.template.fields), (*reversed(between), ""), strict=True):
-            found = text.rfind(before, start, end) if before else start
-            value = text[found + len(before) : end]
-            if found < start or not value or values.setdefault(field, value) != value:
-                return None
-            end = found
-        return values
-
-
-def parse_element(text: str) -> Element:
-    """Parse a template such as ``{target}-{memberRole}``.
-
-    Raises:
-        UserError: for an unbalanced brace, two fields with nothing between them, or no field at all.
-    """
-    template = parse_template(text)
-    if not template.fields:
-        raise UserError(f"{text!r} is the same for every edge: name a field in braces, such as {{target}}")
-    return Element(template)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +75,7 @@ class CollectRule(ListingRule, PartRule):
         reads = tuple((self.source, path) for path in (*keys, *self.source_paths))
         return (Node(self, (self.target, (self.into,)), reads),)
 
-    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+    def type_of(self, path: Path, known: TypeOf) -> str:
         return self._type
 
     def body(self) -> Mapping[str, object]:
@@ -206,7 +145,7 @@ class CollectRule(ListingRule, PartRule):
         ]
         return self.source.changing(paths)
 
-    def read_of(self, source: Item) -> tuple[Path, ...]:  # noqa: ARG002
+    def read_of(self, source: Item) -> tuple[Path, ...]:
         return self.source_paths
 
     def unconditional(self) -> CollectRule:
@@ -223,7 +162,7 @@ class CollectRule(ListingRule, PartRule):
     def writing_uses(self) -> Iterator[Use]:
         yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, f"elements on {name_of(self.target)}")
         if self.strict:
-            yield self._checking_use("strict: ")
+            yield checking_use(self, "strict: ")
 
     def claim(self, key: ItemKey, edge: Item | None) -> Claim | None:
         """The claim of an edge; None when it is not there, points nowhere, is left out, or has no element."""

@@ -18,10 +18,10 @@ from sync_rules.model.sizes import KeyLimit, index_key_limits
 from sync_rules.model.templates import possible
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.writes import Condition, equals_seen
-from sync_rules.rules.connections import Connection
+from sync_rules.rules.description import Connection, Drawing, TypeOf
 from sync_rules.rules.families import Desired
-from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf
+from sync_rules.rules.kinds.linked_rule import LinkedRule
+from sync_rules.rules.rule import Blocked, Node
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,7 +64,7 @@ class CopyRule(LinkedRule):
         """The copies that have a default, where no condition could fail."""
         return tuple(path[0] for path in self.defaults if len(path) == 1 and self.where is None)
 
-    def fills(self, path: Path, item: Item) -> bool | None:  # noqa: ARG002
+    def fills(self, path: Path, item: Item) -> bool | None:
         return True if path in self.defaults and self.where is None else None
 
     def body(self) -> Mapping[str, object]:

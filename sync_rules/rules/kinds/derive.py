@@ -15,12 +15,11 @@ from sync_rules.model.entities import Entity, Table
 from sync_rules.model.numbers import respelt
 from sync_rules.model.sizes import KeyLimit, fitting, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path, same
-from sync_rules.rules.effort import Effort, Occasion, Paths
+from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf, Use
 from sync_rules.rules.expiry import Expiry
 from sync_rules.rules.families import Desired, TargetRule
 from sync_rules.rules.formula import Formula
-from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf
-from sync_rules.rules.uses import Use
+from sync_rules.rules.rule import Blocked, Node
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,7 +37,7 @@ class DeriveRule(TargetRule):
     def copies(self) -> tuple[Path, ...]:
         return (self.path,)
 
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """A write of the item: its record shows all that is needed."""
         return None if occasion is Occasion.TARGET else Effort(target_writes=1)
 
@@ -77,7 +76,7 @@ class DeriveRule(TargetRule):
         asked = self._asked is None or self._asked[0] == "S"
         return (self.path[0],) if len(self.path) == 1 and asked and self.formula.is_total(sure) else ()
 
-    def type_of(self, path: Path, known: TypeOf) -> str | None:  # noqa: ARG002
+    def type_of(self, path: Path, known: TypeOf) -> str | None:
         asked = self._asked is not None and self._asked[0] == "N"
         made = "N" if asked and self.formula.may_be_number else self.formula.type
         return made if self.default is None or self._asked is not None or made in self.default else None
@@ -96,7 +95,7 @@ class DeriveRule(TargetRule):
         default = {} if self.default is None else {"default": self.default}
         return {"path": self.path, **self.formula.body(), **default}
 
-    def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
+    def known_by_key(self, entity: Entity) -> bool:
         return True  # nothing is read but the item itself
 
     def drawn(self) -> Drawing:
@@ -115,13 +114,13 @@ class DeriveRule(TargetRule):
         return iter(())
 
     # ---------------------------------------------------------------- what is true
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired:  # noqa: ARG002
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired:
         """The text of the formula, as a number where an index wants one; the default where it cannot be made."""
         text = self.formula.text(lambda name: self._read(target, self._named[name]))
         made = None if text is None else self._typed(text)
         return {self.path: self.default if made is None else made}
 
-    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:  # noqa: ARG002
+    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         reason = self.formula.unread(lambda name: self._read(target, self._named[name]))
         return None if reason is None else Blocked(reason)
 

@@ -20,10 +20,10 @@ from sync_rules.model.sizes import value_bytes
 from sync_rules.model.templates import Template
 from sync_rules.model.values import AttributeValue, Item, Path, get, nest
 from sync_rules.model.writes import differences
-from sync_rules.rules.connections import Connection
+from sync_rules.rules.description import Connection, Drawing, TypeOf
 from sync_rules.rules.families import Desired, Members
-from sync_rules.rules.kinds.gathered import WHOLE, GatheredRule
-from sync_rules.rules.rule import Blocked, Drawing, TypeOf
+from sync_rules.rules.kinds.gathered_rule import WHOLE, GatheredRule
+from sync_rules.rules.rule import Blocked
 
 OnOverflow = Literal["fail", "oldest", "omit"]
 TOO_MANY: Final[AttributeValue] = {"NULL": True}  # `omit`: there are too many to keep here, query them
@@ -69,7 +69,7 @@ class EmbedRule(GatheredRule):
         ordered = (self.order[0],) if self.order else ()
         return (*shown, *ordered, *(self.source.ref(field).path for field in self.by.fields))
 
-    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+    def type_of(self, path: Path, known: TypeOf) -> str:
         return "M" if self.shape == "map" else "L"
 
     def body(self) -> Mapping[str, object]:
@@ -110,7 +110,7 @@ class EmbedRule(GatheredRule):
         shown = entry.get("M", {})
         return {field: shown[name] for field, name in self.ids} if all(name in shown for _, name in self.ids) else None
 
-    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:  # noqa: ARG002
+    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
         """The children that entries at these paths name; None where an entry may be of one child or another."""
         if self.claimed:
             return None
@@ -154,7 +154,7 @@ class EmbedRule(GatheredRule):
             return {self.into: TOO_MANY}
         return self._written(self._fitting(entries) if excess else entries, target)
 
-    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:  # noqa: ARG002
+    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         """The first child that claims an entry which another one has, or that names none."""
         if not self.may_leave_out:
             return None

@@ -23,11 +23,10 @@ from sync_rules.model.sizes import index_key_limits
 from sync_rules.model.templates import Fields
 from sync_rules.model.values import AttributeValue, Item, Path, changed, overlaps
 from sync_rules.model.writes import Delete, Write, differences, unchanged
-from sync_rules.rules.effort import Effort, Occasion, Paths
+from sync_rules.rules.description import Drawing, Effort, Moment, Occasion, Operation, Paths, Use, name_of
 from sync_rules.rules.families import Members, Part, Seen
 from sync_rules.rules.kinds.mirror import CHECK_MAX_ATTRIBUTES, MirrorRule, Values, put_of
-from sync_rules.rules.rule import Blocked, Drawing, Node, let_in
-from sync_rules.rules.uses import Moment, Operation, Use, name_of
+from sync_rules.rules.rule import Blocked, Node, let_in
 
 STATE: Final = "state"  # the element of a part that stood for a state of its source, and was parked
 TAKEN: Final = "VersionTaken"  # another state of the source has this version
@@ -86,7 +85,7 @@ class NewestRule(VersionRule):
             return ()
         return super().parts(change, entity)
 
-    def _each(self, source: Item) -> Iterator[Fields]:  # noqa: ARG002
+    def _each(self, source: Item) -> Iterator[Fields]:
         yield {self.version: ZERO}
 
 
@@ -116,7 +115,7 @@ class KeepRule(VersionRule):
     def drawn(self) -> Drawing:
         return Drawing(self.target, (), (), (f"keeps the newest {self.keep}",))
 
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """For a version that came, the newest are listed, and one of them goes."""
         return Effort(target_writes=1, target_reads=self.keep + 2) if occasion is Occasion.TARGET else None
 
@@ -136,10 +135,10 @@ class KeepRule(VersionRule):
     def streamed(self) -> tuple[Table, ...]:
         return (self.target.table,)
 
-    def watches(self, entity: Entity) -> tuple[Path, ...] | None:  # noqa: ARG002
+    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
         return ()
 
-    def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
+    def known_by_key(self, entity: Entity) -> bool:
         return True
 
     def uses(self) -> Iterator[Use]:
@@ -190,7 +189,7 @@ class KeepRule(VersionRule):
         """True for the key of a version of an item, and not of something else in its partition."""
         return self.target.has(key) and self.pointer(key.attributes()) == source and not self._is_zero(key)
 
-    def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:  # noqa: ARG002
+    def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """Delete a version that a listing showed to be one too many, as it was read."""
         if target is None or part.seen is None:
             return None
@@ -228,7 +227,7 @@ class HistoryRule(VersionRule):
         fields = (self.target.fields(key) if key is not None else None) or {}
         return super().owns(item) and any(text_of(fields.get(field)) != ZERO["N"] for field in numbers)
 
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """A write of the version; versions and item are read before it, and for its own record."""
         if occasion is Occasion.TARGET:
             return None

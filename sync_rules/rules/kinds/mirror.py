@@ -35,10 +35,9 @@ from sync_rules.model.writes import (
     unchanged,
     update_of,
 )
-from sync_rules.rules.effort import Effort, Occasion, Paths
+from sync_rules.rules.description import Drawing, Effort, Occasion, Operation, Paths, TypeOf, Use
 from sync_rules.rules.families import Part, PartRule
-from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf, let_in
-from sync_rules.rules.uses import Operation, Use
+from sync_rules.rules.rule import Blocked, Node, let_in
 
 Values = dict[Path, AttributeValue | None]
 
@@ -153,7 +152,7 @@ class MirrorRule(PartRule):
         """True if an item names a source where a mirror has it."""
         return self.pointer(item) is not None
 
-    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:  # noqa: ARG002
+    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         """All copies of a mirror; none on an application's own item that stands under a mirror's key."""
         return self.copies if self.owns(item) else ()
 

@@ -22,10 +22,10 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.json_bytes import compact, parsed
 from sync_rules.model.values import Item, Path, same, show_path
 from sync_rules.model.writes import Delete, Transaction, Write, unchanged
+from sync_rules.rules.description import Drawing, Moment, Operation, Use, name_of
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.mirror import CHECK_MAX_ATTRIBUTES, MirrorRule, put_of
-from sync_rules.rules.rule import Blocked, Drawing, Node, Rule, let_in
-from sync_rules.rules.uses import Moment, Operation, Use, name_of
+from sync_rules.rules.rule import Blocked, Node, Rule, let_in
 
 TAKEN: Final = "KeyTaken"
 LATE: Final = "AttributeLeftBehind"
@@ -59,10 +59,10 @@ class MoveRule(MirrorRule):
     def owned(self) -> tuple[Entity, ...]:
         return ()
 
-    def owns(self, item: Item) -> bool:  # noqa: ARG002
+    def owns(self, item: Item) -> bool:
         return False
 
-    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:  # noqa: ARG002
+    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         return ()
 
     def known_by_key(self, entity: Entity) -> bool:
@@ -105,7 +105,7 @@ class MoveRule(MirrorRule):
     def label(self, part: Part) -> str:
         return part.element  # names of attributes
 
-    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:  # noqa: ARG002
+    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
         """The part; of an item that went, with the names of what its moved self lacks, if that stands there."""
         if not part.element:
             return (part,)

@@ -16,13 +16,14 @@ from typing import Final
 from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import text_of
+from sync_rules.model.semantics import apply_write
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
-from sync_rules.model.writes import differences, misfit, update_of, written
-from sync_rules.rules.effort import Effort, Occasion, Paths
+from sync_rules.model.writes import differences, misfit, update_of
+from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf
 from sync_rules.rules.families import Desired
 from sync_rules.rules.formula import stable_hash
-from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Blocked, Drawing, Node, TypeOf
+from sync_rules.rules.kinds.linked_rule import LinkedRule
+from sync_rules.rules.rule import Blocked, Node
 
 CYCLE = "Cycle"
 PARENT_WITHOUT_PATH = "ParentWithoutPath"
@@ -178,7 +179,7 @@ class TreeRule(LinkedRule):
             return True
         return self.crumb is not None and self.crumb.is_due(change.old) and not self.crumb.is_due(change.new)
 
-    def orphans(self, target: Item) -> bool:  # noqa: ARG002
+    def orphans(self, target: Item) -> bool:
         """True if it is reported that a parent does not exist, whatever the policy: the paths below lead nowhere. Where
         they are cleared, it is what the rule says.
         """
@@ -221,9 +222,9 @@ class TreeRule(LinkedRule):
         changes = differences(item, desired)
         if not changes or misfit(item, changes):
             return item
-        return written(item, update_of(key, item, changes, ())) or item
+        return apply_write(update_of(key, item, changes, ()), item) or item
 
-    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:  # noqa: ARG002
+    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         """The breadcrumb of an item whose parent has none yet; a parent that is an orphan gets none."""
         parent = sources[0] if sources else None
         due = self.crumb is not None and parent is not None and self.crumb.is_due(parent)

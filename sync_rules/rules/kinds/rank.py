@@ -19,13 +19,12 @@ from sync_rules.model.numbers import spelt
 from sync_rules.model.values import AttributeValue, Item, same
 from sync_rules.model.writes import Check, Delete, Put, Transaction, unchanged
 from sync_rules.rules import ledger
-from sync_rules.rules.effort import Effort, Occasion, Paths
+from sync_rules.rules.description import Effort, Occasion, Paths, Use, checking_use
 from sync_rules.rules.families import Part
-from sync_rules.rules.kinds.booked import BookedRule
-from sync_rules.rules.kinds.counted import CountedRule
+from sync_rules.rules.kinds.booked_rule import BookedRule
+from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.ledger import AMOUNT, RANK
 from sync_rules.rules.rule import Blocked, Node
-from sync_rules.rules.uses import Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class RankedRule(BookedRule):
 
     def writing_uses(self) -> Iterator[Use]:
         yield from super().writing_uses()
-        yield self._checking_use()
+        yield checking_use(self)
 
     # ---------------------------------------------------------------- what is true
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:

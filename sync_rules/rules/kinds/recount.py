@@ -14,11 +14,11 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, spelt, total_of
 from sync_rules.model.values import Item, Path
 from sync_rules.rules.books import Books
-from sync_rules.rules.effort import Effort, Occasion, Paths
+from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf
 from sync_rules.rules.families import Desired, Members
-from sync_rules.rules.kinds.counted import CountedRule
-from sync_rules.rules.kinds.gathered import GatheredRule
-from sync_rules.rules.rule import Blocked, Drawing, TypeOf
+from sync_rules.rules.kinds.counted_rule import CountedRule
+from sync_rules.rules.kinds.gathered_rule import GatheredRule
+from sync_rules.rules.rule import Blocked
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,7 +29,7 @@ class RecountRule(CountedRule, GatheredRule):
 
     books: Books | None = None
 
-    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+    def type_of(self, path: Path, known: TypeOf) -> str:
         return "N" if self.per is None else "M"
 
     def body(self) -> Mapping[str, object]:
@@ -51,7 +51,7 @@ class RecountRule(CountedRule, GatheredRule):
     def drawn(self) -> Drawing | None:
         return None if self.ends else Drawing(self.target, self.reads, self.copies)
 
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """One item is read where an end of the list is enough, and the mark of the books."""
         if not self.ends:
             return super().effort(occasion)
@@ -67,7 +67,7 @@ class RecountRule(CountedRule, GatheredRule):
         return self.books is not None
 
     # ---------------------------------------------------------------- what is true
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:  # noqa: ARG002
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The result over the members, in all or per group. As with a ledger, empty groups are left out."""
         groups: dict[str, list[Decimal]] = {}
         for key, member in self.in_key_order(sources):

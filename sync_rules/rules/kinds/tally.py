@@ -20,13 +20,12 @@ from sync_rules.model.values import AttributeValue, Item, Path, overlaps
 from sync_rules.model.writes import Delete, Increment, Put, Transaction, unchanged
 from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
-from sync_rules.rules.effort import Effort, Occasion, Paths
+from sync_rules.rules.description import Effort, Moment, Occasion, Operation, Paths, TypeOf, Use
 from sync_rules.rules.families import Desired, Hint, Part, TargetRule
-from sync_rules.rules.kinds.booked import BookedRule
-from sync_rules.rules.kinds.counted import CountedRule
+from sync_rules.rules.kinds.booked_rule import BookedRule
+from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
-from sync_rules.rules.rule import Blocked, Node, TypeOf
-from sync_rules.rules.uses import Moment, Operation, Use
+from sync_rules.rules.rule import Blocked, Node
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,7 +59,7 @@ class TallyRule(CountedRule, BookedRule):
         if any(isinstance(self._contribution(entry, image), Blocked) for image in images):
             yield self._nowhere(change.key)
 
-    def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
+    def known_by_key(self, entity: Entity) -> bool:
         return True  # an entry is named by the key of its child alone
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
@@ -205,7 +204,7 @@ class TotalRule(TargetRule):
     def nodes(self) -> tuple[Node, ...]:
         return (Node(self, (self.target, self.into), ((self.source, (AMOUNT,)),)),)
 
-    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+    def type_of(self, path: Path, known: TypeOf) -> str:
         return "M" if self.per else "N"
 
     def body(self) -> Mapping[str, object]:
@@ -217,7 +216,7 @@ class TotalRule(TargetRule):
             "ledger": self.source.table.name,
         }
 
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:  # noqa: ARG002
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """A write of the parent, by its total, which is read twice with the mark of the books."""
         if occasion is Occasion.TARGET:
             return Effort(ledger_reads=2)
@@ -229,7 +228,7 @@ class TotalRule(TargetRule):
     def owned(self) -> tuple[Entity, ...]:
         return (self.source,)
 
-    def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
+    def known_by_key(self, entity: Entity) -> bool:
         return True  # a total names its parent by its key
 
     def drawn(self) -> None:
@@ -251,7 +250,7 @@ class TotalRule(TargetRule):
         return tuple(key for key in keys if key is not None)
 
     # ---------------------------------------------------------------- what is true
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:  # noqa: ARG002
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The sum over the shards; groups of nothing are left out."""
         if len(sources) < self.shards:
             return Blocked("KeyTooLong")

@@ -19,11 +19,12 @@ from sync_rules.model.numbers import number_of, spelt, text_of
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
+from sync_rules.rules.description import TypeOf
 from sync_rules.rules.families import Desired, Members
-from sync_rules.rules.kinds.gathered import GatheredRule
+from sync_rules.rules.kinds.gathered_rule import GatheredRule
 from sync_rules.rules.kinds.rank import Rank, RankedRule
 from sync_rules.rules.ledger import AMOUNT
-from sync_rules.rules.rule import Blocked, TypeOf
+from sync_rules.rules.rule import Blocked
 
 Shape = Literal["set", "list", "text"]
 UNORDERED: Final = "-"  # sorts before the rank of any number or text
@@ -100,7 +101,7 @@ class ValuesRule(GatheredRule):
     def reads(self) -> tuple[Path, ...]:
         return ((AMOUNT,),)
 
-    def type_of(self, path: Path, known: TypeOf) -> str:  # noqa: ARG002
+    def type_of(self, path: Path, known: TypeOf) -> str:
         return {"set": "NS" if self.numbers else "SS", "list": "L", "text": "S"}[self.shape]
 
     def body(self) -> Mapping[str, object]:
@@ -126,7 +127,7 @@ class ValuesRule(GatheredRule):
         return replace(listing, max_items=self.max_items, enough=True, backward=self.descending)
 
     # ---------------------------------------------------------------- what is true
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:  # noqa: ARG002
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The values in order; of equal order, by the keys of the children. Without any, a list is empty, and there is
         no set and no text.
         """

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.effects import NOBODY, archive_of, caller_of, require_buckets
+from sync_rules.adapters.effects import NULL_PORTS, archive_of, caller_of, require_buckets
 from sync_rules.adapters.functions import RememberedInMemory, RememberedInTable, function_of
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.s3 import S3Archive
@@ -92,15 +92,15 @@ def client():
 def test_outside_nothing_is_made_that_no_rule_needs(monkeypatch):
     """Rules that only copy get no S3 client and no table of calls, whatever is set."""
     monkeypatch.setattr(aws, "_client", lambda *_: pytest.fail("a client was made"))
-    assert archive_of(shop()) is NOBODY
-    assert caller_of(shop(), Untouchable(), "calls") is NOBODY
+    assert archive_of(shop()) is NULL_PORTS
+    assert caller_of(shop(), Untouchable(), "calls") is NULL_PORTS
     with pytest.raises(StoreError, match="NoArchive"):
-        NOBODY.keep(Keep("r", "b", "n", b""))
+        NULL_PORTS.keep(Keep("r", "b", "n", b""))
 
 
 def test_outside_functions_are_found_beside_the_rules_file(world, folder):
     """A module in the folder of the rules file is found; where it is not, the rule and its function are named."""
-    assert caller_of(BOTH, client(), None, folder=folder) is not NOBODY
+    assert caller_of(BOTH, client(), None, folder=folder) is not NULL_PORTS
     elsewhere = rules_of(replace(CALL, function="outside_hooks_missing.tell"))
     with pytest.raises(UserError, match=r"rule tell: outside_hooks_missing\.tell cannot be called"):
         caller_of(elsewhere, client(), None, folder=folder)
@@ -147,7 +147,7 @@ def test_outside_the_table_of_calls_is_looked_at(world, folder):
 
 def test_outside_what_may_not_be_looked_at_is_taken_for_right(world, folder):
     """A role without DescribeTable or ListBucket starts; any other error is said."""
-    assert caller_of(BOTH, Refusing("AccessDeniedException"), "calls", folder=folder) is not NOBODY
+    assert caller_of(BOTH, Refusing("AccessDeniedException"), "calls", folder=folder) is not NULL_PORTS
     with pytest.raises(StoreError, match="UnrecognizedClientException"):
         caller_of(BOTH, Refusing("UnrecognizedClientException"), "calls", folder=folder)
     for code in ("403", "301"):
@@ -214,7 +214,7 @@ def test_outside_a_function_has_what_its_rules_need(world, folder):
         **{runtime.QUEUE_URL: "https://sqs.us-east-1.amazonaws.com/1/q", runtime.CALLS_TABLE: "calls"},
     )
     assert isinstance(consumer.world.archive, S3Archive)
-    assert consumer.world.caller is not NOBODY
+    assert consumer.world.caller is not NULL_PORTS
 
 
 @pytest.mark.parametrize("missing", [runtime.QUEUE_URL, runtime.CALLS_TABLE])

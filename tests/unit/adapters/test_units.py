@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.adapters.metered import after, base_units, index_units
+from sync_rules.adapters.metered import base_units, index_units
 from sync_rules.model.units import read_units, write_units
-from sync_rules.model.writes import Check, Delete, Put, Update
-from tests.support.builders import index, key, n, s, table
+from tests.support.builders import index, n, s, table
 
 KB = 1_024
 SHOWN = index("shown", {"kind": "S"}, projection="all")
@@ -75,16 +74,3 @@ def test_units_of_an_item_go_by_the_larger(before, now):
     sizes = [{"id": s("1"), "text": s("x" * size)} for size in (before, now)]
     largest = max(before, now) + len("id") + 1 + len("text")
     assert base_units(*sizes) == -(-largest // KB)
-
-
-def test_units_know_what_an_action_makes_of_an_item():
-    """After an update, a put, a delete, a check, and an update that the service would reject."""
-    at = key(table("t", {"id": "S"}), "1")
-    before = {"id": s("1"), "a": s("x")}
-    update = Update(at, ((("b",), s("y")),), (("a",),), ())
-    assert after(update, before) == {"id": s("1"), "b": s("y")}
-    assert after(update, None) == {"id": s("1"), "b": s("y")}
-    assert after(Put(at, {"id": s("1")}, ()), before) == {"id": s("1")}
-    assert after(Delete(at, ()), before) is None
-    assert after(Check(at, ()), before) == before
-    assert after(Update(at, ((("a", "b"), s("y")),), (), ()), before) == before

@@ -8,9 +8,7 @@ from sync_rules.audit import compare as compare_module
 from sync_rules.audit.compare import (
     Comparison,
     Drift,
-    ToCompare,
     Verdict,
-    add_item,
     compare,
     look_again,
     second_verdict,
@@ -20,6 +18,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.where import compile_where
 from sync_rules.pipeline.requests import Scan
+from sync_rules.pipeline.stock import Stock
 from tests.support.builders import author_item, book_item, library, m, n, s
 from tests.support.every_kind import RULES, order, part, post, text_of, user
 from tests.support.worlds import Scene
@@ -123,8 +122,8 @@ def test_compare_leaves_other_rules_and_entities_alone():
     assert (comparison.different, comparison.right, comparison.kept) == ([], {}, {})
     assert len(scene.tap.requests) == 1
     authors = scene.rules.tables["authors"]
-    assert not add_item(author_item("a1"), authors, scene.rules, frozenset({RULE}), ToCompare())
-    assert scene.drive(compare(ToCompare())).different == []
+    assert not Stock().add(author_item("a1"), authors, scene.rules, frozenset({RULE}))
+    assert scene.drive(compare(Stock())).different == []
 
 
 def test_compare_calls_no_orphan_what_where_does_not_speak_of():

@@ -9,7 +9,7 @@ from sync_rules.audit.findings import Tally
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.drift import summary
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.derived import bare
+from sync_rules.lab.provenance import bare
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.lab.trial import run_trial
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes

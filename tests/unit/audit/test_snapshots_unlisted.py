@@ -17,7 +17,7 @@ from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.lab.trial import run_trial
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.pipeline.requests import List, run_work
-from sync_rules.rules.uses import Operation
+from sync_rules.rules.description import Operation
 from tests.support.builders import key, n, s
 from tests.support.worlds import Scene
 

@@ -11,7 +11,7 @@ from sync_rules.lab.trial import run_trial
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.model.items import Outcome
 from sync_rules.pipeline.failure_records import printable
-from sync_rules.rules.kinds import gathered
+from sync_rules.rules.kinds import gathered_rule
 from tests.support.builders import s
 from tests.support.worlds import Scene
 
@@ -130,7 +130,7 @@ def test_values_are_in_no_text_for_people():
 
 def test_values_of_more_children_than_are_read_are_reported(monkeypatch):
     """The set stays as it was; the first few in an order are found among any number of children."""
-    monkeypatch.setattr(gathered, "MEMBERS_MAX_ITEMS", 5)  # and not 1,000
+    monkeypatch.setattr(gathered_rule, "MEMBERS_MAX_ITEMS", 5)  # and not 1,000
     scene = at_rest(*(order(f"{number}", tag=s("x"), title=s(f"{number}"), at=s(f"{number}")) for number in range(6)))
     user = scene.item(scene.at("shop", "USER#1", "PROFILE"))
     assert user["newest"] == {"L": [s("5"), s("4")]}

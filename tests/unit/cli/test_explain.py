@@ -23,7 +23,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item, get
-from sync_rules.pipeline.requests import DroppingQueue, List, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, List, World, run_work
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import m, s
@@ -39,7 +39,7 @@ class Shop:
     def __init__(self) -> None:
         self.rules: Rules = rules_of()
         self.store = MemoryStore(self.rules.tables)
-        self.world = World(self.store, DroppingQueue(), Parked())
+        self.world = World(self.store, NULL_PORTS, Parked())
         self.ada = self.put("shop", user("1", **ADA))
         self.bob = self.put("shop", user("2", name=s("Bobbity"), rank=s("2"), email=s("bob@example.org")))
         self.order = self.put("shop", order("1", "7", 30))
@@ -220,7 +220,7 @@ def test_explain_says_which_copies_stand_by_default():
         store = MemoryStore(rules.tables)
         by = m(email=s("nowhere")) if name is None else m(email=s("nowhere"), name=s(name))
         key = store.put("shop", order("9", "1", 5, by=by))
-        world = World(store, DroppingQueue(), Parked())
+        world = World(store, NULL_PORTS, Parked())
         told = [one for one in run_work(standings(key, store.item(key), rules), world) if one.rule.name == "defaulted"]
         assert [(one.state, one.reason) for one in told] == [(state, "by default: by.email")]
         assert "by.name, by.email" in "".join(line for _, line in item_rows(key, rules, world))

@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.cli import main
 from sync_rules.write.document import read_document
-from sync_rules.write.explained import explained
+from sync_rules.write.explanation import explain_write
 from tests.unit.write.test_document import as_document
 from tests.unit.write.test_every_kind import RULES, actions_of, begun
 
@@ -127,7 +127,7 @@ def test_explain_transact_shows_what_transact_sends(seed):
         if RULES.entity_of(entity.table.key_of(item)) is entity
     ]
     document = read_document(as_document(actions, items=items), items=True)
-    found = explained(document, RULES)
+    found = explain_write(document, RULES)
     with shop.transact() as tx:
         document.add_to(tx)
     assert [*found.actions] == shop.client.requests[-1]

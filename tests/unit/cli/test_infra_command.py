@@ -135,16 +135,16 @@ def test_infra_warns_of_rules_that_are_elsewhere(template, tmp_path_factory, cap
     assert capsys.readouterr().err == ""
 
 
-def test_infra_checks_capacity_and_warns_of_that_of_a_table_without_rules(template, capsys):
-    """Another capacity is another template, with autoscaling; of a table that the stack does not create it is none."""
+def test_infra_warns_of_a_time_to_live_of_a_table_without_rules(template, capsys):
+    """A Time to Live is part of the template, but for a table that the stack does not create."""
     rules = template.parent / "examples/organisations-users-tickets/rules.yaml"
-    billing = "billing: {provisioned: {read: 5, write: 5, autoscaling: {min: 5, max: 50}}}"
-    text = rules.read_text().replace("  desk:   {", f"  desk: {{{billing}, ", 1)
+    ttl = "ttl: gone_at"
+    text = rules.read_text().replace("  desk:   {", f"  desk: {{{ttl}, ", 1)
     assert text != rules.read_text()
-    rules.write_text(text.replace("tables:\n", f"tables:\n  idle: {{key: {{id: S}}, {billing}}}\n", 1))
+    rules.write_text(text.replace("tables:\n", f"tables:\n  idle: {{key: {{id: S}}, {ttl}}}\n", 1))
     assert main.main(["infra", "--check"]) == 1
     shown = capsys.readouterr()
-    assert "+  DeskTableReadScaling:" in shown.out
+    assert "AttributeName: gone_at" in shown.out
     assert "idle, so the stack does not create it" in shown.err
     assert shown.err.count("no rule follows table") == 1
     assert main.main(["infra"]) == 0

@@ -153,7 +153,7 @@ def test_propose_asks_before_it_pays(client, capsys, monkeypatch):
     assert "USD" not in refused
     assert main.main(LIVE) == 2
     assert "nobody can be asked here: give --yes" in capsys.readouterr().err
-    monkeypatch.setattr("sync_rules.extras.discover.commands.item_collection.agreed", lambda question, yes: False)
+    monkeypatch.setattr("sync_rules.extras.discover.commands.reading_terminal.agreed", lambda question, yes: False)
     assert main.main(LIVE) == 0
     assert "nothing was read" in capsys.readouterr().err
     assert not asked

@@ -9,7 +9,6 @@ import pytest
 from sync_rules.adapters import aws
 from sync_rules.cli import main
 from sync_rules.cli.commands import tables as command
-from tests.support import capacities
 from tests.support.engines import unique_prefix
 
 RULES = """
@@ -168,19 +167,6 @@ def test_tables_create_on_aws_needs_a_region_and_a_yes(create, client, prefix, m
     assert create("--region", "us-east-1", "--yes")[0] == 0
     assert create("--region", "us-east-1")[0] == 0, "nothing is left to confirm"
     assert names(client, prefix) == {"shop", "users", "ledger", "notes"}
-
-
-def test_tables_create_says_what_costs_money_while_it_is_empty(tmp_path, engine, monkeypatch, capsys):
-    """Provisioned units are paid by the hour: no word of tables that cost nothing. Autoscaling is not made here."""
-    (tmp_path / "rules.yaml").write_text(capacities.text(unique_prefix()))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(aws, "is_aws", lambda _: True)
-    monkeypatch.setattr(aws, "account_of", lambda _: "123456789012")
-    assert main.main(["tables", "create", "--endpoint-url", engine, "--region", "us-east-1"]) == 2
-    said = capsys.readouterr()
-    assert "some cost money even while they are empty, for provisioned units or warm throughput (shop)" in said.err
-    assert "cost nothing" not in said.err
-    assert "Time to Live on expires_at; 10 read and 5 write units a second; autoscaling only from" in said.out
 
 
 def test_tables_create_makes_no_table_named_by_its_arn(create, tmp_path, prefix):

@@ -163,8 +163,8 @@ def test_bundle_imports_nothing_that_it_leaves_out():
     assert found == {
         ("sync_rules.functions.runtime", "sync_rules.language.load"),
         ("sync_rules.functions.runtime", "sync_rules.language.load.load_rules"),
-        ("sync_rules.write.loading", "sync_rules.language.load"),
-        ("sync_rules.write.loading", "sync_rules.language.load.load_rules"),
+        ("sync_rules.write.rules_file", "sync_rules.language.load"),
+        ("sync_rules.write.rules_file", "sync_rules.language.load.load_rules"),
     }
 
 

@@ -21,8 +21,7 @@ from sync_rules.deploy.examination import WORD
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.deploy.permissions import FUNCTIONS, WRITE
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION, environment, table_id
-from sync_rules.deploy.scaling import scaling_resources
-from sync_rules.deploy.tables import settings_of, table_parameters
+from sync_rules.deploy.tables import table_parameters
 from sync_rules.deploy.template import written
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
@@ -35,8 +34,6 @@ tables:
     name: "${STAGE}-books"
     key: {book_id: S}
     indexes: {by_author: {author_id: S}}
-    billing: {provisioned: {read: 5, write: 5, autoscaling: {min: 5, max: 50}}}
-    deletion_protection: true
 entities:
   user:   {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
   order:  {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
@@ -123,7 +120,6 @@ class Deployed:
             "WriteFunctionUrl": "AWS::Lambda::Url",
             **dict.fromkeys(QUEUES, "AWS::SQS::Queue"),
             **{table_id(table): "AWS::DynamoDB::Table" for table in self.rules.streamed_tables},
-            **{name: one["Type"] for name, one in scaling_resources(self.deployment).items()},
             **dict.fromkeys(made, "AWS::CloudWatch::Alarm"),
             "StateTable": "AWS::DynamoDB::Table",
             "Bucket": "AWS::S3::Bucket",
@@ -131,7 +127,7 @@ class Deployed:
 
     def _table(self, table: Any) -> dict[str, Any]:
         arn = f"arn:aws:dynamodb:{PLACE}:table/{table.physical_name}"
-        made = table_parameters(table, settings_of(self.rules, table), stream=True)
+        made = table_parameters(table, stream=True)
         indexes = [{**index, "IndexStatus": "ACTIVE"} for index in made.get("GlobalSecondaryIndexes", ())]
         latest = {"TableArn": arn, "LatestStreamArn": f"{arn}/stream/new", "TableStatus": "ACTIVE"}
         return {**made, **latest, "GlobalSecondaryIndexes": indexes}
@@ -283,19 +279,6 @@ def vectors_filling(it):
 
 def index_gone(it):
     it.tables["trial-books"]["GlobalSecondaryIndexes"] = []
-
-
-def unprotected(it):
-    it.tables["trial-books"]["DeletionProtectionEnabled"] = False
-
-
-def not_scaled(it):
-    it.resources.pop("BooksTableByAuthorWriteScalingPolicy")
-
-
-def out_of_bounds(it):
-    it.resources.pop("BooksTable")  # it is not of the stack
-    it.tables["trial-books"]["ProvisionedThroughput"] = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 51}
 
 
 def expiry_off(it):
@@ -453,14 +436,6 @@ DAMAGES = (
     (index_in_making, "tables", "table trial-books: index by_author is CREATING", "wait until it is done"),
     (vectors_filling, "tables", "table trial-shop: index near is BACKFILLING", "wait until it is done"),
     (index_gone, "tables", "it has no index by_author", "Create the index with partition key author_id (S)"),
-    (unprotected, "tables", "table trial-books: its deletion protection is off", "`sam deploy`; if it is still so"),
-    (
-        not_scaled,
-        "tables",
-        "index by_author of books: the autoscaling of its write units is not deployed",
-        DEPLOYED_AGAIN,
-    ),
-    (out_of_bounds, "tables", "5 read, 51 write, and the rules file says 5 to 50 read", "`aws dynamodb update-table"),
     (expiry_off, "tables", "on expires_at is not on", "`sam deploy`"),  # it is the stack that creates this table
     (
         expiry_by_another,

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-from typing import Any
-
 import pytest
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.preflight import survey
-from sync_rules.deploy.tables import all_parameters, compare, create_tables, table_parameters
+from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import List
-from tests.support import capacities
 from tests.support.builders import index, library, s, shop, table
 from tests.support.engines import unique_prefix
 
@@ -92,39 +87,3 @@ def test_create_tables_makes_local_indexes_that_rules_list_by(engine):
     order = rules.tables["orders"].key_of({"tenant": s("t"), "order": s("o")})
     page = store.list(List("lines", rule.find.index, rule.conditions(order), 10, None))
     assert sorted(item["line"]["S"] for item in page.items) == ["1", "2"]
-
-
-def test_create_tables_makes_tables_with_every_setting(endpoints):
-    """On each engine, known to it or not: the tables are active, and are then as the rules file says."""
-    prefix = unique_prefix()
-    rules = parse_rules(capacities.text(prefix))
-    for name in ("ministack", "dynoxide"):
-        client = aws.dynamodb(endpoints.of(name))
-        create_tables(client, rules)
-        assert [one.problems for one in compare(client, rules)] == [(), ()]
-        shop = client.describe_table(TableName=f"{prefix}shop")["Table"]
-        units = shop["ProvisionedThroughput"]
-        assert (units["ReadCapacityUnits"], units["WriteCapacityUnits"]) == (10, 5)
-        assert shop["DeletionProtectionEnabled"] is True
-
-
-def test_compare_finds_settings_that_differ(engine):
-    """Each cure is a command that ends the difference; that of point-in-time recovery too."""
-    prefix, client = unique_prefix(), aws.dynamodb(engine)
-    rules = parse_rules(capacities.text(prefix))
-    create_tables(client, rules)
-    off: Any = {"PointInTimeRecoveryEnabled": False}
-    client.update_continuous_backups(TableName=f"{prefix}shop", PointInTimeRecoverySpecification=off)
-    client.update_table(TableName=f"{prefix}shop", DeletionProtectionEnabled=False)
-    shop, _ = compare(client, rules)
-    unprotected, unrecoverable = shop.problems
-    assert "its deletion protection is off, and the rules file says otherwise" in unprotected.found
-    assert "its point-in-time recovery is off, and the rules file says otherwise" in unrecoverable.found
-    cure = shlex.split(unprotected.cure.split("`")[1])
-    assert cure[:3] == ["aws", "dynamodb", "update-table"]
-    assert cure[-2:] == ["--endpoint-url", engine]
-    client.update_table(**json.loads(cure[4]))
-    cure = shlex.split(unrecoverable.cure.split("`")[1])
-    assert cure[2:5] == ["update-continuous-backups", "--table-name", f"{prefix}shop"]
-    client.update_continuous_backups(TableName=cure[4], PointInTimeRecoverySpecification=json.loads(cure[6]))
-    assert [one.problems for one in compare(client, rules)] == [(), ()]

@@ -14,7 +14,6 @@ from sync_rules.deploy.handwritten import made_by_sam
 from sync_rules.deploy.template import index_warnings, rules_noted, warnings, written
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.model.errors import UserError
-from tests.support import capacities
 from tests.support.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 
@@ -128,64 +127,6 @@ def test_template_creates_tables_that_outlive_it(small):
     assert properties["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert properties["DeletionProtectionEnabled"] is True
-
-
-def test_template_has_the_settings_of_tables(made):
-    """Capacity, class, protection and Time to Live; autoscaling of the table, and of an index without its own figures,
-    under the condition of the table.
-    """
-    resources = made(capacities.text())["Resources"]
-    shop, users = resources["ShopTable"]["Properties"], resources["UsersTable"]["Properties"]
-    assert shop["BillingMode"] == "PROVISIONED"
-    units = {index["IndexName"]: index["ProvisionedThroughput"] for index in shop["GlobalSecondaryIndexes"]}
-    assert units == {
-        "GSI1": {"ReadCapacityUnits": 10, "WriteCapacityUnits": 5},
-        "by_day": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 2},
-    }
-    assert [index.keys() for index in shop["LocalSecondaryIndexes"]] == [{"IndexName", "KeySchema", "Projection"}]
-    assert shop["WarmThroughput"] == {"ReadUnitsPerSecond": 15_000, "WriteUnitsPerSecond": 5_000}
-    assert shop["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
-    assert shop["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
-    assert users["OnDemandThroughput"] == {"MaxReadRequestUnits": 1000, "MaxWriteRequestUnits": 500}
-    assert users["DeletionProtectionEnabled"] is False
-    scaled = {name: it for name, it in resources.items() if it["Type"].endswith("::ScalableTarget")}
-    assert scaled.keys() == {f"ShopTable{index}{way}Scaling" for index in ("", "Gsi1") for way in ("Read", "Write")}
-    target, policy = scaled["ShopTableGsi1WriteScaling"], resources["ShopTableGsi1WriteScalingPolicy"]
-    assert target == {
-        "Type": "AWS::ApplicationAutoScaling::ScalableTarget",
-        "Condition": "CreatesShop",
-        "Properties": {
-            "ServiceNamespace": "dynamodb",
-            "ResourceId": {"Fn::Sub": "table/${ShopTable}/index/GSI1"},
-            "ScalableDimension": "dynamodb:index:WriteCapacityUnits",
-            "MinCapacity": 5,
-            "MaxCapacity": 50,
-        },
-    }
-    assert (policy["Condition"], policy["Properties"]["TargetTrackingScalingPolicyConfiguration"]) == (
-        "CreatesShop",
-        {
-            "TargetValue": 50,
-            "PredefinedMetricSpecification": {"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"},
-        },
-    )
-
-
-def test_template_has_no_recovery_where_the_rules_say_so(small):
-    table = small("shop: {key: {PK: S, SK: S}, backups: false}")["Resources"]["ShopTable"]["Properties"]
-    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": False}
-
-
-def test_template_tells_apart_two_indexes_of_one_name_in_ids(small):
-    """Names of resources have letters and digits alone: a digest of the index's name stands for the rest."""
-    scaling = "billing: {provisioned: {read: 5, write: 5, autoscaling: {min: 5, max: 9}}}"
-    resources = small(f"shop: {{key: {{PK: S, SK: S}}, {scaling}, indexes: {{by-a: {{a: S}}, by_a: {{b: S}}}}}}")[
-        "Resources"
-    ]
-    scaled = [it["Properties"] for it in resources.values() if it["Type"].endswith("::ScalableTarget")]
-    places = {(one["ResourceId"]["Fn::Sub"], one["ScalableDimension"]) for one in scaled}
-    assert len(places) == len(scaled) == 6
-    assert {name for name in resources if name.startswith("ShopTableByA")}.isdisjoint({"ShopTableByAReadScaling"})
 
 
 def test_template_has_a_parameter_for_each_variable_and_gives_it_to_the_functions(small):
@@ -429,14 +370,9 @@ INDEXED = "shop: {{key: {{PK: S, SK: S}}, indexes: {{{}}}}}"
             "by_a: {a: S}, mine: {partition: {PK: S}, sort: {a: S}, local: true}",
             ["makes a new, empty table"],
         ),
-        (
-            "by_a: {partition: {a: S}, warm: {read: 20000}}",
-            "by_a: {partition: {a: S}, billing: {on-demand: {max_read: 5}}}",
-            [],
-        ),
         ("by_a: {a: S}", "by_b: {b: S}", ["left without index by_a", r"2 indexes more or less \(by_a, by_b\)"]),
     ],
-    ids=["same", "one-more", "gone", "changed", "local", "other-capacity", "two-at-once"],
+    ids=["same", "one-more", "gone", "changed", "local", "two-at-once"],
 )
 def test_template_warns_of_what_becomes_of_indexes(before, after, told, tmp_path):
     """An index that the rules no longer have is deleted by the next deployment, and two are more than one makes."""

@@ -15,6 +15,7 @@ import pytest
 from sync_rules import DOCS, HOME
 from sync_rules.cli.main import main
 from sync_rules.deploy import files
+from sync_rules.deploy.project import project_in
 from sync_rules.language.kinds.registry import KINDS
 from tests.test_house import ROOT
 
@@ -76,9 +77,9 @@ def test_wheel_names_pages_by_their_url():
     assert named == {("originals.py", "docs/deploy.md")}, "which `init` replaces in the template by its URL"
 
 
-def test_rules_of_a_new_project_list_every_kind():
+def test_rules_of_a_new_project_list_every_kind(tmp_path):
     """The comment above the first rule."""
-    text = (ROOT / "sync_rules/deploy/project/rules.yaml").read_text()
+    text = project_in(tmp_path).new[tmp_path / "rules.yaml"]
     listed = re.findall(r"# Kinds of rules: (.*)\.", text)[0].split(", ")
     assert set(listed) == set(KINDS)
 

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sync_rules.adapters.export_files import Folder
 from sync_rules.adapters.metered import AT_ONCE_MAX_UNITS, MeteredStore
 from sync_rules.adapters.state import applied
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.backfill.export import Folder, open_export
+from sync_rules.jobs.backfill.export import open_export
 from sync_rules.jobs.backfill.page import OneItem
 from sync_rules.jobs.backfill.progress import abandon
 from sync_rules.jobs.backfill.scope import require_beginning

@@ -12,9 +12,11 @@ import pytest
 from moto import mock_aws
 
 from sync_rules.adapters import retries
+from sync_rules.adapters.export_files import Bucket, Folder, TableExport, find_shelf
 from sync_rules.jobs.backfill import export
-from sync_rules.jobs.backfill.export import Bucket, ExportFile, Folder, open_export, shelf_of
+from sync_rules.jobs.backfill.export import ExportFile, list_files, open_export
 from sync_rules.jobs.backfill.page import Selection
+from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.requests import Read, Scan
@@ -54,7 +56,7 @@ def scene() -> Scene:
     return scene
 
 
-def opened(folder: Path, rules: Rules, arns: dict[str, str] | None = None) -> export.Export:
+def opened(folder: Path, rules: Rules, arns: dict[str, str] | None = None) -> tuple[TableExport, Table]:
     return open_export(str(folder), Folder(folder), rules, {"shop": ARN} if arns is None else arns)
 
 
@@ -79,11 +81,11 @@ def test_export_of_the_service_brings_its_items_in_line(tmp_path, scene, monkeyp
     monkeypatch.setattr(export, "PAGE_MAX_LINES", 4)
     old = [order_item("1", f"{i:02}", user_name=s("old")) for i in range(12)]
     written(tmp_path, {"a.json.gz": [*old[:7], order_item("1", "gone")], "b.json.gz": old[7:]})
-    found = opened(tmp_path, scene.rules)
-    assert (found.table.name, found.arn) == ("shop", f"{ARN}/export/01700")
+    found, at = opened(tmp_path, scene.rules)
+    assert (at.name, found.arn) == ("shop", f"{ARN}/export/01700")
     opened_files, inner = [], found.shelf.open
     monkeypatch.setattr(found.shelf, "open", lambda name: opened_files.append(name) or inner(name))
-    supplies = found.supplies(frozenset(scene.rules.rules), scene.rules)
+    supplies = list_files(found, at, frozenset(scene.rules.rules), scene.rules)
     assert [bring_all(scene, supply) for supply in supplies] == [[4, 4, 0], [4, 1]]
     assert len(opened_files) == 2  # each once, however many pages
     assert copies(scene) == 12
@@ -95,17 +97,17 @@ def test_export_goes_on_at_a_line(tmp_path, scene, monkeypatch):
     """A cursor into an export is a line: another process continues after it, and the same cursor gives the same page."""
     monkeypatch.setattr(export, "PAGE_MAX_LINES", 5)
     written(tmp_path, {"a.json.gz": [order_item("1", f"{i:02}") for i in range(12)]})
-    found = opened(tmp_path, scene.rules)
+    found, at = opened(tmp_path, scene.rules)
     opened_files, inner = [], found.shelf.open
     monkeypatch.setattr(found.shelf, "open", lambda name: opened_files.append(name) or inner(name))
-    (first,) = found.supplies(frozenset(scene.rules.rules), scene.rules)
+    (first,) = list_files(found, at, frozenset(scene.rules.rules), scene.rules)
     selection = Selection(scene.rules, frozenset(scene.rules.rules))
     result = scene.drive(first.page(None, selection, Bounds()))
     again = scene.drive(first.page(None, selection, Bounds()))
     assert result.cursor == again.cursor == {"line": {"N": "5"}}
     assert len(opened_files) == 1
     assert copies(scene) == 5
-    (other,) = opened(tmp_path, scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)
+    (other,) = list_files(*opened(tmp_path, scene.rules), frozenset(scene.rules.rules), scene.rules)
     scene.tap.requests.clear()
     assert bring_all(scene, other, result.cursor) == [5, 2]
     wanted = [key.values[1][2] for key in scene.tap.seen(Read)[0].keys]
@@ -115,8 +117,8 @@ def test_export_goes_on_at_a_line(tmp_path, scene, monkeypatch):
 def test_export_is_read_again_after_the_place_did_not_answer(tmp_path, scene):
     """A file that could not be opened is no empty file: the next try reads all of it."""
     written(tmp_path, {"a.json.gz": [order_item("1", f"{i:02}") for i in range(3)]})
-    found = opened(tmp_path, scene.rules)
-    (supply,) = found.supplies(frozenset(scene.rules.rules), scene.rules)
+    found, at = opened(tmp_path, scene.rules)
+    (supply,) = list_files(found, at, frozenset(scene.rules.rules), scene.rules)
     inner, answers = found.shelf.open, [StoreError("SlowDown")]
     found.shelf.open = lambda name: inner(name) if not answers else (_ for _ in ()).throw(answers.pop())
     with pytest.raises(StoreError):
@@ -127,7 +129,7 @@ def test_export_is_read_again_after_the_place_did_not_answer(tmp_path, scene):
 def test_export_without_manifest_is_of_the_table_that_is_said(tmp_path, scene):
     """A folder of data files alone will do where it is clear which table they are of."""
     (tmp_path / "x.json.gz").write_bytes(lines(order_item("1", "01")))
-    assert list(opened(tmp_path, scene.rules).files) == ["x.json.gz"]
+    assert list(opened(tmp_path, scene.rules)[0].files) == ["x.json.gz"]
     with pytest.raises(UserError, match="Name it with --table"):
         opened(tmp_path, scene.rules, {"shop": ARN, "other": ARN + "2"})
 
@@ -135,7 +137,7 @@ def test_export_without_manifest_is_of_the_table_that_is_said(tmp_path, scene):
 def test_export_has_nothing_for_rules_of_other_tables(tmp_path, scene):
     """Rules that keep nothing in its table get no keys of it."""
     written(tmp_path, {"a.json.gz": [order_item("1", "01")]})
-    assert opened(tmp_path, scene.rules).supplies(frozenset(), scene.rules) == ()
+    assert list_files(*opened(tmp_path, scene.rules), frozenset(), scene.rules) == ()
 
 
 def test_export_of_a_table_with_a_binary_key(tmp_path):
@@ -143,8 +145,8 @@ def test_export_of_a_table_with_a_binary_key(tmp_path):
     scans = table("scans", {"id": "B"})
     rules = Rules({"scans": scans}, {"scan": entity("scan", scans)}, {})
     (tmp_path / "x.json.gz").write_bytes(lines({"id": {"B": base64.b64encode(b"\x00\xff").decode()}}))
-    found = open_export(str(tmp_path), Folder(tmp_path), rules, {"scans": ARN})
-    (key,) = ExportFile(found, "x.json.gz")._keys(0)
+    found, at = open_export(str(tmp_path), Folder(tmp_path), rules, {"scans": ARN})
+    (key,) = ExportFile(found, at, "x.json.gz").read_page(0)
     assert key.values == (("id", "B", b"\x00\xff"),)
 
 
@@ -189,7 +191,7 @@ def test_export_that_is_not_whole_is_refused(tmp_path, scene):
     with pytest.raises(UserError, match="expected one export, found 2"):
         opened(tmp_path / "several", scene.rules)
     with pytest.raises(UserError, match="expected a folder or s3://"):
-        shelf_of(str(tmp_path / "nowhere"))
+        find_shelf(str(tmp_path / "nowhere"))
 
 
 @pytest.mark.parametrize("name", ["manifest-summary.json", "manifest-files.json"])
@@ -201,33 +203,36 @@ def test_export_with_an_unreadable_manifest_is_refused(tmp_path, scene, name):
         opened(tmp_path, scene.rules)
 
 
+NO_ITEM = 'expected an item, {"Item": ...}, found something else. Give a full export of the table in DynamoDB JSON.'
+NO_KEY = 'expected {"Item": ...} with the key PK (S), SK (S)'
+
+
 @pytest.mark.parametrize(
-    ("line", "place"),
+    ("line", "words"),
     [
-        ("{", 3),
-        ("[]", 3),
-        ('{"Item": 5}', 3),
-        ('{"Keys": {}}', 3),
-        ('{"Item": {"PK": {"S": "SECRET"}}}', 3),
-        ('{"Item": {"PK": {"N": "1"}, "SK": {"S": "SECRET"}}}', 3),
-        ("", 3),
+        ("{", NO_ITEM),
+        ("[]", NO_ITEM),
+        ('{"Item": 5}', NO_ITEM),
+        ('{"Keys": {}}', NO_ITEM),
+        ("", NO_ITEM),
+        ('{"Item": {"PK": {"S": "SECRET"}}}', NO_KEY),
+        ('{"Item": {"PK": {"N": "1"}, "SK": {"S": "SECRET"}}}', NO_KEY),
     ],
 )
-def test_export_names_the_line_that_cannot_be_read(tmp_path, scene, line, place):
+def test_export_names_the_line_that_cannot_be_read(tmp_path, scene, line, words):
     """File and line are named, and no value; nothing is skipped."""
     good = json.dumps({"Item": order_item("1", "01")})
     (tmp_path / "x.json.gz").write_bytes(gzip.compress(f"{good}\n{good}\n{line}\n{good}\n".encode()))
-    (supply,) = opened(tmp_path, scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)
+    (supply,) = list_files(*opened(tmp_path, scene.rules), frozenset(scene.rules.rules), scene.rules)
     with pytest.raises(UserError) as caught:
         bring_all(scene, supply)
-    expected = f'{tmp_path}/x.json.gz:{place}: expected {{"Item": ...}} with the key PK (S), SK (S)'
-    assert str(caught.value) == expected
+    assert str(caught.value) == f"{tmp_path}/x.json.gz:3: {words}"
 
 
 def test_export_that_is_cut_short_is_refused(tmp_path, scene):
     """A file with fewer items than its manifest says, and one that ends in the middle, are named."""
     written(tmp_path / "few", {"a.json.gz": [order_item("1", "01")]}, a=2)
-    (supply,) = opened(tmp_path / "few", scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)
+    (supply,) = list_files(*opened(tmp_path / "few", scene.rules), frozenset(scene.rules.rules), scene.rules)
     with pytest.raises(UserError, match="expected 2 items, as the manifest says, found 1"):
         bring_all(scene, supply)
     whole = lines(*(order_item("1", f"{i:02}", text=s(str(i) * 99)) for i in range(12)))
@@ -238,7 +243,7 @@ def test_export_that_is_cut_short_is_refused(tmp_path, scene):
     }.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.json.gz").write_bytes(body)
-        (supply,) = opened(tmp_path / name, scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)
+        (supply,) = list_files(*opened(tmp_path / name, scene.rules), frozenset(scene.rules.rules), scene.rules)
         with pytest.raises(UserError, match=r"x\.json\.gz:\d+: expected"):
             bring_all(scene, supply)
 
@@ -262,8 +267,8 @@ def test_export_in_a_bucket_is_read_like_a_folder(bucket, tmp_path, scene):
             bucket.upload_file(str(file), "exports", f"nightly/{file.relative_to(tmp_path).as_posix()}")
     bucket.put_object(Bucket="exports", Key="nightly-other/manifest-summary.json", Body=b"{}")
     shelf = Bucket(bucket, "exports", "nightly/")
-    found = open_export("s3://exports/nightly/", shelf, scene.rules, {"shop": ARN})
-    (supply,) = found.supplies(frozenset(scene.rules.rules), scene.rules)
+    found, at = open_export("s3://exports/nightly/", shelf, scene.rules, {"shop": ARN})
+    (supply,) = list_files(found, at, frozenset(scene.rules.rules), scene.rules)
     assert supply.name == f"export/{ROOT}/data/a.json.gz"
     assert bring_all(scene, supply) == [12]
     assert copies(scene) == 12

@@ -25,7 +25,7 @@ from sync_rules.pipeline.failed_entries import Entry
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
 from sync_rules.pipeline.records import changes_of, read_event
-from sync_rules.pipeline.requests import DroppingQueue, List
+from sync_rules.pipeline.requests import NULL_PORTS, List
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, library, n, order_item, s, shop, user_item
 from tests.support.depth import deep
@@ -94,7 +94,7 @@ class Bench:
 
     def redrive(self, *shelves: Shelf, rest: bool = True, **options) -> Redriver:
         self.left.clear()
-        world = replace(self.scene.world, queue=DroppingQueue(), failures=self.recorded)
+        world = replace(self.scene.world, queue=NULL_PORTS, failures=self.recorded)
         redriver = Redriver(
             self.scene.rules,
             world,
@@ -129,7 +129,7 @@ class Bench:
 
     def differences(self) -> list:
         """The same, and what should have gone with its source."""
-        world = replace(self.scene.world, queue=DroppingQueue())
+        world = replace(self.scene.world, queue=NULL_PORTS)
         names = frozenset(n for n, rule in self.scene.rules.rules.items() if rule.kind not in ("archive", "call"))
         return [one.difference for one in Verifier(self.scene.rules, world, names, grace_seconds=0).sweep()]
 

@@ -108,10 +108,11 @@ def test_replay_does_not_ask_for_what_a_move_reports(tmp_path, monkeypatch, name
     """
     records = records_of(tmp_path, before())
     one, source = Replay(RULES, VARIANTS[0]), key(TABLE, "USER#a", "ORDER#1")
-    begin = one._begin
+    tables = one._tables
+    begin = tables.begin
 
-    def begun(puts):
-        tables = begin(puts)
+    def begun(puts, delivery):
+        rested = begin(puts, delivery)
         apply = tables.stage.store.apply
 
         def just_before(request):
@@ -120,9 +121,9 @@ def test_replay_does_not_ask_for_what_a_move_reports(tmp_path, monkeypatch, name
             return apply(request)
 
         monkeypatch.setattr(tables.stage.store, "apply", just_before)
-        return tables
+        return rested
 
-    monkeypatch.setattr(one, "_begin", begun)
+    monkeypatch.setattr(tables, "begin", begun)
     if asked:
         broken(monkeypatch, dropping)
     found = [(wrong.drift, wrong.key, wrong.path) for wrong in one.mismatches(records)]

@@ -9,7 +9,7 @@ from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.copy import CopyRule
-from sync_rules.rules.kinds.counted import Weights
+from sync_rules.rules.kinds.counted_rule import Weights
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.mirror import MirrorRule

@@ -55,22 +55,6 @@ def test_entity_is_not_of_what_is_no_key_of_its_table():
         assert node.fields(key._replace(values=values)) is None
 
 
-PLAIN = s("a")
-NOT_PLAIN = (None, {}, {"N": "1"}, {"B": "YQ=="}, s("é"), {"S": 1}, {"S": "a", "N": "1"}, "a", ["S"])
-
-
-@pytest.mark.parametrize("kind", ["S", "N", "B"])
-@pytest.mark.parametrize(("one", "other"), [*product([PLAIN], NOT_PLAIN), *product(NOT_PLAIN, [PLAIN])])
-def test_table_takes_a_key_of_text_as_it_is(one, other, kind):
-    """A record's key of plain text is the one that is read with care; any other is left to be read so."""
-    table = Table("one", "one", KeyAttribute("PK", "S"), KeyAttribute("SK", kind))
-    keys = {"PK": PLAIN, "SK": PLAIN}
-    assert table.text_key(keys) == (table.key_of(keys) if kind == "S" else None)
-    assert table.text_key({"PK": one, "SK": other}) is None
-    assert table.text_key({"PK": PLAIN}) is None
-    assert table.text_key({**keys, "more": PLAIN}) is None
-
-
 KEYED = ("A#{id}", "A#", "{id}", "A#{id}#B", "A#{id}#{no}", "{id}#{no}", "B{other}", "A#{id}B{id}")
 WITHIN = ("", "x", "#", "A#")  # what may stand in place of a field, also where none can
 TEXTS = sorted({text.format(id=one, no=two, other=one) for text in KEYED for one in WITHIN for two in WITHIN})

@@ -12,7 +12,7 @@ from sync_rules.model.items import Call, Failure, Keep, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.effects import TOO_LARGE
 from sync_rules.pipeline.messages import CallMessage
-from sync_rules.pipeline.requests import NOBODY, FetchCall, KeepCall, Park, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, FetchCall, KeepCall, Park, World, run_work
 from tests.support.builders import n, s
 from tests.support.every_kind import EFFECTS, RULES, order, text_of, user
 from tests.support.worlds import Scene
@@ -166,7 +166,7 @@ def test_effects_what_was_not_called_and_cannot_be_kept_comes_again():
     scene.put("shop", order("1", "a", 1))
     (position,) = (change.position for change in scene.records)
     scene.caller.broken, scene.queue.broken = "CallInProgress", TOO_LARGE
-    scene.consumer.world = replace(scene.consumer.world, kept=NOBODY)
+    scene.consumer.world = replace(scene.consumer.world, kept=NULL_PORTS)
     assert scene.deliver() == [position]
     assert scene.parked.failures == []
 
@@ -241,7 +241,7 @@ def test_effects_need_somebody():
             run_work(ask(request), world)
     run_work(ask(Park(Failure("called", None, "x"))), world)
     assert scene.parked.told == [("called", "x")]
-    assert world.archive is NOBODY
+    assert world.archive is NULL_PORTS
 
 
 def test_effects_a_call_that_waited_goes_to_the_function_that_the_rule_names_now():

@@ -12,7 +12,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.breaker import FanOutsToCome
 from sync_rules.pipeline.messages import PushMessage
-from sync_rules.pipeline.requests import NOBODY, Host, Later, World
+from sync_rules.pipeline.requests import NULL_PORTS, Host, Later, World
 
 SOURCE = ItemKey("shop", (("PK", "S", "USER#1"),))
 REST = PushMessage(("name",), SOURCE, cursor={"PK": {"S": "ORDER#999"}}, spread=True)
@@ -28,7 +28,7 @@ class Process:
         self.refuses = False
         host = Host(lambda: self.wall, lambda: self.monotonic, nullcontext)
         self.fan_outs = FanOutsToCome(Limits(), host)
-        self.world = World(NOBODY, self, NOBODY, fan_outs=self.fan_outs)
+        self.world = World(NULL_PORTS, self, NULL_PORTS, fan_outs=self.fan_outs)
 
     def send(self, message, delay_seconds):
         if self.refuses:

@@ -17,7 +17,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change
 from sync_rules.model.writes import Result, Status, Transaction, Write
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import Apply, DroppingQueue, List, Read, Request, World
+from sync_rules.pipeline.requests import NULL_PORTS, Apply, List, Read, Request, World
 from tests.support.builders import s
 from tests.support.depth import deep
 from tests.support.every_kind import order, part, post, rules_of, user
@@ -101,7 +101,7 @@ class Weather:
         """The differences from the rules that a verify finds."""
         rules = self.scene.rules
         names = rules.kept
-        world = World(self.scene.memory, DroppingQueue(), self.scene.parked)
+        world = World(self.scene.memory, NULL_PORTS, self.scene.parked)
         return [found.difference for found in Verifier(rules, world, names, grace_seconds=0).sweep()]
 
 

@@ -29,9 +29,11 @@ from sync_rules.model.writes import (
     Write,
 )
 from sync_rules.pipeline.breaker import Breaker
+from sync_rules.pipeline.joint_writes import TRANSACTION_MAX_ACTIONS, joined
 from sync_rules.pipeline.messages import PartMessage
-from sync_rules.pipeline.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, reconcile_parts
+from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.requests import Apply, Read
+from sync_rules.pipeline.tasks import PartLook
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import n, s

@@ -16,7 +16,7 @@ from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import List, Read
 from sync_rules.pipeline.sources import Target, read_all, read_sources, rounds_of
-from sync_rules.rules.kinds import gathered
+from sync_rules.rules.kinds import gathered_rule
 from sync_rules.rules.rule import Blocked
 from tests.support import every_kind
 from tests.support.builders import m, n, s
@@ -128,7 +128,7 @@ def test_sources_of_least_and_greatest_are_one_row():
 
 def test_sources_of_too_many_members_are_a_trouble(monkeypatch):
     """A group of more members than are looked at is parked under its rule's name, and the value stays as it was."""
-    monkeypatch.setattr(gathered, "MEMBERS_MAX_ITEMS", 3)
+    monkeypatch.setattr(gathered_rule, "MEMBERS_MAX_ITEMS", 3)
     scene = scene_of("heads", listed=LISTED)
     at = scene.put("shop", *(order("1", f"{i}", i) for i in range(4)), {**ADA, "rank": n(1)})
     assert found(scene, at)["listed"] == Blocked("TooManyMembers")
@@ -154,7 +154,7 @@ def test_sources_of_a_group_that_cannot_be_written_name_the_member_that_asked():
 
 def test_sources_of_too_many_members_are_a_trouble_though_they_are_named(monkeypatch):
     """A group does not outgrow its bound one by one: members that the value has already count like any other."""
-    monkeypatch.setattr(gathered, "MEMBERS_MAX_ITEMS", 3)
+    monkeypatch.setattr(gathered_rule, "MEMBERS_MAX_ITEMS", 3)
     scene = scene_of(few="{embed: post, into: user.few, fields: [title], limit: {bytes: 100KB}}")
     at = scene.there("shop", {**ADA, "few": m(**{str(i): m() for i in range(4)})})
     scene.there("posts", *(post(str(i), "1", "x") for i in range(4)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from decimal import Decimal
 from types import SimpleNamespace
@@ -12,16 +11,17 @@ from botocore.exceptions import ClientError
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sync_rules.adapters.expressions import identity
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Ref
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.model.semantics import identity
 from sync_rules.model.templates import parse_template
 from sync_rules.read import Graph, Hierarchy, Listing, Reader, UnprocessedKeysError
 from sync_rules.rules.formula import stable_hash
-from sync_rules.rules.kinds.collect import CollectRule, parse_element
+from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.kinds.element import parse_element
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import attributes, entity, index, key, n, of_partition, s, shop, table
@@ -1009,5 +1009,8 @@ def test_hierarchy_of_refuses_a_rule_of_another_kind():
 
 
 def test_reader_deadline_is_endless_by_default():
-    """An application that names no deadline is not cut short."""
-    assert reader(Fake())._remaining_seconds() == math.inf
+    """An application that names no deadline waits out all retries."""
+    waits = []
+    client = nodes_client(9, leaves=lambda keys: keys[1:])
+    assert None not in reader(client, sleep=waits.append).get(NODES, keys_of(*map(str, range(9))))
+    assert len(waits) == 8

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.language.load import parse_rules
+from sync_rules.rules.description import Moment, Operation
 from sync_rules.rules.families import EffectRule, TargetRule
-from sync_rules.rules.uses import Moment, Operation
 from tests.support.builders import s
 from tests.support.every_kind import part, rules_of
 

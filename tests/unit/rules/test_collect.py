@@ -14,7 +14,8 @@ from sync_rules.model.templates import parse_template
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Condition, Test, Transaction, Update
 from sync_rules.rules.families import Part
-from sync_rules.rules.kinds.collect import NOT_A_SET, CollectRule, parse_element
+from sync_rules.rules.kinds.collect import NOT_A_SET, CollectRule
+from sync_rules.rules.kinds.element import parse_element
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, exists, index, key, n, s, table
 from tests.support.depth import deep

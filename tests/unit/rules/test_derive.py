@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
-from sync_rules.adapters.expressions import holds, updated
 from sync_rules.model.items import Change
+from sync_rules.model.semantics import apply_update, holds
 from sync_rules.model.values import parse_path
 from sync_rules.model.writes import differences, update_of
 from sync_rules.rules.formula import joined_formula, parse_formula
@@ -201,7 +201,7 @@ def look(one, image, item, become):
     changes = differences(image, one.desired((), image))
     write = update_of(KEY, image, changes, one.link_guard(image))
     if changes and holds(write.guard, item):
-        become(updated(item, write))
+        become(apply_update(item, write))
 
 
 def test_derive_says_the_same_of_equal_items():

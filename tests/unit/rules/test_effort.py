@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.description import Effort, Occasion
 from tests.docs import test_costs as counted
 
 

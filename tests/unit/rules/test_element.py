@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import respelt
-from sync_rules.rules.kinds.collect import parse_element
+from sync_rules.rules.kinds.element import parse_element
 from tests.support.builders import n, s
 
 ROLE = parse_element("{target}-{memberRole}")

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.adapters.expressions import holds, updated
 from sync_rules.model.entities import KeyAttribute, Ref
 from sync_rules.model.items import Change
 from sync_rules.model.lookups import Find
+from sync_rules.model.semantics import apply_update, holds
 from sync_rules.model.sizes import value_bytes
 from sync_rules.model.templates import parse_template
 from sync_rules.model.values import Item, get, same
@@ -21,7 +21,7 @@ from sync_rules.model.where import compile_where
 from sync_rules.model.writes import differences, update_of
 from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.embed import ENTRIES_MAX_WRITES, EmbedRule
-from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
+from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
 from sync_rules.rules.rule import Blocked, Node, causes
 from tests.support.builders import entity, index, key, m, n, of_partition, s, table
 
@@ -71,7 +71,7 @@ def after(rule: EmbedRule, children, image: Item) -> Item:
     changes = differences(image, rule.desired(children, image))
     update = update_of(PARENT, image, changes, rule.link_guard(image))
     assert holds(update.guard, image)
-    return updated(image, update) if changes else image
+    return apply_update(image, update) if changes else image
 
 
 VALUES = st.one_of(st.integers(-2, 2).map(n), st.sampled_from(["", "a", "é"]).map(s), st.just({"BOOL": True}))

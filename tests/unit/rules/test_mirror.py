@@ -11,7 +11,8 @@ from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, Update
-from sync_rules.pipeline.parts import PartLook, joined
+from sync_rules.pipeline.joint_writes import joined
+from sync_rules.pipeline.tasks import PartLook
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Blocked

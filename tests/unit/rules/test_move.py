@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.moves import HOLDS, KEPT, POINTS, SEES, left_by_moves
 from sync_rules.audit.prune import Past
 from sync_rules.audit.verifier import Verifier
+from sync_rules.jobs.dryrun.figures import HOLDS, KEPT, POINTS, SEES, left_by_moves
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario_file import load_scenario

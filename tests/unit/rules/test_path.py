@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from sync_rules.adapters.expressions import holds, updated
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import KeyAttribute, Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
+from sync_rules.model.semantics import apply_update, holds
 from sync_rules.model.templates import parse_template
 from sync_rules.model.values import Item
 from sync_rules.model.writes import differences, update_of
@@ -109,7 +109,7 @@ class Forest:
             write = update_of(which, image, changes, self.rule.link_guard(image))
             if holds(write.guard, self.items.get(which)):
                 self.written.append(which)
-                self.become(which, updated(self.items[which], write))
+                self.become(which, apply_update(self.items[which], write))
 
     def step(self) -> None:
         if self.waiting and (len(self.workers) < 4 or self.randoms.random() < 0.3):

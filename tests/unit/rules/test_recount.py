@@ -17,8 +17,8 @@ from sync_rules.model.values import Item
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import differences
 from sync_rules.rules.families import Hint
-from sync_rules.rules.kinds.counted import Weights
-from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
+from sync_rules.rules.kinds.counted_rule import Weights
+from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.rule import Blocked, Node, causes
 from tests.support.builders import entity, key, m, n, of_partition, s, table

@@ -13,7 +13,7 @@ from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Condition, Delete, Increment, Put, Test, equals_seen
 from sync_rules.rules.families import Part
-from sync_rules.rules.kinds.counted import Weights
+from sync_rules.rules.kinds.counted_rule import Weights
 from sync_rules.rules.kinds.tally import TallyRule, shard_of
 from sync_rules.rules.ledger import contribution_of
 from sync_rules.rules.rule import Blocked

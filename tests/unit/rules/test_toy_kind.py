@@ -28,14 +28,20 @@ from sync_rules.language.kinds import registry
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.items import Change
 from sync_rules.rules import compiled_file
+from sync_rules.rules.description import Operation
 from sync_rules.rules.ruleset import Rules
-from sync_rules.rules.uses import Operation
+from tests.random_rules import grammar, oracle
+from tests.random_rules import runs as random_rules
+from tests.simulation import configurations
+from tests.simulation import runs as simulation
+from tests.simulation.choices import drawn
 from tests.support.builders import n, s
 from tests.support.every_kind import order, user
 from tests.support.tapes import Tape, recorded
 from tests.support.toy_kind import stamp
 from tests.support.toy_kind.language import KIND
 from tests.support.toy_kind.rule import LatestRule
+from tests.support.toy_kind.trial import TRIAL, WORLD
 from tests.support.worlds import Parked, Scene
 from tests.test_house import ROOT
 
@@ -56,6 +62,17 @@ steps:
   - say: the newest order is taken back
     delete: {shop: {PK: USER#1, SK: ORDER#b}}
     expect: {shop: {PK: USER#1, SK: PROFILE, last: 1}}
+"""
+ASKED = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user:  {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}, size: 1KB, items: 1000}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}, size: 1KB, items: 10000}
+rules:
+  last: {latest: order.total, into: user.last, by: order_id}
+patterns:
+  user-with-last: {get: user, by: [user_id], returns: [last], rate: 10/s}
+  add-order: {put: order, rate: 5/s}
 """
 
 
@@ -212,6 +229,59 @@ def test_toy_kind_is_replayed(registered, rules, shown):
     tape.put("shop", user("1"), order("1", "a", 10), order("1", "b", 20))
     recorded(registered / "tape.jsonl", rules, tape.bodies)
     assert "every copy is right at the end" in shown("replay", "tape.jsonl", "--seeds", "1")
+
+
+def test_toy_kind_is_in_the_account_of_costs(registered, shown):
+    """`cost` prices the write of a parent for each child that changes."""
+    (registered / "asked.yaml").write_text(ASKED)
+    (row,) = re.findall(
+        r"^last +latest +(\S+) +(\S+)", shown("cost", "asked.yaml", "--region", "us-east-1"), re.MULTILINE
+    )
+    assert float(row[1]) == 5  # a write of the parent for each
+
+
+def test_toy_kind_serves_access_patterns(registered, shown):
+    """`patterns` proves that a parent shows what the rule keeps on it."""
+    (registered / "asked.yaml").write_text(ASKED)
+    unread = "no pattern reads what rule last keeps"
+    assert unread not in shown("patterns", "asked.yaml")
+    (registered / "asked.yaml").write_text(ASKED.replace("returns: [last]", "returns: [first]"))
+    assert unread in shown("patterns", "asked.yaml")
+
+
+@pytest.fixture
+def on_trial(monkeypatch):
+    """The tables of both simulators, as they are where the trial is a module of `tests/kinds`."""
+    more = ("tests.support.toy_kind.", "sync_rules.extras.design.patterns.")
+    monkeypatch.setattr(compiled_file, "PACKAGES", (*compiled_file.PACKAGES, *more))
+    monkeypatch.setitem(configurations.CONFIGURATIONS, WORLD.name, WORLD)
+    monkeypatch.setitem(oracle.CHECKS, TRIAL.kind, TRIAL.check)
+    monkeypatch.setattr(grammar, "KINDS", (TRIAL.write,) * 2 + grammar.KINDS)
+
+
+def test_toy_kind_plays_in_the_simulator(on_trial):
+    """Histories with crashes, throttles and late writes end right in the world of its trial, under two oracles."""
+    for seed in range(60):
+        assert simulation.play("O1", WORLD.name, drawn(seed), seed) is None
+        assert simulation.play("O2", WORLD.name, drawn(seed), seed) is None
+
+
+def test_toy_kind_that_is_broken_fails_in_the_simulator(on_trial):
+    """The mutant of its trial is caught."""
+    ((_, mutation),) = TRIAL.mutants.items()
+    ((name, world),) = mutation.pairs
+    with mutation.mutant():
+        assert any(simulation.play(name, world, drawn(seed), seed) is not None for seed in range(60))
+
+
+def test_toy_kind_plays_with_random_rules(on_trial):
+    """Files that its grammar writes are accepted, and their histories end as its oracle says."""
+    files = [grammar.written(number) for number in range(150)]
+    with_it = [file.text() for file in files if any("latest" in rule for rule in file.rules.values())]
+    made = [found for found, _ in map(grammar.made_of, with_it) if found is not None]
+    assert len(made) >= 5
+    for number, file in enumerate(made[:5]):
+        assert random_rules.play(file, drawn(number)) == ""
 
 
 def test_toy_kind_said_little(rules):

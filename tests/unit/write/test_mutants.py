@@ -8,7 +8,8 @@ from itertools import count
 import pytest
 
 from sync_rules.model.writes import Check, Increment, Update
-from sync_rules.write import compose, transaction
+from sync_rules.write import composer, needs, transaction
+from sync_rules.write.actions import place_of
 from sync_rules.write.read_through import ReadThrough
 from tests.support.transacted import Shop
 from tests.unit.write import test_every_kind, test_transact
@@ -18,17 +19,17 @@ SEEDS = 100
 
 def without_checks(monkeypatch):
     """The source of a copy is not compared."""
-    monkeypatch.setattr(compose._Composer, "_need_sources", lambda *_: None)
+    monkeypatch.setattr(needs.Needs, "_need_sources", lambda *_: None)
 
 
 def without_what_was_read(monkeypatch):
     """The former state of an own item is not compared: it may have named other items by now."""
-    monkeypatch.setattr(compose._Composer, "_need_own", lambda *_: None)
+    monkeypatch.setattr(needs.Needs, "_need_own", lambda *_: None)
 
 
 def from_a_read_before(monkeypatch):
     """The check compares with what is there now, and the copy is from what was read before."""
-    rehearse, kept = transaction.Transact._rehearse, {}
+    rehearse, kept = transaction.Transact._attempt, {}
 
     def again(self, store, *, fresh):
         attempt = rehearse(self, store, fresh=fresh)
@@ -37,29 +38,29 @@ def from_a_read_before(monkeypatch):
             return attempt
         writes = [kept["writes"].get(one.action.key, one) for one in attempt.planned]
         guarded = [
-            compose.Planned(compose.replace(old.action, guard=new.action.guard), old.own)
+            composer.Planned(composer.replace(old.action, guard=new.action.guard), old.own)
             for old, new in zip(writes, attempt.planned, strict=True)
         ]
         return transaction.replace(attempt, planned=guarded)
 
-    monkeypatch.setattr(transaction.Transact, "_rehearse", again)
+    monkeypatch.setattr(transaction.Transact, "_attempt", again)
 
 
 def entry_without_total(monkeypatch):
     """The entry of a child is written, and its total is not."""
-    planned = compose._Composer.planned
+    planned = composer._Composer.planned
 
     def some(self):
         totals = {place for place, one in self._store.applied.items() if one.numbers}
-        return [one for one in planned(self) if compose.place_of(one.action.key) not in totals]
+        return [one for one in planned(self) if place_of(one.action.key) not in totals]
 
-    monkeypatch.setattr(compose._Composer, "planned", some)
+    monkeypatch.setattr(composer._Composer, "planned", some)
 
 
 def check_of_the_whole_item(monkeypatch):
     """Everything of an item is compared, whatever was read of it."""
-    need = compose._Composer._need
-    monkeypatch.setattr(compose._Composer, "_need", lambda self, key, _paths: need(self, key, None))
+    need = needs.Needs._need
+    monkeypatch.setattr(needs.Needs, "_need", lambda self, key, _paths: need(self, key, None))
 
 
 def the_same_token_for_another_request(monkeypatch):
@@ -69,12 +70,12 @@ def the_same_token_for_another_request(monkeypatch):
 
 def without_absence(monkeypatch):
     """An item that was looked for and is not there is not compared."""
-    monkeypatch.setattr(compose._Composer, "_need_absence", lambda *_: None)
+    monkeypatch.setattr(needs.Needs, "_need_absence", lambda *_: None)
 
 
 def without_what_was_found_right(monkeypatch):
     """A copy or number that a rule found right is not compared."""
-    monkeypatch.setattr(compose._Composer, "_need_looked_at", lambda *_: None)
+    monkeypatch.setattr(needs.Needs, "_need_looked_at", lambda *_: None)
 
 
 def another_token_for_the_same_request(monkeypatch):

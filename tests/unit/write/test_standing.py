@@ -15,7 +15,7 @@ import pytest
 from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.requests import Page
 from sync_rules.write import Transact
-from sync_rules.write.rehearsal import SECOND_LOOK
+from sync_rules.write.consequences import SECOND_LOOK
 from tests.support import every_kind
 from tests.support.builders import n, s
 from tests.support.every_kind import order, user

@@ -12,7 +12,7 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules import compiled_file
 from sync_rules.write import Left, Rules, TransactionCanceled, WriteError
-from sync_rules.write.rehearsal import SECOND_LOOK
+from sync_rules.write.consequences import SECOND_LOOK
 from tests.support import every_kind
 from tests.support.builders import n, s
 from tests.support.every_kind import order, post, text_of, user

@@ -23,12 +23,12 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.measures import MEASURES, subjects
 from sync_rules.extras.design.commands.show_cost import Shown
+from sync_rules.extras.design.costs.bill import TARGET_MAX_PERCENT, TARGET_MIN_PERCENT, TARGET_PERCENT
 from sync_rules.extras.design.costs.estimate import Asked, estimate
 from sync_rules.extras.design.costs.table_sizes import Measuring
 from sync_rules.extras.design.costs.volumes import Measured
 from sync_rules.jobs.dryrun.prices import Prices, own_prices, read_prices
 from sync_rules.language.load import load_rules
-from sync_rules.model.capacity import TARGET_MAX_PERCENT, TARGET_MIN_PERCENT, TARGET_PERCENT
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.requests import Scan
@@ -50,7 +50,7 @@ def cost(
             min=TARGET_MIN_PERCENT,
             max=TARGET_MAX_PERCENT,
             metavar="PERCENT",
-            help="Use of provisioned capacity at which autoscaling aims, where the rules file says nothing.",
+            help="Use of provisioned capacity at which autoscaling aims.",
         ),
     ] = TARGET_PERCENT,
     sample: Annotated[

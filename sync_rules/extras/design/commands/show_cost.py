@@ -38,7 +38,6 @@ SHOWN_GROUPS: Final = (
     "provisioned",
     "reserved",
     "storage",
-    "infrequent_access",
     "lambda",
     "sqs",
     "cloudwatch",
@@ -106,7 +105,7 @@ class Shown:
         """True for a group whose prices are not quoted for this Region, if one of them is used."""
         how = self._how().get(group, "")
         flat = how.startswith(FLAT) and self.region not in how
-        return (flat or how.startswith(DERIVED)) and (group != "infrequent_access" or self.made.infrequent)
+        return flat or how.startswith(DERIVED)
 
     # ------------------------------------------------------------ for people
     def print(self, console: Console) -> None:
@@ -160,7 +159,7 @@ class Shown:
         of = "" if made.whole.known else " that are known"
         yield (
             f"all units{of}: {_coins(money.on_demand)} {currency} on demand, {_coins(money.provisioned)} provisioned "
-            f"{self._kept()}, {_coins(money.one_year)} reserved for a year, "
+            f"with autoscaling at {self.target} %, {_coins(money.one_year)} reserved for a year, "
             f"{_coins(money.three_years)} for three"
         )
         storage = _sum(one.storage for one in made.stored)
@@ -182,19 +181,6 @@ class Shown:
         yield (
             f"a first backfill: {least}{_coins(made.backfill.money)} {currency} once, on demand, for {reads:,.0f} read "
             f"and {sum(one.writes for one in units):,.0f} write units; `plan` measures it"
-        )
-
-    def _kept(self) -> str:
-        """The way in which capacity is kept."""
-        targets = {target for one in self.made.provisions for target in one.targets} or {self.target}
-        if targets == {None}:
-            return "with the fixed capacity of the rules file"
-        if len(targets) == 1:
-            return f"with autoscaling at {targets.pop()} %"
-        return (
-            "with fixed capacity and autoscaling as the rules file has them"
-            if None in targets
-            else (f"with autoscaling at {min(filter(None, targets))} to {max(filter(None, targets))} %")
         )
 
     def _balance(self, one: Saving) -> str:

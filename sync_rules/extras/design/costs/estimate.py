@@ -6,10 +6,10 @@ Invariant: what is not known is a gap and is left out of every sum. Rates are ta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from sync_rules.extras.design.costs.bill import TABLE_MAX_UNITS, Money, Provision, Tariff
+from sync_rules.extras.design.costs.bill import TABLE_MAX_UNITS, TARGET_PERCENT, Money, Provision, Tariff
 from sync_rules.extras.design.costs.first_backfill import Backfill, backfill
 from sync_rules.extras.design.costs.loads import Load, Place, batches, total
 from sync_rules.extras.design.costs.savings import Saving, savings
@@ -21,9 +21,8 @@ from sync_rules.extras.design.patterns.graphs import AROUND
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.jobs.dryrun.money import gigabytes
 from sync_rules.jobs.dryrun.prices import Region
-from sync_rules.model.capacity import NO_SETTINGS, TARGET_PERCENT
 from sync_rules.model.units import stored_bytes
-from sync_rules.rules.effort import Occasion
+from sync_rules.rules.description import Occasion
 from sync_rules.rules.ruleset import Rules
 
 
@@ -55,7 +54,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Everything. `alarms`: the price of those of the template; `infrequent`: a table is of the class for that."""
+    """Everything. `alarms`: the price of those of the template."""
 
     patterns: tuple[Line, ...]
     rules: tuple[Line, ...]
@@ -66,8 +65,7 @@ class Estimate:
     savings: tuple[Saving, ...]
     alarms: Decimal | None
     gaps: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
-    infrequent: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
             _ask_writes(sizes, title)
     whole = total([*of_patterns.values(), *by_rule.values()])
     region = asked.region
-    tariff = Tariff(region, rules.settings, asked.target, batches(whole.records), rules.tables, whole)
+    tariff = Tariff(region, asked.target, batches(whole.records), rules.tables)
     if not rules.patterns:
         sizes.lack(
             "access patterns: the section `patterns:` of the rules file states reads and writes with their rates"
@@ -119,7 +117,6 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
         None if region.watch is None else asked.alarms * region.watch.alarm_month,
         tuple(sizes.gaps),
         tuple(sizes.notes),
-        any(tariff.infrequent(name) for name in rules.tables),
     )
 
 
@@ -168,22 +165,14 @@ def _ask_prices(sizes: Sizes, region: Region, whole: Load) -> None:
 
 
 def _note_limits(sizes: Sizes, tariff: Tariff, whole: Load) -> None:
-    """Note capacity that the load does not fit in, or that AWS gives on request only, and a class without prices."""
+    """Note capacity that AWS gives on request only."""
     for one in tariff.provisions(whole):
-        kinds = (("read", one.read_load, one.read_units), ("write", one.write_load, one.write_units))
-        for word, load, kept in kinds:
-            if load > kept:
-                sizes.note(
-                    f"{one.place.shown} needs {load:,.0f} {word} units a second; the file gives it {kept:,} at most"
-                )
-            elif kept > TABLE_MAX_UNITS:
+        for word, kept in (("read", one.read_units), ("write", one.write_units)):
+            if kept > TABLE_MAX_UNITS:
                 sizes.note(
                     f"{one.place.shown} needs a capacity of {kept:,} {word} units a second; AWS's default quota is "
                     f"{TABLE_MAX_UNITS:,}"
                 )
-    for name, settings in sizes.rules.settings.items():
-        if settings.table_class == "infrequent-access" and not tariff.infrequent(name):
-            sizes.lack(f"prices of the class of table {name}: `infrequent_access` in a price file")
 
 
 def _kind(rules: Rules, title: str) -> str:
@@ -251,9 +240,8 @@ def _stored(sizes: Sizes, tariff: Tariff) -> list[Stored]:
                 if sizes.is_in(entity, index):
                     more = stored_bytes(sizes.row_bytes(entity, index) or size, sizes.rows_of(entity, index) or 0)
                     rows, local = rows + more, local + more * index.local
-        prices, price = tariff.region.storage, tariff.gigabyte(table.name)
-        storage = None if price is None else price * gigabytes(own + rows)
-        backups = sizes.rules.settings.get(table.name, NO_SETTINGS).backups is not False  # the template's default
-        recovery = None if prices is None else prices.recovery_gb_month * gigabytes(own + local) * backups
+        prices = tariff.region.storage
+        storage = None if prices is None else prices.gb_month * gigabytes(own + rows)
+        recovery = None if prices is None else prices.recovery_gb_month * gigabytes(own + local)
         found.append(Stored(table.name, gigabytes(own), gigabytes(rows), storage, recovery, known))
     return found

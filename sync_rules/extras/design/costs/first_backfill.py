@@ -17,7 +17,7 @@ from sync_rules.extras.design.costs.loads import Load, Place, total
 from sync_rules.extras.design.costs.volumes import Sizes
 from sync_rules.extras.design.costs.workload import note_taken, of_one
 from sync_rules.model.units import READ_UNIT_BYTES, read_units
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.description import Effort, Occasion
 from sync_rules.rules.families import ListingRule, TargetRule
 from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.rule import Rule

@@ -12,7 +12,7 @@ from typing import Final
 
 from sync_rules.jobs.dryrun.money import MILLION
 from sync_rules.jobs.dryrun.prices import Region
-from sync_rules.model.units import READ_UNIT_BYTES, read_units, write_units
+from sync_rules.model.units import READ_UNIT_BYTES, read_units
 
 INLINE_COPIES: Final = 1_000  # made where the record arrives; the rest goes to workers
 CHUNK_COPIES: Final = 200  # of one message to a worker, where an index lists them
@@ -31,11 +31,6 @@ class Compute:
     gb_seconds: float
     invocations: float
     queue_requests: float
-
-
-def writes_of(copies: int, target_bytes: int) -> int:
-    """The write units: one for each KB of a target, however little of it changes."""
-    return copies * write_units(target_bytes)
 
 
 def reads_of(copies: int, target_bytes: int, listed_bytes: int, *, consistent: bool) -> float:

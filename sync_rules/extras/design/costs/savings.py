@@ -14,7 +14,7 @@ from sync_rules.extras.design.patterns.answers import Answer
 from sync_rules.extras.design.patterns.declarations import GetPattern
 from sync_rules.model.units import read_units
 from sync_rules.model.values import Path, show_path
-from sync_rules.rules.effort import Occasion
+from sync_rules.rules.description import Occasion
 from sync_rules.rules.rule import Rule
 
 

@@ -77,10 +77,10 @@ class Sizes:
 
     def note_vectors(self) -> None:
         """Note each vector index: it is billed by bytes, and the price files have no price for them."""
-        for table, settings in self.rules.settings.items():
-            for one in settings.vectors:
+        for name, table in self.rules.tables.items():
+            for one in table.vectors:
                 what = "the bytes that it searches, writes and stores are not in the estimate"
-                self.note(f"vector index {one.index.name} of {table}: {what}")
+                self.note(f"vector index {one.index.name} of {name}: {what}")
 
     def is_made(self, entity: Entity) -> bool:
         """True for an entity of the pipeline's own, which the file does not have."""

@@ -25,7 +25,7 @@ from sync_rules.model.entities import Entity, Index
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.units import READ_UNIT_BYTES, index_write_units, read_units, write_units
 from sync_rules.model.values import Path, overlaps
-from sync_rules.rules.effort import Effort, Occasion
+from sync_rules.rules.description import Effort, Occasion
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Rule
 

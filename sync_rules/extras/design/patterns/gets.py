@@ -15,7 +15,7 @@ from sync_rules.model import where_check
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import show_path
 from sync_rules.rules.kinds.copy import CopyRule
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.ruleset import Rules
 

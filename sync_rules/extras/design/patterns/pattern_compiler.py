@@ -40,7 +40,6 @@ from sync_rules.language.problems import Location, Problems
 from sync_rules.language.schema import FileForm
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
-from sync_rules.model.capacity import NO_SETTINGS
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.sizes import ITEM_MAX_BYTES
@@ -364,8 +363,7 @@ class PatternCompiler:
         entity = self.entity(form.search, "search")
         if entity is None:
             return None
-        settings = self.rules.settings.get(entity.table.name, NO_SETTINGS)
-        names = [one.index.name for one in settings.vectors]
+        names = [one.index.name for one in entity.table.vectors]
         if form.via is not None and form.via not in names:
             self.add("SR102", "via", unknown("vector index", form.via, names, f"table {entity.table.name!r}"))
         return SearchPattern(

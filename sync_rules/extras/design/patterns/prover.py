@@ -23,7 +23,6 @@ from sync_rules.extras.design.patterns.declarations import (
 )
 from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.extras.design.patterns.proof_input import Model
-from sync_rules.model.capacity import NO_SETTINGS
 from sync_rules.rules.families import EffectRule
 from sync_rules.rules.rule import causes_of
 from sync_rules.rules.ruleset import Rules
@@ -64,7 +63,7 @@ def prove(rules: Rules) -> Proof:
     idle = tuple(
         (table.name, index.name)
         for table in rules.tables.values()
-        for index in (*table.indexes, *(one.index for one in rules.settings.get(table.name, NO_SETTINGS).vectors))
+        for index in (*table.indexes, *(one.index for one in table.vectors))
         if table.name in declared and (table.name, index.name) not in used
     )
     return Proof(answers, unread, idle)

@@ -14,8 +14,7 @@ from sync_rules.extras.design.patterns.answers import Answer, Step, Use, places_
 from sync_rules.extras.design.patterns.declarations import SearchPattern
 from sync_rules.extras.design.patterns.key_access import Way
 from sync_rules.extras.design.patterns.proof_input import Model
-from sync_rules.model.capacity import NO_SETTINGS, VectorIndex
-from sync_rules.model.entities import Entity
+from sync_rules.model.entities import Entity, VectorIndex
 
 
 def served(model: Model, pattern: SearchPattern) -> Answer | None:
@@ -35,8 +34,7 @@ def wanted(model: Model, pattern: SearchPattern) -> Use:
 def vectors_of(model: Model, pattern: SearchPattern) -> Iterator[VectorIndex]:
     """The vector indexes that a pattern may search."""
     table = model.rules.entities[pattern.entity].table
-    vectors = model.rules.settings.get(table.name, NO_SETTINGS).vectors
-    return (one for one in vectors if pattern.via in (None, one.index.name))
+    return (one for one in table.vectors if pattern.via in (None, one.index.name))
 
 
 def held_by(model: Model, entity: Entity, text: str) -> str | None:

@@ -22,7 +22,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.read.listing import Listing
 from sync_rules.read.reader import Reader
-from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.ruleset import Rules
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from sync_rules.adapters.expressions import key_values
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.semantics import key_values
 from sync_rules.model.values import Item, Path, same
 from sync_rules.read.key_range import KeyRange
 from sync_rules.read.reader import Reader

@@ -27,11 +27,12 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.show.bar import Bar, displayed
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.drift_page import as_typed
-from sync_rules.extras.discover.commands.item_collection import GOES_ON, Source, time_left
 from sync_rules.extras.discover.commands.proposal_page import Searched, page
+from sync_rules.extras.discover.commands.reading_terminal import Terminal
 from sync_rules.extras.discover.commands.show_proposal import Shown, candidates_for, why_json, why_lines
 from sync_rules.extras.discover.propose import search
 from sync_rules.extras.discover.propose.database import require_duckdb
+from sync_rules.extras.discover.propose.item_collection import GOES_ON, ItemCollection, time_left
 from sync_rules.extras.discover.propose.item_sources import Workspace, workspace_at
 from sync_rules.extras.discover.propose.proposal import Proposal
 from sync_rules.extras.discover.propose.proposal_writer import written
@@ -113,12 +114,12 @@ def propose(
         raise UserError(NOTHING_NAMED)
     require_duckdb()
     _require_places(out, report)
-    source = Source(
+    source = ItemCollection(
         tables=table or (), exports=from_export or (), keys=key or (), indexes=index or (), endpoint_url=endpoint_url,
         region=region, segments=segments, workers=workers, rate=rate, restart=restart, yes=yes,
     )  # fmt: skip
     with workspace_at(workspace) as at:
-        gathered = source.gathered(at)
+        gathered = source.gather(at, Terminal())
         if gathered is None:
             print("nothing was read", file=sys.stderr)
             return 0

@@ -15,9 +15,9 @@ from typing import Any, Final, Literal
 from sync_rules.extras.discover.imports.foreign_document import quoted
 from sync_rules.extras.discover.imports.imported_model import Verb
 from sync_rules.extras.discover.imports.request_expressions import (
-    Condition,
     Names,
     NotReadError,
+    RequestCondition,
     Value,
     conditions,
     projected,
@@ -35,11 +35,13 @@ ITEMS: Final[Mapping[str, Operation]] = {
 ACTIONS: Final[Mapping[str, Operation]] = {"Get": "get", "Put": "put", "Update": "update", "Delete": "delete"}
 ENDS: Final = ("&&", "||", ";", "|")
 PYTHON_WORD: Final = re.compile(r"(?<=[:\[,\s])(True|False|None)(?=[\s,\]}])")
+CAPITAL: Final = re.compile(r"[A-Z]")
+PAGE: Final = re.compile(r"[1-9]\d{0,5}")
 JSON_WORDS: Final = {"True": "true", "False": "false", "None": "null"}
 SCAN: Final = "it is a Scan, which reads the whole table: write what it asks for, and `by` which fields"
 TRANSACTION: Final = "it is part of a transaction, which costs twice as many units"
-NAMES: Final = "attributes-to-get"  # as commands said it before there were expressions
-OLD_FILTERS: Final = frozenset({"query-filter", "conditional-operator"})
+NAMES: Final = "AttributesToGet"  # as requests named them before there were expressions
+OLD_FILTERS: Final = frozenset({"QueryFilter", "ConditionalOperator"})
 OLD_FILTER: Final = "its filter is left out: --query-filter is not read; write it as `where`"
 BATCH: Final = "one request does this for several items"
 
@@ -54,8 +56,8 @@ class Request:
     table: str
     index: str = ""
     equal: Mapping[str, Value] | None = None
-    within: Condition | None = None
-    filters: Sequence[Condition] = ()
+    within: RequestCondition | None = None
+    filters: Sequence[RequestCondition] = ()
     returns: Sequence[str] = ()
     backward: bool = False
     consistent: bool = False
@@ -71,7 +73,7 @@ def requests_of(command: str) -> list[Request]:
         words = shlex.split(command.replace("\\\n", " "))
     except ValueError:
         raise NotReadError("the quotes of its command do not match") from None
-    return [request for one in _commands(words) for request in _Command(one).requests()]
+    return [request for one in _commands(words) for request in _requests(one)]
 
 
 def _commands(words: Sequence[str]) -> Iterator[list[str]]:
@@ -87,68 +89,54 @@ def _commands(words: Sequence[str]) -> Iterator[list[str]]:
         yield one
 
 
-class _Command:
-    """One command: its operation and its options."""
+def _requests(words: Sequence[str]) -> Iterator[Request]:
+    """The requests of one command."""
+    if list(words[:2]) != ["aws", "dynamodb"] or len(words) <= 2:  # noqa: PLR2004 - aws dynamodb OPERATION
+        raise NotReadError("its command is not one of `aws dynamodb`")
+    given = {"".join(map(str.capitalize, name.split("-"))): value for name, value in _options(words[3:])}
+    if "CliInputJson" in given or "CliInputYaml" in given:
+        raise NotReadError("its command takes its options from elsewhere")
+    match words[2]:
+        case "query":
+            yield _GivenRequest(given).query()
+        case "scan":
+            raise NotReadError(SCAN)
+        case "batch-get-item":
+            yield from _batch_get(_GivenRequest(given).map("RequestItems"))
+        case "batch-write-item":
+            yield from _batch_write(_GivenRequest(given).map("RequestItems"))
+        case "transact-get-items" | "transact-write-items":
+            yield from _transaction(given)
+        case operation if operation in ITEMS:
+            yield _GivenRequest(given).item(ITEMS[operation])
+        case operation:
+            raise NotReadError(f"`aws dynamodb {quoted(operation)[1:-1]}` neither reads nor writes items by key")
 
-    def __init__(self, words: Sequence[str]) -> None:
-        if list(words[:2]) != ["aws", "dynamodb"] or len(words) <= 2:  # noqa: PLR2004 - aws dynamodb OPERATION
-            raise NotReadError("its command is not one of `aws dynamodb`")
-        self.operation = words[2]
-        self.options = dict(_options(words[3:]))
-        self.known = Names(self._json("expression-attribute-names"), self._json("expression-attribute-values"))
 
-    def requests(self) -> list[Request]:
-        """The requests of the command."""
-        if "cli-input-json" in self.options or "cli-input-yaml" in self.options:
-            raise NotReadError("its command takes its options from elsewhere")
-        match self.operation:
-            case "query":
-                return [self._query()]
-            case "scan":
-                raise NotReadError(SCAN)
-            case "batch-get-item":
-                return list(self._batch_get())
-            case "batch-write-item":
-                return list(self._batch_write())
-            case "transact-get-items" | "transact-write-items":
-                return list(self._transaction())
-        if self.operation not in ITEMS:
-            raise NotReadError(f"`aws dynamodb {quoted(self.operation)[1:-1]}` neither reads nor writes items by key")
-        return [self._item(ITEMS[self.operation])]
+class _GivenRequest:
+    """A request as the options of a command, or a part of its JSON, give it, by the names of the API: TableName."""
 
-    # ------------------------------------------------------------ options
-    def _json(self, option: str) -> dict[str, Any]:
-        """The map of an option; empty where it is not given."""
-        found = _parsed(self.options.get(option, "{}"))
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.given = given
+        self.known = Names(self.map("ExpressionAttributeNames"), self.map("ExpressionAttributeValues"))
+
+    def map(self, name: str) -> dict[str, Any]:
+        """A map; empty where it is not given."""
+        found = _parsed(self.given.get(name, {}))
         if not isinstance(found, dict):
-            raise NotReadError(f"--{option} is no map of JSON")
+            raise NotReadError(f"{_option(name)} is no map of JSON")
         return found
 
-    def _text(self, option: str) -> str:
-        text = self.options.get(option, "")
-        return text or _missing(f"--{option}")
+    def text(self, name: str) -> str:
+        """A text; "" where it is not given."""
+        found = self.given.get(name)
+        return found if isinstance(found, str) else ""
 
-    def _page(self) -> int | None:
-        text = self.options.get("limit") or self.options.get("max-items") or ""
-        return int(text) if re.fullmatch(r"[1-9]\d{0,5}", text) else None
-
-    @property
-    def _consistent(self) -> bool:
-        return self.options.get("consistent-read", "false").lower() != "false"
-
-    @property
-    def _returns(self) -> list[str]:
-        names = self.options.get(NAMES, "")
-        given = _parsed(names) if names.startswith("[") else names.replace(",", " ").split()
-        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-            raise NotReadError(f"--{NAMES} is no list of names")
-        return projected(self.options.get("projection-expression", ""), self.known) or given
-
-    # ------------------------------------------------------------ operations
-    def _query(self) -> Request:
+    def query(self) -> Request:
+        """The request of a query."""
         equal: dict[str, Value] = {}
         within = None
-        for one in conditions(self._text("key-condition-expression"), self.known):
+        for one in conditions(self._required("KeyConditionExpression"), self.known):
             if one.operator == "=" and len(one.path) == 1:
                 equal[one.path[0]] = one.values[0]
             elif within is None and len(one.path) == 1:
@@ -156,85 +144,85 @@ class _Command:
             else:
                 raise NotReadError("its key condition has two ranges, or one of a nested attribute")
         filters, remarks = self._filters()
-        backward = "no-scan-index-forward" in self.options or self.options.get("scan-index-forward") == "false"
+        backward = "NoScanIndexForward" in self.given or self.text("ScanIndexForward") == "false"
+        page = self.text("Limit") or self.text("MaxItems")
         return Request(
-            "query", self._text("table-name"), self.options.get("index-name", ""), equal, within, filters,
-            self._returns, backward, self._consistent, self._page(), remarks=remarks,
+            "query", self._required("TableName"), self.text("IndexName"), equal, within, filters, self._returns,
+            backward, self._consistent, int(page) if PAGE.fullmatch(page) else None, remarks=remarks,
         )  # fmt: skip
 
-    def _filters(self) -> tuple[list[Condition], list[str]]:
-        text = self.options.get("filter-expression", "")
+    def item(self, operation: Operation, *, batch: bool = False, remarks: Sequence[str] = ()) -> Request:
+        """The request for one item by its key."""
+        equal = _attributes(self.map("Item" if operation == "put" else "Key"))
+        sets: list[str] = []
+        try:
+            sets = updated(self.text("UpdateExpression"), self.known)
+        except NotReadError as error:
+            remarks = [f"the attributes that it sets are left out: {error}", *remarks]
+        return Request(
+            operation, self._required("TableName"), "", equal, None, (), self._returns, consistent=self._consistent,
+            sets=sets, batch=batch, remarks=remarks,
+        )  # fmt: skip
+
+    def _required(self, name: str) -> str:
+        return self.text(name) or _missing(_option(name))
+
+    @property
+    def _consistent(self) -> bool:
+        return str(self.given.get("ConsistentRead", False)).lower() != "false"
+
+    @property
+    def _returns(self) -> list[str]:
+        names = self.given.get(NAMES, [])
+        if isinstance(names, str):
+            names = _parsed(names) if names.startswith("[") else names.replace(",", " ").split()
+        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+            raise NotReadError(f"{_option(NAMES)} is no list of names")
+        return projected(self.text("ProjectionExpression"), self.known) or names
+
+    def _filters(self) -> tuple[list[RequestCondition], list[str]]:
+        text = self.text("FilterExpression")
         if not text:
-            return [], [OLD_FILTER] if OLD_FILTERS & self.options.keys() else []
+            return [], [OLD_FILTER] if OLD_FILTERS & self.given.keys() else []
         try:
             return conditions(text, self.known), []
         except NotReadError as error:
             return [], [f"its filter is left out: {error}"]
 
-    def _item(self, operation: Operation) -> Request:
-        equal = _attributes(self._json("item" if operation == "put" else "key"))
-        sets, remarks = self._updated(self.options.get("update-expression", ""), self.known)
-        table = self._text("table-name")
-        return Request(
-            operation, table, "", equal, None, (), self._returns, consistent=self._consistent, sets=sets,
-            remarks=remarks,
-        )  # fmt: skip
 
-    def _updated(self, text: str, known: Names) -> tuple[list[str], list[str]]:
-        try:
-            return updated(text, known), []
-        except NotReadError as error:
-            return [], [f"the attributes that it sets are left out: {error}"]
-
-    def _batch_get(self) -> Iterator[Request]:
-        for table, given in self._json("request-items").items():
-            asked = _dict(given)
-            known = Names(_dict(asked.get("ExpressionAttributeNames")), {})
-            text = asked.get("ProjectionExpression")
-            old = asked.get("AttributesToGet")
-            names = [one for one in old if isinstance(one, str)] if isinstance(old, list) else []
-            returns = projected(text, known) if isinstance(text, str) else names
-            consistent = asked.get("ConsistentRead") is True
-            for key in _maps(asked, "Keys"):
-                equal = _attributes(key)
-                yield Request("get", table, "", equal, None, (), returns, consistent=consistent, batch=True)
-
-    def _batch_write(self) -> Iterator[Request]:
-        for table, asked in self._json("request-items").items():
-            for one in _maps({"writes": asked}, "writes"):
-                put = one.get("PutRequest")
-                delete = one.get("DeleteRequest")
-                if isinstance(put, dict) and isinstance(put.get("Item"), dict):
-                    yield Request("put", table, "", _attributes(put["Item"]), remarks=(BATCH,))
-                elif isinstance(delete, dict) and isinstance(delete.get("Key"), dict):
-                    yield Request("delete", table, "", _attributes(delete["Key"]), remarks=(BATCH,))
-                else:
-                    _missing("a PutRequest or a DeleteRequest")
-
-    def _transaction(self) -> Iterator[Request]:
-        for one in _maps({"transact-items": _parsed(self._text("transact-items"))}, "transact-items"):
-            name, given = next(iter(one.items()))
-            asked = _dict(given)
-            table = asked.get("TableName")
-            if not isinstance(table, str):
-                raise NotReadError("its transaction lacks a TableName")
-            if name == "ConditionCheck":
-                continue  # writes nothing
-            if name not in ACTIONS:
-                raise NotReadError(f"{quoted(name)} is no part of a transaction")
-            equal = _attributes(_map(asked, "Item" if name == "Put" else "Key"))
-            known = Names(_dict(asked.get("ExpressionAttributeNames")), _dict(asked.get("ExpressionAttributeValues")))
-            update = asked.get("UpdateExpression")
-            sets, remarks = self._updated(update if isinstance(update, str) else "", known)
-            yield Request(
-                ACTIONS[name], table, "", equal, consistent=name == "Get", sets=sets,
-                remarks=(*remarks, TRANSACTION),
-            )  # fmt: skip
+def _batch_get(tables: Mapping[str, Any]) -> Iterator[Request]:
+    for table, asked in tables.items():
+        for key in _maps(asked, "Keys"):
+            yield _GivenRequest({**asked, "TableName": table, "Key": key}).item("get", batch=True)
 
 
-def _parsed(text: str) -> Any:
-    """The value of a JSON text, which may have Python's words for true and false; None for anything else."""
-    for written in (text, PYTHON_WORD.sub(lambda match: JSON_WORDS[match[1]], text)):
+def _batch_write(tables: Mapping[str, Any]) -> Iterator[Request]:
+    for table, asked in tables.items():
+        for one in _maps({"writes": asked}, "writes"):
+            operation: Operation = "put" if "PutRequest" in one else "delete"
+            given = one.get("PutRequest", one.get("DeleteRequest"))
+            if not isinstance(given, dict):
+                raise NotReadError("its command lacks a PutRequest or a DeleteRequest")
+            yield _GivenRequest({**given, "TableName": table}).item(operation, remarks=(BATCH,))
+
+
+def _transaction(given: Mapping[str, Any]) -> Iterator[Request]:
+    for one in _maps({"transact-items": _parsed(given.get("TransactItems", ""))}, "transact-items"):
+        name, part = next(iter(one.items()))
+        if name == "ConditionCheck":
+            continue  # writes nothing
+        if name not in ACTIONS:
+            raise NotReadError(f"{quoted(name)} is no part of a transaction")
+        asked = {**(part if isinstance(part, dict) else {}), "ConsistentRead": name == "Get"}
+        yield _GivenRequest(asked).item(ACTIONS[name], remarks=(TRANSACTION,))
+
+
+# ---------------------------------------------------------------- values
+def _parsed(value: Any) -> Any:
+    """The value of a JSON text, which may have Python's words for true and false; None for any other text."""
+    if not isinstance(value, str):
+        return value
+    for written in (value, PYTHON_WORD.sub(lambda match: JSON_WORDS[match[1]], value)):
         try:
             return json_bytes.parsed(written)
         except ValueError:
@@ -242,8 +230,9 @@ def _parsed(text: str) -> Any:
     return None
 
 
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _option(name: str) -> str:
+    """The option of the AWS CLI for a name of the API: --table-name."""
+    return "-" + CAPITAL.sub(lambda match: f"-{match[0].lower()}", name)
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -260,18 +249,13 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             if place < len(words) and not words[place].startswith("--"):
                 value = words[place]
                 place += 1
-            while name == NAMES and place < len(words) and not words[place].startswith("--"):
+            while name == "attributes-to-get" and place < len(words) and not words[place].startswith("--"):
                 value, place = f"{value} {words[place]}", place + 1
         yield name, value
 
 
 def _missing(what: str) -> Any:
     raise NotReadError(f"its command lacks {what}")
-
-
-def _map(held: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = held.get(name)
-    return found if isinstance(found, dict) else _missing(name)
 
 
 def _maps(held: Any, name: str) -> list[dict[str, Any]]:

@@ -5,17 +5,21 @@ Functions are worked out as far as the template goes: parameters become variable
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import Node, quoted
-from sync_rules.extras.discover.imports.imported_model import Found, FoundTable
+from sync_rules.extras.discover.imports.imported_model import Found, FoundTable, whole_table
 from sync_rules.extras.discover.imports.key_schemas import as_key, attribute_name, fill, key_type
 from sync_rules.extras.discover.imports.normalization import filled
-from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere, variable_text, with_variables
-from sync_rules.extras.discover.imports.workbench import unseen
+from sync_rules.extras.discover.imports.table_variables import (
+    TableName,
+    made_elsewhere,
+    named_by,
+    substituted,
+    variable_text,
+)
 
 NAME: Final = "CloudFormation template"
 EXPECTED: Final = "a map with Resources"
@@ -29,7 +33,6 @@ PSEUDO: Final = {
     "AWS::Region": "${AWS_REGION}",
     "AWS::AccountId": "${AWS_ACCOUNT_ID}",
 }
-SUB: Final = re.compile(r"\$\{([^}]*)\}")
 CDK_PARTS: Final = ("Resource", "Table", "Default")
 
 
@@ -56,7 +59,7 @@ def read(root: Node) -> Found:
             continue
         table = template.table(logical, resource, simple=kind == TABLES[2])
         found.tables.append(table)
-        found.entities.append(unseen(table))
+        found.entities.append(whole_table(table))
     if not found.tables:
         cure = "give the template that has the tables; of the CDK: cdk.out/STACK.template.json after `cdk synth`"
         root["Resources"].fail(f"a resource of type {TABLES[0]}", cure, "none")
@@ -99,8 +102,7 @@ class _Template:
         text = self.text(node.value)
         if not text:
             return made_elsewhere(called, "its name is known only when the stack is deployed")
-        unset = with_variables(text)
-        return TableName(text, [f"set {unset}: the template has no default for it"] if unset else [])
+        return named_by(text, "template")
 
     def _literal(self, node: Node) -> str:
         """A text that must be known from the template alone."""
@@ -159,15 +161,7 @@ class _Template:
         return variable_text(name, None if stored else parameter.get("Default"))
 
     def _substituted(self, text: str, given: Mapping[str, Any]) -> str:
-        parts, end = [], 0
-        for match in SUB.finditer(text):
-            name = match[1].strip()
-            value = self.text(given[name]) if name in given else self._reference(name)
-            if not value or name.startswith("!"):
-                return ""
-            parts += [text[end : match.start()], value]
-            end = match.end()
-        return "".join([*parts, text[end:]])
+        return substituted(text, lambda name: self.text(given[name]) if name in given else self._reference(name))
 
     def _plain(self, value: Any) -> Any:
         """A value with the first branch of each Fn::If, without what is AWS::NoValue."""

@@ -7,13 +7,19 @@ https://electrodb.dev/en/modeling/indexes/
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.foreign_document import Node, models, quoted
 from sync_rules.extras.discover.imports.identifiers import kept
-from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable
-from sync_rules.extras.discover.imports.key_schemas import attribute_name
+from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable, Projection
+from sync_rules.extras.discover.imports.key_schemas import (
+    Parts,
+    attribute_name,
+    key_parts,
+    projection_of,
+    sized,
+    table_key,
+)
 from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
@@ -26,30 +32,17 @@ MARKS: Final = ("__edb_e__", "__edb_v__")  # attributes with the entity and its 
 
 def fits(document: Any) -> bool:
     """True if a document looks like one model, or several."""
-    return any(
-        isinstance(one, dict) and isinstance(one.get("indexes"), dict) and "model" in one for one in _each(document)
-    )
-
-
-def _each(document: Any) -> Iterator[Any]:
-    """The possible models of a document: itself, its list, or what is under `entities`; each may be under `schema`."""
-    held = document.get("entities", document) if isinstance(document, dict) else document
-    single = isinstance(held, dict) and ("indexes" in held or "schema" in held)
-    ones = (
-        [held] if single else list(held.values()) if isinstance(held, dict) else held if isinstance(held, list) else []
-    )
-    for one in ones:
-        yield one["schema"] if isinstance(one, dict) and isinstance(one.get("schema"), dict) else one
+    found = _models(Node(document, ""))
+    return any(isinstance(one["indexes"].value, dict) and "model" in one.value for one in found)
 
 
 def read(root: Node) -> Found:
     """The tables and entities of models. Entities of one table share its keys."""
     found = Found(NAME)
     tables: dict[tuple[str, tuple[KeyAttribute, ...]], FoundTable] = {}
-    given = root["table"].value if isinstance(root.value, dict) else None
     for node in _models(root):
-        model = _Model(node)
-        name = model.table_name(given if isinstance(given, str) and given else "")
+        model = _Model(node.require_map(EXPECTED))
+        name = model.table_name(root["table"].said)
         key = model.key()
         table = tables.get((name.text, key))
         if table is None:
@@ -61,17 +54,10 @@ def read(root: Node) -> Found:
     return found
 
 
-def _models(root: Node) -> Iterator[Node]:
-    held = root["entities"] if isinstance(root.value, dict) and root["entities"] else root
-    if isinstance(held.value, list):
-        ones = list(held.list())
-    elif "indexes" in held.require_map(EXPECTED).value or "schema" in held.value:
-        ones = [held]
-    else:
-        ones = [one for key, one in held.items() if isinstance(one.value, dict) or held is not root or key != "table"]
-    for one in ones:
-        one.require_map(EXPECTED)
-        yield one["schema"] if isinstance(one["schema"].value, dict) else one
+def _models(root: Node) -> list[Node]:
+    """The models of a document, each of which may be under `schema`."""
+    found = models(root, "indexes", "schema")
+    return [one["schema"] if isinstance(one["schema"].value, dict) else one for one in found]
 
 
 class _Model:
@@ -95,17 +81,15 @@ class _Model:
 
     def table_name(self, given: str) -> TableName:
         """The name of the table: given beside the models, or kept in code."""
-        own = self.node["table"].value
-        name = own if isinstance(own, str) and own else given
+        name = self.node["table"].said or given
         return TableName(name) if name else made_elsewhere(self.service, "a model does not say its table's name")
 
     def key(self) -> tuple[KeyAttribute, ...]:
         """The table's key."""
-        parts = [self.base["pk"], *([self.base["sk"]] if self.base["sk"] else [])]
-        made = tuple(self._attribute(part) for part in parts)
-        if len({one.name for one in made}) < len(made):
-            self.base.fail("two different fields in a key", found="one")
-        return made
+        return table_key(self.base, self._parts(self.base))
+
+    def _parts(self, index: Node) -> Parts:
+        return key_parts(index, index["pk"], index["sk"], self._attribute)
 
     def _attribute(self, part: Node) -> KeyAttribute:
         name = attribute_name(part.require_map("a key: a map with field and composite")["field"])
@@ -133,27 +117,20 @@ class _Model:
 
     def _index(self, index: Node) -> Index:
         name = index["index"].text("the index's name")
-        partition = (self._attribute(index["pk"]),)
-        sort = (self._attribute(index["sk"]),) if index["sk"] else ()
-        if sort == partition:
-            index.fail("two different fields in a key", found="one")
-        return Index(name, partition, sort, self._projection(index))
+        return Index(name, *self._parts(index), self._projection(index))
 
-    def _projection(self, index: Node) -> Any:
+    def _projection(self, index: Node) -> Projection:
         given = index["projection"].value
         if isinstance(given, list):
             names = [self._stored(one.text("an attribute's name")) for one in index["projection"].list()]
             return tuple(dict.fromkeys([*names, *MARKS]))
-        return {"all": "all", "keys_only": "keys"}.get(str(given).lower())
+        return projection_of(index["projection"].said, index)
 
     def _plain_index(self, index: Node) -> Index:
         """An index whose key is several attributes as they are."""
         name = index["index"].text("the index's name")
-        parts = [tuple(self._plain_attribute(one) for one in _composites(index[part])) for part in ("pk", "sk")]
-        names = [one.name for part in parts for one in part]
-        if not parts[0] or max(map(len, parts)) > 4 or len(set(names)) < len(names):  # noqa: PLR2004 - DynamoDB's limit
-            index.fail("one to four different attributes in each key", found=f"{len(names)}")
-        return Index(name, parts[0], parts[1], self._projection(index))
+        partition, sort = (tuple(map(self._plain_attribute, _composites(index[part]))) for part in ("pk", "sk"))
+        return Index(name, *sized(index, partition, sort), self._projection(index))
 
     def _plain_attribute(self, name: str) -> KeyAttribute:
         kind: KeyType = "N" if self._type(name) in NUMBERS else "S"
@@ -197,8 +174,8 @@ class _Model:
 
     def _template(self, part: Node, before: str, after: str) -> str | None:
         """The template of a key; None where a text in it has braces, or an attribute a form that no template has."""
-        template = part["template"].value
-        if isinstance(template, str) and template:
+        template = part["template"].said
+        if template:
             pieces = re.split(IN_TEMPLATE, template)
         elif self._is_whole(part):
             pieces = ["", _composites(part)[0], ""]
@@ -223,9 +200,8 @@ class _Model:
 
     def _form(self, name: str, casing: Any) -> str | None:
         """How a key writes an attribute, in the words of a template; None where no template can."""
-        one = self.attributes.get(name)
-        padding = one["padding"] if one is not None and isinstance(one.value, dict) else None
-        if padding is not None and isinstance(padding.value, dict):
+        padding = self._attribute_of(name)["padding"]
+        if isinstance(padding.value, dict):
             length, is_number = padding["length"].value, self._type(name) in NUMBERS
             return f":pad({length})" if is_number and padding["char"].value == "0" and isinstance(length, int) else None
         if self._type(name) == "boolean":
@@ -243,37 +219,28 @@ class _Model:
         names = _composites(part)
         if len(names) != 1 or part["cast"].value == "string":
             return False
-        template = part["template"].value
-        bare = (
-            template == f"${{{names[0]}}}"
-            if isinstance(template, str) and template
-            else names[0] == part["field"].value
-        )
+        template = part["template"].said
+        bare = template == f"${{{names[0]}}}" if template else names[0] == part["field"].value
         return part["cast"].value == "number" or (bare and self._type(names[0]) in NUMBERS)
 
     def _stored(self, name: str) -> str:
         """The attribute of an item that holds an attribute of the model."""
-        one = self.attributes.get(name)
-        field = one["field"].value if one is not None and isinstance(one.value, dict) else None
-        return field if isinstance(field, str) and field else name
+        return self._attribute_of(name)["field"].said or name
 
     def _label(self, name: str) -> str:
-        one = self.attributes.get(name)
-        label = one["label"].value if one is not None and isinstance(one.value, dict) else None
-        return label if isinstance(label, str) and label else name
+        return self._attribute_of(name)["label"].said or name
 
-    def _type(self, name: str) -> Any:
-        one = self.attributes.get(name)
-        kind = one["type"].value if one is not None and isinstance(one.value, dict) else None
-        return kind if isinstance(kind, str) else "string"
+    def _type(self, name: str) -> str:
+        return self._attribute_of(name)["type"].said or "string"
+
+    def _attribute_of(self, name: str) -> Node:
+        """An attribute of the model by its name; a node of None where it has none."""
+        return self.attributes.get(name, self.node.of(None))
 
 
 def _composites(part: Node) -> list[str]:
     """The attributes of which a key is made, in order."""
-    if not isinstance(part.value, dict):
-        return []
-    template = part["template"].value
-    if isinstance(template, str) and template:
+    if template := part["template"].said:
         return [name for name in IN_TEMPLATE.findall(template) if name]
     given = part["composite"] or part["facets"]
     return [one.text("the name of an attribute") for one in given.list("a list of attributes")]
@@ -281,8 +248,7 @@ def _composites(part: Node) -> list[str]:
 
 def _is_always(one: Node) -> bool:
     """True if every item has the attribute."""
-    given = one.value if isinstance(one.value, dict) else {}
-    return given.get("required") is True or given.get("default") is not None
+    return one["required"].value is True or bool(one["default"])
 
 
 def _cased(text: str, casing: Any) -> str:

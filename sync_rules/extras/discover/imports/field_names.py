@@ -20,7 +20,7 @@ from sync_rules.extras.discover.imports.identifiers import (
     slug,
     words,
 )
-from sync_rules.extras.discover.imports.key_tokens import DATED, Tokens
+from sync_rules.extras.discover.imports.key_kinds import DATED, Tokens
 
 SHOWN_MIN: Final = 2  # different values, that two columns are the same by more than chance
 

@@ -98,6 +98,10 @@ class Node:
         for number in range(len(self.value or ())):
             yield self[number]
 
+    def ones(self) -> tuple[Node, ...]:
+        """The entries of a list, or the value itself that is given without one; none where the value is missing."""
+        return tuple(self.list()) if isinstance(self.value, list) else (self,) if self else ()
+
     def text(self, expected: str = "text", cure: str = AGAIN) -> str:
         """A text that is not empty."""
         if not isinstance(self.value, str):
@@ -105,6 +109,18 @@ class Node:
         if not self.value:
             self.fail(expected, cure, "an empty text")
         return str(self.value)
+
+
+def models(root: Node, *marks: str) -> list[Node]:
+    """The models of a document: itself if it has one of these keys, else its entries, or those of `entities`."""
+    held = root["entities"] or root
+    if isinstance(held.value, list):
+        return list(held.list())
+    if not isinstance(held.value, dict):
+        return []
+    if any(mark in held.value for mark in marks):
+        return [held]
+    return [one for key, one in held.items() if isinstance(one.value, dict) or held is not root or key != "table"]
 
 
 # ---------------------------------------------------------------- reading

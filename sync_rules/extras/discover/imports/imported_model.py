@@ -11,16 +11,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from sync_rules.extras.discover.imports.identifiers import says_nothing, singular, table_slug
 from sync_rules.model.entities import Index, KeyAttribute
 
 Stream = Literal["both", "other", "none", "unknown"]
 Verb = Literal["get", "put", "update", "delete"]
+Projection = Literal["all", "keys"] | tuple[str, ...] | None  # of an index; None: not known
 RangeForm = Literal["between", "at_least", "at_most", "begins_with"]
 IMAGES: Final = "NEW_AND_OLD_IMAGES"
 NO_STREAM: Final[Mapping[Stream, str]] = {
     "none": f"it has no stream: rules see no changes until it has one with {IMAGES}",
     "other": f"its stream does not show both images: rules need {IMAGES}",
 }
+
+UNKNOWN_ITEMS: Final = (
+    "nothing is known of the items. Write an entity for each kind, with a template for each key attribute, such as "
+    '"USER#{user_id}"'
+)
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,12 @@ class FoundEntity:
     required: list[str] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     facets: Sequence[str] = ()  # the names by which its source shows its items
+
+
+def whole_table(table: FoundTable, attributes: Sequence[str] = ()) -> FoundEntity:
+    """The entity of a table of which only the key is known: all of its items."""
+    checks = [UNKNOWN_ITEMS] if any(says_nothing(one.name) for one in table.key) else []
+    return FoundEntity(singular(table_slug(table.called)), table, attributes=attributes, checks=checks)
 
 
 @dataclass(eq=False)

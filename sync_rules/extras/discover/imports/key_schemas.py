@@ -5,22 +5,15 @@ AttributeDefinitions, GlobalSecondaryIndexes, StreamSpecification.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 from sync_rules.extras.discover.imports.foreign_document import Node, quoted
-from sync_rules.extras.discover.imports.imported_model import IMAGES, FoundTable, Stream
-from sync_rules.language.capacity import ATTRIBUTE_NAME_MAX
-from sync_rules.language.schema import KEY_ATTRIBUTES_MAX
+from sync_rules.extras.discover.imports.imported_model import IMAGES, FoundTable, Projection, Stream
+from sync_rules.language.schema import ATTRIBUTE_NAME_MAX, KEY_ATTRIBUTES_MAX
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
-TYPES: Final[Mapping[str, KeyType]] = {
-    "S": "S",
-    "N": "N",
-    "B": "B",
-    "string": "S",
-    "number": "N",
-    "binary": "B",
-}
+TYPES: Final[Mapping[str, KeyType]] = {"s": "S", "n": "N", "b": "B", "string": "S", "number": "N", "binary": "B"}
+PROJECTIONS: Final[Mapping[str, Projection]] = {"all": "all", "keys_only": "keys", "keys": "keys"}
 Text = Callable[[Node], str]
 Parts = tuple[tuple[KeyAttribute, ...], tuple[KeyAttribute, ...]]  # of a key: partition and sort
 
@@ -41,8 +34,7 @@ def attribute_name(node: Node, text: Text = plain_text) -> str:
 def key_type(node: Node, *, given: str | None = None) -> KeyType:
     """The type of a key attribute, in DynamoDB's letters or in words."""
     text = given if given is not None else node.text("a key type: S, N or B")
-    found = TYPES.get(text) or TYPES.get(text.lower())
-    return found or node.fail("a key type: S, N or B", found=quoted(text))
+    return TYPES.get(text.lower()) or node.fail("a key type: S, N or B", found=quoted(text))
 
 
 def definitions(node: Node, text: Text = plain_text, name: str = "AttributeName", kind: str = "AttributeType") -> Any:
@@ -82,6 +74,13 @@ def sized(node: Node, partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttrib
     return partition, sort
 
 
+def key_parts(node: Node, partition: Node, sort: Node, attribute: Callable[[Node], KeyAttribute]) -> Parts:
+    """The parts of a key, each given as one attribute, as a list of them, or not at all."""
+    if not partition:
+        partition.fail("a partition key")
+    return sized(node, tuple(map(attribute, partition.ones())), tuple(map(attribute, sort.ones())))
+
+
 def table_key(node: Node, parts: Parts) -> tuple[KeyAttribute, ...]:
     """The key of a table: one attribute, or two."""
     partition, sort = parts
@@ -91,18 +90,20 @@ def table_key(node: Node, parts: Parts) -> tuple[KeyAttribute, ...]:
     return (*partition, *sort)
 
 
-def projection(node: Node, text: Text = plain_text) -> Literal["all", "keys"] | tuple[str, ...] | None:
-    """The projection of an index: None where it is not said."""
+def projection(node: Node, text: Text = plain_text) -> Projection:
+    """The projection of an index as requests have it; None where it is not given."""
     if not node:
         return None
-    match text(node.require_map()["ProjectionType"]) if node["ProjectionType"] else "":
-        case "ALL":
-            return "all"
-        case "KEYS_ONLY":
-            return "keys"
-        case "INCLUDE":
-            return tuple(dict.fromkeys(attribute_name(one, text) for one in node["NonKeyAttributes"].list())) or "keys"
-    return None
+    kind = text(node.require_map()["ProjectionType"]) if node["ProjectionType"] else ""
+    return projection_of(kind, node["NonKeyAttributes"], text)
+
+
+def projection_of(kind: str, included: Node, text: Text = plain_text) -> Projection:
+    """The projection of a kind such as ALL or keys_only; `included` lists the attributes of the kind INCLUDE."""
+    if kind.lower() == "include":
+        names = [attribute_name(one, text) for one in included.list("a list of attributes")]
+        return tuple(dict.fromkeys(names)) or "keys"
+    return PROJECTIONS.get(kind.lower())
 
 
 def indexes(node: Node, types: Mapping[str, KeyType], text: Text = plain_text, *, local: bool = False) -> list[Index]:
@@ -115,11 +116,16 @@ def indexes(node: Node, types: Mapping[str, KeyType], text: Text = plain_text, *
     return found
 
 
-def stream(node: Node, *, said: bool = True) -> Stream:
-    """The stream of a StreamSpecification. `said`: without one there is no stream."""
-    if not isinstance(node.value, dict) or node["StreamEnabled"].value is False:
-        return "none" if said else "unknown"
-    view = node["StreamViewType"].value
+def stream(node: Node) -> Stream:
+    """The stream of a StreamSpecification."""
+    enabled = isinstance(node.value, dict) and node["StreamEnabled"].value is not False
+    return stream_of(node["StreamViewType"].value, enabled=enabled)
+
+
+def stream_of(view: object, *, enabled: bool) -> Stream:
+    """The stream that shows this view of each change."""
+    if not enabled:
+        return "none"
     return "both" if view == IMAGES else "other" if isinstance(view, str) else "unknown"
 
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.extras.discover.imports.foreign_document import Node
-from sync_rules.extras.discover.imports.imported_model import Found, FoundTable, Imported
+from sync_rules.extras.discover.imports.imported_model import Found, FoundTable, Imported, whole_table
 from sync_rules.extras.discover.imports.key_kinds import Sample
 from sync_rules.extras.discover.imports.rules_writer import imported
 from sync_rules.extras.discover.imports.sample_entities import entities_of
 from sync_rules.extras.discover.imports.table_requests import table_of
-from sync_rules.extras.discover.imports.workbench import unseen
 from sync_rules.model.entities import TABLE_ARN, misnamed
 from sync_rules.model.errors import UserError
 
@@ -43,7 +42,7 @@ def rules_from_account(client: DynamoDBClient, tables: Sequence[str], samples: i
         table, _ = described(client, name)
         items = [Sample(item) for item in _items(client, name, samples)]
         found.tables.append(table)
-        found.entities += entities_of(table, items, live=True) or [unseen(table)]
+        found.entities += entities_of(table, items, live=True) or [whole_table(table)]
         if not items:
             found.notes.append(f"table {name}: no item was {'found' if samples > 0 else 'read'}")
     return imported(found, aws.place(client))

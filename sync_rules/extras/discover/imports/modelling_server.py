@@ -1,21 +1,46 @@
 """The schema.json of AWS Labs' DynamoDB modelling server: tables, entities with key templates, access patterns.
 
 Its keys are text: the server turns numbers into text where it makes keys, but for a key that is one number alone.
+
+An access pattern is an operation on an entity with the parameters of each call. The importer finds the field of a
+parameter by its name, else by its place: first the partition key, then the sort key, then the ends of a range.
 https://github.com/awslabs/mcp/tree/main/src/dynamodb-mcp-server
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports import schema_patterns
-from sync_rules.extras.discover.imports.foreign_document import Node
-from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable
-from sync_rules.extras.discover.imports.key_schemas import attribute_name, sized
-from sync_rules.extras.discover.imports.workbench import unseen
+from sync_rules.extras.discover.imports.cli_requests import BATCH, SCAN, TRANSACTION
+from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.identifiers import words
+from sync_rules.extras.discover.imports.imported_model import (
+    Found,
+    FoundEntity,
+    FoundPattern,
+    FoundTable,
+    Verb,
+    whole_table,
+)
+from sync_rules.extras.discover.imports.key_schemas import Parts, attribute_name, key_parts, projection_of, table_key
+from sync_rules.extras.discover.imports.request_patterns import HOW_MANY, KEYS_AT_ONCE, OPEN_END, RANGES, fields_of
 from sync_rules.language.yaml_source import KeyPath
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
+WRITES: Final[Mapping[str, Verb]] = {
+    "PutItem": "put",
+    "BatchWriteItem": "put",
+    "UpdateItem": "update",
+    "DeleteItem": "delete",
+    "Put": "put",
+    "Update": "update",
+    "Delete": "delete",
+}
+ENDS: Final = (["start", "end"], ["from", "to"], ["min", "max"])  # how the names of a range's ends begin
+READS: Final = ("GetItem", "Query", "BatchGetItem")
+MIXED: Final = "it may read items of other kinds too: the source says that it returns mixed data"
+BOTH_WRITTEN: Final = "the source says that it needs {others} too"
 NAME: Final = "schema of the DynamoDB modelling server"
 EXPECTED: Final = "a map with tables, each with table_config and entities"
 NUMBERS: Final = ("integer", "decimal")
@@ -38,9 +63,7 @@ def read(root: Node) -> Found:
         name = config["table_name"].text("the table's name")
         templates = _templates(node)
         types = _types(templates)
-        parts = [config["partition_key"], *([config["sort_key"]] if config["sort_key"] else [])]
-        key = tuple(_attribute(part, types) for part in parts)
-        sized(config, key[:1], key[1:])
+        key = table_key(config, _key(config, config, types))
         table = FoundTable(name, name, key, at=config["table_name"].place)
         table.indexes = [_index(one, types) for one in node["gsi_list"].list("a list of indexes")]
         found.tables.append(table)
@@ -51,14 +74,14 @@ def read(root: Node) -> Found:
             (called, _entity(table, called, one, by_entity.get(one.path, {})), one)
             for called, one in node["entities"].items()
         ]
-        found.entities += [entity for _, entity, _ in entities] or [unseen(table)]
+        found.entities += [entity for _, entity, _ in entities] or [whole_table(table)]
         named |= {(name, called): entity for called, entity, _ in entities}
         asked += [(entity, one) for _, entity, one in entities]
     others = {called: entity for (_, called), entity in named.items()}
     for entity, holder in asked:
-        found.patterns += schema_patterns.patterns_of(entity, holder, others)
+        found.patterns += _patterns(entity, holder, others)
     for node in root["cross_table_access_patterns"].list("a list of access patterns"):
-        found.patterns += schema_patterns.across(node, named)
+        found.patterns += _across(node, named)
     return found
 
 
@@ -67,31 +90,24 @@ def _templates(node: Node) -> Templates:
     made: Templates = []
     for _, entity in node["entities"].items("a map of entities"):
         entity.require_map("an entity: a map with pk_template and fields")
-        config = node["table_config"]
-        made += _pair(entity, entity, (config["partition_key"].value,), (config["sort_key"].value,))
+        made += _pair(entity, entity, node["table_config"])
         for mapping in entity["gsi_mappings"].list("a list of index mappings"):
             name = mapping.require_map()["name"].text("the index's name")
             index = next((one for one in node["gsi_list"].list() if one.require_map()["name"].value == name), None)
             if index is None:
                 mapping["name"].fail("an index of gsi_list", found=repr(name)[:80])
-            made += _pair(mapping, entity, _listed(index["partition_key"]), _listed(index["sort_key"]))
+            made += _pair(mapping, entity, index)
     return made
 
 
-def _listed(node: Node) -> tuple[Any, ...]:
-    return tuple(node.value) if isinstance(node.value, list) else (node.value,)
-
-
-def _pair(holder: Node, entity: Node, partition: tuple[Any, ...], sort: tuple[Any, ...]) -> Templates:
-    made: Templates = []
-    for attributes, part in ((partition, holder["pk_template"]), (sort, holder["sk_template"])):
-        texts = list(part.list()) if isinstance(part.value, list) else [part] if part else []
-        made += [
-            (attribute, text.text("a key template"), entity)
-            for attribute, text in zip(attributes, texts, strict=False)
-            if isinstance(attribute, str)
-        ]
-    return made
+def _pair(holder: Node, entity: Node, key: Node) -> Templates:
+    """The templates of one key: `key` names its attributes, `holder` has their templates."""
+    return [
+        (attribute.said, template.text("a key template"), entity)
+        for part, templates in (("partition_key", "pk_template"), ("sort_key", "sk_template"))
+        for attribute, template in zip(key[part].ones(), holder[templates].ones(), strict=False)
+        if attribute.said
+    ]
 
 
 def _types(templates: Templates) -> dict[str, KeyType]:
@@ -104,24 +120,18 @@ def _types(templates: Templates) -> dict[str, KeyType]:
     return {attribute: "N" if kinds == {"N"} else "S" for attribute, kinds in seen.items()}
 
 
-def _attribute(node: Node, types: dict[str, KeyType]) -> KeyAttribute:
-    name = attribute_name(node)
-    return KeyAttribute(name, types.get(name, "S"))
+def _key(node: Node, holder: Node, types: dict[str, KeyType]) -> Parts:
+    def attribute(part: Node) -> KeyAttribute:
+        name = attribute_name(part)
+        return KeyAttribute(name, types.get(name, "S"))
+
+    return key_parts(node, holder["partition_key"], holder["sort_key"], attribute)
 
 
 def _index(node: Node, types: dict[str, KeyType]) -> Index:
     name = node.require_map()["name"].text("the index's name")
-    partition, sort = (
-        tuple(
-            _attribute(one, types) for one in (part.list() if isinstance(part.value, list) else [part] if part else [])
-        )
-        for part in (node["partition_key"], node["sort_key"])
-    )
-    sized(node["partition_key"], partition, sort)
-    shown = {"ALL": "all", "KEYS_ONLY": "keys"}.get(node["projection"].said)
-    if node["projection"].said == "INCLUDE":
-        return Index(name, partition, sort, tuple(attribute_name(one) for one in node["included_attributes"].list()))
-    return Index(name, partition, sort, shown)  # type: ignore[arg-type]
+    shown = projection_of(node["projection"].said, node["included_attributes"])
+    return Index(name, *_key(node["partition_key"], node, types), shown)
 
 
 def _entity(table: FoundTable, called: str, node: Node, key: dict[str, str]) -> FoundEntity:
@@ -137,3 +147,157 @@ def _entity(table: FoundTable, called: str, node: Node, key: dict[str, str]) -> 
             f"{' and '.join(typed)} may be text in the table: the schema says only that the field is a number"
         )
     return FoundEntity(called, table, key, names, required, checks)
+
+
+# ---------------------------------------------------------------- access patterns
+def _patterns(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity]) -> Iterator[FoundPattern]:
+    """The patterns of one entity. `others` are all entities, by the names of the source."""
+    for one in node["access_patterns"].list("a list of access patterns"):
+        yield _pattern(entity, one.require_map("an access pattern: a map with name and operation"), others)
+
+
+def _named_pattern(node: Node) -> tuple[str, str]:
+    """The name of a pattern, and what its source says of it."""
+    mark = node["pattern_id"].value
+    name = node["name"].said or f"pattern-{mark}"
+    described = node["description"].said or name
+    return name, f"{mark}: {described}" if isinstance(mark, int | str) else described
+
+
+def _pattern(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity]) -> FoundPattern:
+    called, said = _named_pattern(node)
+    operation = node["operation"].said
+    if operation in WRITES:
+        return _write(entity, node, others)
+    if operation not in READS:
+        refused = SCAN if operation == "Scan" else f"{quoted(operation)} neither reads nor writes items by key"
+        return FoundPattern(called, said=said, refused=refused)
+    name = node["index_name"].said
+    index = next((one for one in entity.table.indexes if one.name == name), None)
+    if name and index is None:
+        return FoundPattern(called, said=said, refused=f"the table has no index {quoted(name)}")
+    made = FoundPattern(called, "get", entity, one=operation != "Query", via=name, said=said)
+    _asked(made, node, index)
+    if made.refused:
+        return made
+    made.consistent = node["consistent_read"].value is True
+    if operation == "BatchGetItem":
+        made.one, made.keys = False, KEYS_AT_ONCE
+        made.checks.append(HOW_MANY)
+    if node["return_type"].said == "mixed_data":
+        made.checks.append(MIXED)
+    return made
+
+
+def _asked(made: FoundPattern, node: Node, index: Index | None) -> None:
+    """Say which fields each call gives, by equality and as the ends of a range."""
+    assert made.entity is not None
+    key = index.attributes if index else made.entity.table.key
+    partition = index.partition if index else key[:1]
+    condition = node["range_condition"].said
+    form = RANGES.get(condition)
+    if condition and form is None:
+        made.refused = f"its range condition {quoted(condition)} is not known"
+        return
+    given = _parameters(node)
+    filtered = _filtered(made, node, given)
+    given = [name for name in given if name not in filtered]
+    ends = (2 if form == "between" else 1) if form else 0
+    fields = fields_of(made.entity, key)
+    whole = fields if node["operation"].said != "Query" else fields_of(made.entity, partition)
+    left_over = _by(made, given[: len(given) - ends], whole, fields)
+    free = [field for field in fields if field not in made.by]
+    if form is None and free and [name.split("_")[0] for name in left_over] in ENDS:
+        form = "between"
+        made.checks.append(f"the parameters {' and '.join(left_over)} are taken for a range of {free[0]}")
+        left_over = []
+    made.checks += [f"no key says what the parameter {name} is for: it is left out" for name in left_over]
+    if form is None:
+        return
+    if len(given) < ends or not free:
+        made.refused = f"no field of the key is left for its range {quoted(condition)}"
+        return
+    made.within = form, free[0]
+    made.checks += [OPEN_END] if condition in (">", "<") else []
+
+
+def _by(made: FoundPattern, given: Sequence[str], whole: Sequence[str], fields: Sequence[str]) -> list[str]:
+    """Ask by parameters: by their names, else by their places in `whole`. Returns those that are neither."""
+    assert made.entity is not None
+    by: list[str] = []
+    left_over = []
+    asked = fields if made.one else [*fields, *made.entity.attributes]
+    for name in given:
+        free = [field for field in whole if field not in given and field not in by]
+        if name in asked:
+            by.append(name)
+        elif free:
+            by.append(free[0])
+            made.checks.append(f"the parameter {name} is taken for {free[0]}")
+        else:
+            left_over.append(name)
+    made.by = list(dict.fromkeys(by))
+    return left_over
+
+
+def _parameters(node: Node) -> list[str]:
+    """The names of the parameters that are values."""
+    ones = [one.require_map("a parameter: a map with name") for one in node["parameters"].list("a list of parameters")]
+    return [one["name"].text("the parameter's name") for one in ones if one["type"].said != "entity"]
+
+
+def _filtered(made: FoundPattern, node: Node, given: Sequence[str]) -> list[str]:
+    """The parameters of a filter. Their values come with each call, which no condition of a rules file can say."""
+    conditions = node["filter_expression"]["conditions"]
+    either = node["filter_expression"]["logical_operator"].said.upper() == "OR"
+    found: list[str] = []
+    for one in conditions.list("a list of conditions"):
+        field, function = one.require_map()["field"].said, one["function"].said
+        operator = one["operator"].said or function
+        listed = [part.said for part in one["params"].list("a list of parameters")]
+        found += [name for name in (one["param"].said, one["param2"].said, *listed) if name in given]
+        if operator in ("attribute_exists", "attribute_not_exists") and not either and field.isidentifier():
+            sign = "!=" if operator == "attribute_exists" else "=="
+            made.where += f"{' && ' if made.where else ''}{field} {sign} `null`"
+        else:
+            made.checks.append(f"a filter is left out, whose value each call gives: {field} {operator}")
+    return found
+
+
+def _write(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity]) -> FoundPattern:
+    called, said = _named_pattern(node)
+    operation = node["operation"].said
+    made = FoundPattern(called, WRITES[operation], entity, said=said)
+    if operation == "BatchWriteItem":
+        made.checks.append(BATCH)
+    if made.verb == "update":
+        keys = fields_of(entity, entity.table.key)
+        made.sets = [name for name in _parameters(node) if name in entity.attributes and name not in keys]
+    named = [one["entity_type"].said for one in node["parameters"].list() if isinstance(one.value, dict)]
+    more = [name for name in named if name in others and others[name] is not entity]
+    if more:
+        made.checks.append(BOTH_WRITTEN.format(others=", ".join(more)))
+    return made
+
+
+def _across(node: Node, entities: Mapping[tuple[str, str], FoundEntity]) -> Iterator[FoundPattern]:
+    """The patterns of a transaction across tables: one for each item that it reads or writes."""
+    called, said = _named_pattern(node.require_map("an access pattern: a map with name and operation"))
+    expected = "an entity involved: a map with entity and action"
+    parts = [one.require_map(expected) for one in node["entities_involved"].list()]
+    if not parts:
+        yield FoundPattern(called, said=said, refused="it names no entity")
+    for one in parts:
+        name, action = one["entity"].said, one["action"].said
+        entity = entities.get((one["table"].said, name))
+        own = "-".join([called, action.lower(), *words(name)]) if len(parts) > 1 else called
+        if action == "ConditionCheck":
+            continue  # it writes nothing
+        if entity is None or action not in (*WRITES, "Get"):
+            refused = f"{quoted(action)} of {quoted(name)} is not known"
+            yield FoundPattern(own, said=said, refused=refused)
+        elif action == "Get":
+            by = fields_of(entity, entity.table.key)
+            yield FoundPattern(own, "get", entity, by, one=True, consistent=True, said=said, checks=[TRANSACTION])
+        else:
+            yield FoundPattern(own, WRITES[action], entity, said=said, checks=[TRANSACTION])

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import Node, quoted
-from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable
-from sync_rules.extras.discover.imports.key_schemas import attribute_name
+from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable, Projection
+from sync_rules.extras.discover.imports.key_schemas import Parts, attribute_name, key_parts, projection_of, table_key
 from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
@@ -20,7 +20,6 @@ EXPECTED: Final = "a map with models and indexes"
 INTERNAL: Final = ("_Schema", "_Migration", "_Unique", "_Generic")
 VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
 TYPES: Final[Mapping[str, KeyType]] = {"number": "N", "binary": "B", "buffer": "B", "arraybuffer": "B"}
-PROJECTIONS: Final = {"all": "all", "keys": "keys"}
 
 
 def fits(document: Any) -> bool:
@@ -36,7 +35,7 @@ def fits(document: Any) -> bool:
 def read(root: Node) -> Found:
     """The table and the entities of a schema."""
     schema = _Schema(root)
-    name = root["table"].value if isinstance(root["table"].value, str) and root["table"].value else ""
+    name = root["table"].said
     given = TableName(name) if name else made_elsewhere("onetable", "a schema does not say its table's name")
     table = FoundTable(name or "onetable", given.text, schema.key(), checks=list(given.checks), at=root["table"].place)
     for index, node in root["indexes"].items():
@@ -65,37 +64,34 @@ class _Schema:
 
     def key(self) -> tuple[KeyAttribute, ...]:
         """The table's key."""
-        return self._attributes(self.primary)
+        return table_key(self.primary, self._parts(self.primary))
 
     def index(self, name: str, node: Node) -> Index:
         """A global secondary index."""
-        partition, *sort = self._attributes(node)
-        return Index(name, (partition,), tuple(sort), self._projection(node))
+        return Index(name, *self._parts(node), self._projection(node))
 
     def local(self, name: str, node: Node) -> Index:
         """A local secondary index: the table's partition key, and a sort key of its own."""
-        sort = attribute_name(node["sort"])
-        return Index(name, self.key()[:1], (KeyAttribute(sort, self._type(sort)),), self._projection(node), local=True)
+        return Index(name, self.key()[:1], (self._attribute(node["sort"]),), self._projection(node), local=True)
 
-    def _projection(self, node: Node) -> Any:
-        shown = node["project"].value
-        if isinstance(shown, list):
-            return tuple(attribute_name(one) for one in node["project"].list())
-        return PROJECTIONS.get(str(shown))
+    def _projection(self, node: Node) -> Projection:
+        given = node["project"]
+        return projection_of("include" if isinstance(given.value, list) else given.said, given)
 
-    def _attributes(self, node: Node) -> tuple[KeyAttribute, ...]:
-        names = [attribute_name(node["hash"]), *([attribute_name(node["sort"])] if node["sort"] else [])]
-        if len(set(names)) < len(names):
-            node["sort"].fail("another attribute than the hash", found="the same")
-        return tuple(KeyAttribute(name, self._type(name)) for name in names)
+    def _parts(self, node: Node) -> Parts:
+        return key_parts(node, node["hash"], node["sort"], self._attribute)
+
+    def _attribute(self, node: Node) -> KeyAttribute:
+        name = attribute_name(node)
+        return KeyAttribute(name, self._type(name))
 
     def _type(self, attribute: str) -> KeyType:
         """The type of a key attribute, from the first model that says it."""
         for model in self.models:
             field = _field(model, attribute)
-            if field is None or not isinstance(field["type"].value, str):
+            kind = field["type"].said.lower() if field is not None else ""
+            if not kind:
                 continue
-            kind = field["type"].value.lower()
             if kind == "date":
                 return "S" if self.params.get("isoDates") else "N"
             return TYPES.get(kind, "S")
@@ -130,7 +126,7 @@ class _Schema:
         return made
 
     def _template(self, made: FoundEntity, attribute: str, field: Node, fields: Mapping[str, Node]) -> None:
-        value = field["value"].value if isinstance(field.value, dict) else None
+        value = field["value"].value
         name = str(field.path[-1])
         if value is None:
             if name != attribute:
@@ -175,16 +171,13 @@ def _field(model: Node, attribute: str) -> Node | None:
 
 
 def _stored(name: str, field: Node) -> str:
-    mapped = field["map"].value if isinstance(field.value, dict) else None
-    return mapped if isinstance(mapped, str) and mapped else name
+    return field["map"].said or name
 
 
 def _variables(field: Node) -> list[str]:
-    value = field["value"].value if isinstance(field.value, dict) else None
-    return [piece.split(":")[0] for piece in VARIABLE.findall(value)] if isinstance(value, str) else []
+    return [piece.split(":")[0] for piece in VARIABLE.findall(field["value"].said)]
 
 
 def _is_always(field: Node) -> bool:
     """True if every item has the field."""
-    given = field.value if isinstance(field.value, dict) else {}
-    return given.get("required") is True or any(given.get(one) is not None for one in ("default", "generate", "uuid"))
+    return field["required"].value is True or any(field[one] for one in ("default", "generate", "uuid"))

@@ -27,7 +27,7 @@ class NotReadError(Exception):
 
 
 @dataclass(frozen=True)
-class Condition:
+class RequestCondition:
     """A condition on one attribute. `operator` is a comparison, `between`, `in` or a function."""
 
     path: tuple[str, ...]
@@ -78,22 +78,22 @@ def tokens(text: str) -> list[str]:
     return found
 
 
-def conditions(text: str, known: Names) -> list[Condition]:
+def conditions(text: str, known: Names) -> list[RequestCondition]:
     """The conditions of an expression that must all hold. Raises NotReadError for OR, NOT and what is no condition."""
     words = tokens(text)
     if any(word.lower() in JOINED for word in words):
         raise NotReadError(f"{quoted(text)} has OR or NOT")
-    return list(_Reader(text, words, known).all())
+    return list(_ConditionParser(text, words, known).all())
 
 
-class _Reader:
+class _ConditionParser:
     """Reads conditions one after another. Parentheses around conditions change nothing where all are to hold."""
 
     def __init__(self, text: str, words: Sequence[str], known: Names) -> None:
         self.text, self.words, self.known = text, words, known
         self.place = 0
 
-    def all(self) -> Iterator[Condition]:
+    def all(self) -> Iterator[RequestCondition]:
         while True:
             self._skip("(")
             yield self._condition()
@@ -102,7 +102,7 @@ class _Reader:
                 return
             self._take("and")
 
-    def _condition(self) -> Condition:
+    def _condition(self) -> RequestCondition:
         word = self._next()
         if word.lower() in FUNCTIONS and self._peek() == "(":
             return self._function(word.lower())
@@ -111,24 +111,24 @@ class _Reader:
         path = self.known.path(word)
         operator = self._next().lower()
         if operator in COMPARED:
-            return Condition(path, operator, (self._value(),))
+            return RequestCondition(path, operator, (self._value(),))
         if operator == "between":
             least = self._value()
             self._take("and")
-            return Condition(path, operator, (least, self._value()))
+            return RequestCondition(path, operator, (least, self._value()))
         if operator != "in":
             self._fail()
         self._take("(")
-        return Condition(path, operator, self._values())
+        return RequestCondition(path, operator, self._values())
 
-    def _function(self, name: str) -> Condition:
+    def _function(self, name: str) -> RequestCondition:
         self._take("(")
         path = self.known.path(self._next())
         if self._peek() == ")":
             self._take(")")
-            return Condition(path, name)
+            return RequestCondition(path, name)
         self._take(",")
-        return Condition(path, name, self._values())
+        return RequestCondition(path, name, self._values())
 
     def _values(self) -> tuple[Value, ...]:
         found = [self._value()]

@@ -1,25 +1,27 @@
 """From requests to access patterns: the kind of items that a request is for, and the fields that it asks by.
 
 Invariant: a field is one that each key in the request binds by the template of its kind. A request that fits no kind is
-refused with the reason; one that reads several kinds is a pattern of each, which says so.
+refused with the reason; one that reads several kinds is a pattern of each, which says so. Filters become conditions in
+JMESPath (https://jmespath.org/specification.html).
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sync_rules.extras.discover.imports import request_filters
 from sync_rules.extras.discover.imports.cli_requests import Request
 from sync_rules.extras.discover.imports.foreign_document import quoted
 from sync_rules.extras.discover.imports.identifiers import words
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundPattern, FoundTable, RangeForm, Verb
-from sync_rules.extras.discover.imports.request_expressions import Condition
+from sync_rules.extras.discover.imports.request_expressions import RequestCondition, Value
 from sync_rules.language.links import default_template
 from sync_rules.model.entities import KeyAttribute
 from sync_rules.model.errors import UserError
-from sync_rules.model.templates import Template, parse_template
+from sync_rules.model.templates import CANONICAL_NUMBER, Template, parse_template
 
 KEYS_AT_ONCE: Final = 25
 KEYS_MAX: Final = 100
@@ -32,6 +34,10 @@ RANGES: Final[Mapping[str, RangeForm]] = {
     "<=": "at_most",
     "<": "at_most",
 }
+SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+RAW: Final = re.compile(r"[^'`\\\x00-\x1f]{1,80}")  # a text that needs no escape
+SIGNS: Final = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+OF_EXAMPLE: Final = "its filter has the values of the example: each call may give others"
 NO_KIND: Final = "no kind of items of {table} has such a key"
 SEVERAL: Final = "one request also reads {others}: each is a pattern here, and their costs add up"
 OPEN_END: Final = "its range leaves out the value itself, and this one does not"
@@ -156,7 +162,7 @@ def _fit(
     return fit if _narrow(fit, request.within, sort) else None
 
 
-def _narrow(fit: Fit, within: Condition, sort: Sequence[KeyAttribute]) -> bool:
+def _narrow(fit: Fit, within: RequestCondition, sort: Sequence[KeyAttribute]) -> bool:
     """Add a range of the sort key to a fit. False if no item of the entity is in it."""
     (attribute,) = within.path
     form = RANGES.get(within.operator)
@@ -257,7 +263,7 @@ def _pattern(
         made.order = f"{left[0]} desc" if left else ""
         if not left:
             made.checks.append(NO_ORDER)
-    request_filters.add(made, request.filters)
+    _add_filters(made, request.filters)
     return made
 
 
@@ -269,3 +275,47 @@ def _returned(entity: FoundEntity, attributes: Sequence[str]) -> list[str]:
         template = template_of(entity, attribute) if attribute in types else None
         names += template.fields if template is not None else [attribute]
     return list(dict.fromkeys(names))
+
+
+# ---------------------------------------------------------------- filters
+def _add_filters(made: FoundPattern, filters: Sequence[RequestCondition]) -> None:
+    """Say the filter of a request as the `where` of its pattern. A condition that cannot be said leaves a check."""
+    texts = [_jmespath_of(one) for one in filters]
+    made.where = " && ".join(text for text in texts if text)
+    made.checks += [f"a filter is left out: {one.text}" for one, text in zip(filters, texts, strict=True) if not text]
+    if any(text and one.values for one, text in zip(filters, texts, strict=True)):
+        made.checks.append(OF_EXAMPLE)
+
+
+def _jmespath_of(one: RequestCondition) -> str:
+    """A condition in JMESPath; "" where it has a value that cannot be said."""
+    path = ".".join(part if SIMPLE.fullmatch(part) else json.dumps(part) for part in one.path)
+    literals = [_literal(value) for value in one.values]
+    if "" in literals:
+        return ""
+    match one.operator:
+        case "attribute_exists":
+            return f"{path} != `null`"
+        case "attribute_not_exists":
+            return f"{path} == `null`"
+        case "between":
+            return f"{path} >= {literals[0]} && {path} <= {literals[1]}"
+        case "in":
+            return f"({' || '.join(f'{path} == {literal}' for literal in literals)})"
+        case "begins_with":
+            return f"({path} && starts_with({path}, {literals[0]}))"
+        case "contains":
+            return f"({path} && contains({path}, {literals[0]}))"
+    return f"{path} {SIGNS[one.operator]} {literals[0]}"
+
+
+def _literal(value: Value) -> str:
+    """A value as JMESPath writes it; "" for a map, a list, a set, binary and a text that needs an escape."""
+    ((kind, held),) = value.items()
+    if kind == "BOOL" and isinstance(held, bool):
+        return f"`{str(held).lower()}`"
+    if not isinstance(held, str):
+        return ""
+    if kind == "N":
+        return f"`{held}`" if CANONICAL_NUMBER.fullmatch(held) else ""
+    return f"'{held}'" if kind == "S" and RAW.fullmatch(held) else ""

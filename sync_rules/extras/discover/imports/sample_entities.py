@@ -20,8 +20,17 @@ from sync_rules.extras.discover.imports.identifiers import (
     words,
 )
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable
-from sync_rules.extras.discover.imports.key_kinds import TYPE_NAMES, Cluster, Sample, clusters_of, joined
-from sync_rules.extras.discover.imports.key_tokens import WORD, Token, Tokens, tokens_of
+from sync_rules.extras.discover.imports.key_kinds import (
+    TYPE_NAMES,
+    WORD,
+    Cluster,
+    Sample,
+    Token,
+    Tokens,
+    clusters_of,
+    joined,
+    tokens_of,
+)
 from sync_rules.model.errors import UserError
 from sync_rules.model.templates import parse_template
 

@@ -13,12 +13,11 @@ from sync_rules.extras.discover.imports import request_patterns
 from sync_rules.extras.discover.imports.cli_requests import SCAN, requests_of
 from sync_rules.extras.discover.imports.foreign_document import Node, quoted
 from sync_rules.extras.discover.imports.identifiers import words
-from sync_rules.extras.discover.imports.imported_model import Found, FoundPattern, FoundTable
+from sync_rules.extras.discover.imports.imported_model import Found, FoundPattern, FoundTable, whole_table
 from sync_rules.extras.discover.imports.key_kinds import Sample
 from sync_rules.extras.discover.imports.key_schemas import fill
 from sync_rules.extras.discover.imports.request_expressions import NotReadError
 from sync_rules.extras.discover.imports.sample_entities import entities_of
-from sync_rules.extras.discover.imports.workbench import unseen
 
 NAME: Final = "table description of DynamoDB"
 MODEL: Final = "data model of the DynamoDB modelling server"
@@ -38,7 +37,7 @@ def read(root: Node) -> Found:
     """The tables of a document, and the entities of its items."""
     if not root["tables"]:
         table = table_of(root["Table"] or root)
-        return Found(NAME, [table], [unseen(table)])
+        return Found(NAME, [table], [whole_table(table)])
     found = Found(MODEL)
     for node in root["tables"].list("a list of tables"):
         table = table_of(node)
@@ -46,7 +45,7 @@ def read(root: Node) -> Found:
         items = root["items"][table.physical] if isinstance(root["items"].value, dict) else root.of(None)
         samples = [Sample(item) for item in _items(items)]
         found.tables.append(table)
-        found.entities += entities_of(table, samples) or [unseen(table)]
+        found.entities += entities_of(table, samples) or [whole_table(table)]
     for number, node in enumerate(root["access_patterns"].list("a list of access patterns"), start=1):
         found.patterns += _patterns(found, node.require_map("an access pattern: a map with pattern"), number)
     return found

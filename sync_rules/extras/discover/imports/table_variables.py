@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from sync_rules.extras.discover.imports.identifiers import table_slug, variable
 
+REFERENCE: Final = re.compile(r"\$\{([^}]*)\}")
+UNSET: Final = re.compile(r"\$\{([A-Z0-9_a-z]+)\}")
 DEFAULT: Final = re.compile(r"[^{}$]+")
 
 
@@ -39,6 +42,14 @@ def padded(name: str) -> str:
     return name if len(name) > 2 else f"{name}-table"  # noqa: PLR2004 - DynamoDB takes three letters or more
 
 
-def with_variables(text: str) -> str:
-    """The names of the variables in a text, for checks."""
-    return ", ".join(dict.fromkeys(re.findall(r"\$\{([A-Z0-9_a-z]+)\}", text)))
+def named_by(text: str, source: str) -> TableName:
+    """The name of a table in a text, with a check of each variable that `source` has no default for."""
+    unset = ", ".join(dict.fromkeys(UNSET.findall(text)))
+    return TableName(text, [f"set {unset}: the {source} has no default for it"] if unset else [])
+
+
+def substituted(text: str, value: Callable[[str], str]) -> str:
+    """A text with the value of each ${name} in it; "" if one of them has none."""
+    values = [value(name.strip()) for name in REFERENCE.findall(text)]
+    given = iter(values)
+    return REFERENCE.sub(lambda _: next(given), text) if all(values) else ""

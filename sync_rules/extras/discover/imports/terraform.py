@@ -10,14 +10,29 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import Node
-from sync_rules.extras.discover.imports.imported_model import Found, FoundTable, Stream
-from sync_rules.extras.discover.imports.key_schemas import attribute_name, definitions, schema, sized, table_key
-from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere, variable_text, with_variables
-from sync_rules.extras.discover.imports.workbench import unseen
+from sync_rules.extras.discover.imports.imported_model import Found, FoundTable, Projection, whole_table
+from sync_rules.extras.discover.imports.key_schemas import (
+    Parts,
+    attribute_name,
+    definitions,
+    key_parts,
+    projection_of,
+    schema,
+    stream_of,
+    table_key,
+)
+from sync_rules.extras.discover.imports.table_variables import (
+    TableName,
+    made_elsewhere,
+    named_by,
+    substituted,
+    variable_text,
+)
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
 NAME: Final = "Terraform"
 EXPECTED: Final = "the JSON of `terraform show -json`, or a cdk.tf.json"
+UNKNOWN_NAME: Final = "its name is known only when Terraform works it out"
 RESOURCE: Final = "aws_dynamodb_table"
 HCL: Final = re.compile(
     r'^\s*(resource|module|variable|provider|data|output)\s+"[^"]*"(\s+"[^"]*")?\s*\{', re.MULTILINE
@@ -26,8 +41,6 @@ HCL_CURE: Final = (
     "run `terraform show -json > tables.json` where it is applied, or `terraform plan -out=plan` and "
     "`terraform show -json plan > tables.json`, and import tables.json"
 )
-REFERENCE: Final = re.compile(r"\$\{([^}]*)\}")
-PROJECTIONS: Final = {"ALL": "all", "KEYS_ONLY": "keys"}
 
 
 def is_hcl(text: str) -> bool:
@@ -51,7 +64,7 @@ def read(root: Node) -> Found:
     for called, node in resources:
         table = _table(_called(called, node), node, root)
         found.tables.append(table)
-        found.entities.append(unseen(table))
+        found.entities.append(whole_table(table))
     if not found.tables:
         root.fail(f"a resource {RESOURCE}", HCL_CURE, "none")
     return found
@@ -101,12 +114,13 @@ def _table(called: str, node: Node, root: Node) -> FoundTable:
         node["dynamic"].fail("blocks that are written out", HCL_CURE, "dynamic blocks")
     types = definitions(_blocks(node["attribute"]), name="name", kind="type")
     key = table_key(node, _key(node, types))
-    table = FoundTable(called, name.text, key, stream=_stream(node), checks=list(name.checks), at=node.place)
+    stream = stream_of(node["stream_view_type"].value, enabled=node["stream_enabled"].value is True)
+    table = FoundTable(called, name.text, key, stream=stream, checks=list(name.checks), at=node.place)
     for one in _blocks(node["global_secondary_index"]).list():
-        partition, sort = _key(one.require_map("an index"), types)
-        table.indexes.append(Index(one["name"].text("the index's name"), partition, sort, _projection(one)))
+        parts = _key(one.require_map("an index"), types)
+        table.indexes.append(Index(one["name"].text("the index's name"), *parts, _projection(one)))
     for one in _blocks(node["local_secondary_index"]).list():
-        _, sort = _key(one.require_map("an index"), types)
+        sort = (_attribute(one.require_map("an index")["range_key"], types),)
         index = one["name"].text("the index's name")
         table.indexes.append(Index(index, table.key[:1], sort, _projection(one), local=True))
     return table
@@ -117,52 +131,36 @@ def _blocks(node: Node) -> Node:
     return node.of([node.value]) if isinstance(node.value, dict) else node
 
 
-def _key(node: Node, types: dict[str, KeyType]) -> tuple[tuple[KeyAttribute, ...], tuple[KeyAttribute, ...]]:
+def _key(node: Node, types: dict[str, KeyType]) -> Parts:
     blocks = _blocks(node["key_schema"])
     if blocks and blocks.value:
         return schema(blocks, types, names=("attribute_name", "key_type"))
-    parts: list[tuple[KeyAttribute, ...]] = []
-    for part in (node["hash_key"], node["range_key"]):
-        if part and part.value != "":
-            name = attribute_name(part)
-            if name not in types:
-                part.fail("an attribute that the table defines", found=f"{name!r}")
-            parts.append((KeyAttribute(name, types[name]),))
-        else:
-            parts.append(())
-    return sized(node, parts[0], parts[1])
+    partition, sort = (node[key].of(node[key].value or None) for key in ("hash_key", "range_key"))
+    return key_parts(node, partition, sort, lambda part: _attribute(part, types))
 
 
-def _projection(node: Node) -> Any:
-    kind = node["projection_type"].value
-    if kind == "INCLUDE":
-        return tuple(attribute_name(one) for one in node["non_key_attributes"].list("a list of attributes"))
-    return PROJECTIONS.get(kind) if isinstance(kind, str) else None
+def _attribute(node: Node, types: dict[str, KeyType]) -> KeyAttribute:
+    name = attribute_name(node)
+    if name not in types:
+        node.fail("an attribute that the table defines", found=f"{name!r}")
+    return KeyAttribute(name, types[name])
 
 
-def _stream(node: Node) -> Stream:
-    if node["stream_enabled"].value is not True:
-        return "none"
-    view = node["stream_view_type"].value
-    return "both" if view == "NEW_AND_OLD_IMAGES" else "other" if isinstance(view, str) else "unknown"
+def _projection(node: Node) -> Projection:
+    return projection_of(node["projection_type"].said, node["non_key_attributes"])
 
 
 def _name(called: str, node: Node, root: Node) -> TableName:
     if not node:
         return made_elsewhere(called, "Terraform makes its name when it applies the plan")
-    text = node.text("the table's name")
-    parts, end = [], 0
-    for match in REFERENCE.finditer(text):
-        word = match[1].strip()
-        variables = root["variable"].value if isinstance(root["variable"].value, dict) else {}
+
+    def value(word: str) -> str:
         name = word.removeprefix("var.")
-        if not word.startswith("var.") or name not in variables:
-            return made_elsewhere(called, "its name is known only when Terraform works it out")
-        definition = variables[name]
-        definition = definition[0] if isinstance(definition, list) and definition else definition
-        default = definition.get("default") if isinstance(definition, dict) else None
-        parts += [text[end : match.start()], variable_text(name, default)]
-        end = match.end()
-    made = "".join([*parts, text[end:]])
-    unset = with_variables(made)
-    return TableName(made, [f"set {unset}: the configuration has no default for it"] if unset else [])
+        definition = root["variable"][name]
+        if name == word or not definition:
+            return ""
+        definition = definition[0] if isinstance(definition.value, list) else definition
+        return variable_text(name, definition["default"].value)
+
+    text = substituted(node.text("the table's name"), value)
+    return named_by(text, "configuration") if text else made_elsewhere(called, UNKNOWN_NAME)

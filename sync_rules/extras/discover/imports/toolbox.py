@@ -6,18 +6,17 @@ https://www.dynamodbtoolbox.com/docs/entities/actions/dto
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.foreign_document import Node, models, quoted
 from sync_rules.extras.discover.imports.identifiers import says_nothing
-from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable
-from sync_rules.extras.discover.imports.key_schemas import attribute_name, key_type, sized, table_key
+from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable, whole_table
+from sync_rules.extras.discover.imports.key_schemas import attribute_name, key_parts, key_type, table_key
 from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere
-from sync_rules.extras.discover.imports.workbench import unseen
 from sync_rules.model.entities import Index, KeyAttribute
 
 NAME: Final = "dynamodb-toolbox DTO"
+MARKS: Final = ("entityName", "partitionKey")  # of a DTO
 EXPECTED: Final = "entities with entityName, schema and table"
 
 
@@ -26,22 +25,15 @@ def fits(document: Any) -> bool:
     return any(
         isinstance(one, dict)
         and (("schema" in one and "entityName" in one) or isinstance(one.get("partitionKey"), dict))
-        for one in _each(document)
+        for one in (node.value for node in models(Node(document, ""), *MARKS))
     )
-
-
-def _each(document: Any) -> list[Any]:
-    held = document.get("entities", document) if isinstance(document, dict) else document
-    if isinstance(held, dict) and ("entityName" in held or "partitionKey" in held):
-        return [held]
-    return list(held.values()) if isinstance(held, dict) else held if isinstance(held, list) else []
 
 
 def read(root: Node) -> Found:
     """The tables and entities of DTOs. Entities of one table name are of one table."""
     found = Found(NAME)
     tables: dict[tuple[str, tuple[KeyAttribute, ...]], FoundTable] = {}
-    for node in _dtos(root):
+    for node in models(root, *MARKS):
         node.require_map(EXPECTED)
         single = "entityName" not in node.value
         table = _table(node if single else node["table"])
@@ -50,18 +42,8 @@ def read(root: Node) -> Found:
             found.tables.append(table)
         else:
             known.indexes += table.indexes
-        found.entities.append(unseen(known) if single else _entity(known, node))
+        found.entities.append(whole_table(known) if single else _entity(known, node))
     return found
-
-
-def _dtos(root: Node) -> Iterator[Node]:
-    held = root["entities"] if isinstance(root.value, dict) and root["entities"] else root
-    if isinstance(held.value, list):
-        yield from held.list()
-    elif "entityName" in held.require_map(EXPECTED).value or "partitionKey" in held.value:
-        yield held
-    else:
-        yield from (one for _, one in held.items())
 
 
 def _table(node: Node) -> FoundTable:
@@ -72,24 +54,22 @@ def _table(node: Node) -> FoundTable:
         if named
         else made_elsewhere("toolbox", "the export has no table name")
     )
-    key = table_key(node, sized(node, _keys(node["partitionKey"]), _keys(node["sortKey"])))
+    key = table_key(node, key_parts(node, node["partitionKey"], node["sortKey"], _attribute))
     called = named.value if named else "toolbox"
     table = FoundTable(str(called), name.text, key, checks=list(name.checks), at=named.place)
     for index, one in node["indexes"].items("a map of indexes"):
         local = one.require_map("an index")["type"].value == "local"
-        partition = (*_keys(one["partitionKey"]), *_keys(one["partitionKeys"]))
-        sort = (*_keys(one["sortKey"]), *_keys(one["sortKeys"]))
+        partition, sort = one["partitionKeys"] or one["partitionKey"], one["sortKeys"] or one["sortKey"]
         if local:
-            table.indexes.append(Index(index, table.key[:1], sort, local=True))
+            table.indexes.append(Index(index, table.key[:1], tuple(map(_attribute, sort.ones())), local=True))
         else:
-            table.indexes.append(Index(index, *sized(one, partition, sort)))
+            table.indexes.append(Index(index, *key_parts(one, partition, sort, _attribute)))
     return table
 
 
-def _keys(node: Node) -> tuple[KeyAttribute, ...]:
-    ones = list(node.list()) if isinstance(node.value, list) else [node] if node else []
-    expected = "an attribute: a map with name and type"
-    return tuple(KeyAttribute(attribute_name(one.require_map(expected)["name"]), key_type(one["type"])) for one in ones)
+def _attribute(node: Node) -> KeyAttribute:
+    name = attribute_name(node.require_map("an attribute: a map with name and type")["name"])
+    return KeyAttribute(name, key_type(node["type"]))
 
 
 def _entity(table: FoundTable, node: Node) -> FoundEntity:
@@ -98,14 +78,14 @@ def _entity(table: FoundTable, node: Node) -> FoundEntity:
     stored = {_stored(name, one): (name, one) for name, one in attributes.items()}
     own = {one.name for one in table.key}
     made = FoundEntity(called, table, attributes=[name for name in stored if name not in own])
-    fields = [name for name, one in attributes.items() if _option(one, "key") is True and _stored(name, one) not in own]
+    fields = [name for name, one in attributes.items() if one["key"].value is True and _stored(name, one) not in own]
     for attribute in table.types:
         name, one = stored.get(attribute, ("", node.of(None)))
         if not name:
             if attribute in own:
                 made.checks.append(_unknown(attribute, fields))
             continue
-        if attribute not in own and _option(one, "required") == "never":
+        if attribute not in own and one["required"].value == "never":
             made.checks.append(f"{attribute} is not on every item, so it has no template here")
             continue
         text = _template(name, one)
@@ -125,22 +105,17 @@ def _unknown(attribute: str, fields: list[str]) -> str:
 
 
 def _stored(name: str, one: Node) -> str:
-    saved = _option(one, "savedAs")
-    return saved if isinstance(saved, str) and saved else name
-
-
-def _option(one: Node, name: str) -> Any:
-    return one[name].value if isinstance(one.value, dict) else None
+    return one["savedAs"].said or name
 
 
 def _template(name: str, one: Node) -> str | None:
     """The template of an attribute; None where it is made by something that the export does not hold."""
-    only = _option(one, "enum")
+    only = one["enum"].value
     if isinstance(only, list) and len(only) == 1 and isinstance(only[0], str) and not set("{}") & set(only[0]):
         text = only[0]
     else:
         text = f"{{{name}}}"
-    return _transformed(text, one["transform"]) if isinstance(one.value, dict) and one["transform"] else text
+    return _transformed(text, one["transform"]) if one["transform"] else text
 
 
 def _transformed(text: str, transform: Node) -> str | None:

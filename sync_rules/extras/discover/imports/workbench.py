@@ -1,24 +1,38 @@
 """Models of NoSQL Workbench: tables and indexes as they are, entities from facets and from the sample data, access
 patterns from facets.
 
+A facet names the items and attributes that are read together, by aliases of the key and by sample data. The newer
+access patterns of Workbench have no documented form: the rules file names them as comments.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/workbench.Modeler.ImportExisting.html
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/workbench.Modeler.Facets.html
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports import facets
-from sync_rules.extras.discover.imports.foreign_document import Node
-from sync_rules.extras.discover.imports.identifiers import says_nothing, singular, table_slug
-from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundTable
+from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.identifiers import letters, says_nothing, words
+from sync_rules.extras.discover.imports.imported_model import Found, FoundEntity, FoundPattern, FoundTable, whole_table
 from sync_rules.extras.discover.imports.key_kinds import Sample
-from sync_rules.extras.discover.imports.key_schemas import attribute_name, key_type, projection
+from sync_rules.extras.discover.imports.key_schemas import (
+    Parts,
+    attribute_name,
+    key_parts,
+    key_type,
+    projection,
+    table_key,
+)
+from sync_rules.extras.discover.imports.request_patterns import fields_of
 from sync_rules.extras.discover.imports.sample_entities import entities_of
 from sync_rules.model.entities import Index, KeyAttribute
 
+SAYS_NOTHING: Final = "neither the aliases of the facet nor its sample data say what its key is made of"
+NO_ITEMS: Final = "its sample data has no item with the table's key"
+UNDOCUMENTED: Final = "the form of Workbench's own access patterns is not documented: write it as a pattern"
+NAMED: Final = ("Name", "name", "AccessPatternName", "accessPatternName")
 NAME: Final = "NoSQL Workbench model"
 EXPECTED: Final = "a map with DataModel, a list of tables"
 PLACEHOLDER: Final = re.compile(r"<\s*([A-Za-z_][A-Za-z0-9_]*)\s*>|\$?\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}")
@@ -37,32 +51,30 @@ def read(root: Node) -> Found:
         entities = _entities(table, node)
         found.tables.append(table)
         found.entities += entities
-        found.patterns += [*facets.patterns_of(table, entities, node), *facets.unread(node)]
-    found.patterns += facets.unread(root)
+        found.patterns += [*_patterns(table, entities, node), *_undocumented(node)]
+    found.patterns += _undocumented(root)
     return found
 
 
 def _table(node: Node) -> FoundTable:
     name = node.require_map("a table: a map with TableName and KeyAttributes")["TableName"].text("the table's name")
-    table = FoundTable(name, name, _key(node["KeyAttributes"]), at=node["TableName"].place)
+    key = table_key(node, _key(node["KeyAttributes"]))
+    table = FoundTable(name, name, key, at=node["TableName"].place)
     for one in node["GlobalSecondaryIndexes"].list("a list of indexes"):
-        partition, *sort = _key(one.require_map()["KeyAttributes"])
+        parts = _key(one.require_map()["KeyAttributes"])
         called = one["IndexName"].text("the index's name")
-        table.indexes.append(Index(called, (partition,), tuple(sort), projection(one["Projection"])))
+        table.indexes.append(Index(called, *parts, projection(one["Projection"])))
     return table
 
 
-def _key(node: Node) -> tuple[KeyAttribute, ...]:
+def _key(node: Node) -> Parts:
     node.require_map("the key: a map with PartitionKey and SortKey")
-    parts = [node["PartitionKey"], *([node["SortKey"]] if node["SortKey"] else [])]
-    expected = "an attribute: a map with AttributeName and AttributeType"
-    made = tuple(
-        KeyAttribute(attribute_name(part.require_map(expected)["AttributeName"]), key_type(part["AttributeType"]))
-        for part in parts
-    )
-    if len({one.name for one in made}) < len(made):
-        node["SortKey"].fail("another attribute than the partition key", found="the same")
-    return made
+    return key_parts(node, node["PartitionKey"], node["SortKey"], _attribute)
+
+
+def _attribute(node: Node) -> KeyAttribute:
+    node.require_map("an attribute: a map with AttributeName and AttributeType")
+    return KeyAttribute(attribute_name(node["AttributeName"]), key_type(node["AttributeType"]))
 
 
 def _entities(table: FoundTable, node: Node) -> list[FoundEntity]:
@@ -79,7 +91,7 @@ def _entities(table: FoundTable, node: Node) -> list[FoundEntity]:
     plain = (Sample(item) for item in items_of(node["TableData"]))
     samples += [sample for sample in plain if _key_text(table, sample.item) not in seen]
     found = [*entities_of(table, samples), *bare]
-    return found or [unseen(table, facets.names_of(node["NonKeyAttributes"]))]
+    return found or [whole_table(table, _names(node["NonKeyAttributes"]))]
 
 
 def _aliases(table: FoundTable, facet: Node) -> dict[str, str]:
@@ -100,7 +112,7 @@ def _bare(table: FoundTable, facet: Node, name: str, aliases: Mapping[str, str])
         if alias != attribute:
             key[attribute] = text if text != alias or not re.fullmatch(r"[A-Za-z_]\w*", alias) else f"{{{alias}}}"
     checks = ["the facet has no sample data: its key is made of the aliases"]
-    attributes = facets.names_of(facet["NonKeyAttributes"])
+    attributes = _names(facet["NonKeyAttributes"])
     return FoundEntity(name, table, key, attributes, checks=checks, facets=(name,))
 
 
@@ -115,12 +127,55 @@ def items_of(node: Node) -> Iterator[dict[str, dict[str, Any]]]:
         yield {str(name): value for name, value in item.items() if isinstance(value, dict)}
 
 
-def unseen(table: FoundTable, attributes: list[str] | None = None) -> FoundEntity:
-    """The entity of a table of which only the key is known: all of its items."""
-    checks = []
-    if any(says_nothing(one.name) for one in table.key):
-        checks.append(
-            "nothing is known of the items. Write an entity for each kind, with a template for each key attribute, "
-            'such as "USER#{user_id}"'
-        )
-    return FoundEntity(singular(table_slug(table.called)), table, attributes=attributes or (), checks=checks)
+# ---------------------------------------------------------------- access patterns
+def _patterns(table: FoundTable, entities: Sequence[FoundEntity], node: Node) -> Iterator[FoundPattern]:
+    """The patterns of a table's facets, and those of its indexes that all items of a facet are in."""
+    for facet in node["TableFacets"].list("a list of facets"):
+        name = facet["FacetName"].text()
+        shown = [one for one in entities if name in one.facets]
+        called = "-".join(words(name))
+        if not shown:
+            yield FoundPattern(called, said=f"facet {name}", refused=NO_ITEMS)
+        for entity in shown:
+            own = called if len(shown) == 1 else "-".join([called, *words(entity.called)])
+            yield from _of_facet(table, entity, own, name, _names(facet["NonKeyAttributes"]))
+
+
+def _of_facet(
+    table: FoundTable, entity: FoundEntity, called: str, name: str, attributes: Sequence[str]
+) -> Iterator[FoundPattern]:
+    returns = [one for one in attributes if one not in table.types]
+    by = fields_of(entity, table.key[:1])
+    if any(says_nothing(one) for one in by):
+        yield FoundPattern(called, said=f"facet {name}", refused=SAYS_NOTHING)
+        return
+    one = set(fields_of(entity, table.key)) == set(by)
+    yield FoundPattern(called, "get", entity, by, one=one, returns=returns, said=f"facet {name}")
+    held = {*entity.key, *attributes, *(one.name for one in table.key)}
+    for index in table.indexes:
+        if all(one.name in held for one in index.attributes):
+            fields = fields_of(entity, index.partition)
+            ending = [*(word for field in fields for word in words(field))] or words(index.name)
+            own = "-".join([called, "by", *ending])
+            refused = SAYS_NOTHING if any(says_nothing(field) for field in fields) else ""
+            said = f"facet {name}, by index {index.name}"
+            yield FoundPattern(
+                own, "get", entity, fields, returns=returns, via=index.name, said=said, refused=refused
+            )  # fmt: skip
+
+
+def _names(node: Node) -> list[str]:
+    """The names of attributes, listed as texts or as maps."""
+    entries = node.value if isinstance(node.value, list) else []
+    names = (entry.get("AttributeName") if isinstance(entry, dict) else entry for entry in entries)
+    return [name for name in names if isinstance(name, str) and name]
+
+
+def _undocumented(holder: Node) -> Iterator[FoundPattern]:
+    """The access patterns that a model or a table of it holds beside facets: each is named, and none is read."""
+    for key, node in holder.items():
+        if letters(key).endswith("accesspatterns") and isinstance(node.value, list):
+            for number, one in enumerate(node.list(), start=1):
+                name = next(filter(None, (one[key].said for key in NAMED)), "")
+                said = f"access pattern {quoted(name)}" if name else f"access pattern {number}"
+                yield FoundPattern(name or f"access-pattern-{number}", said=said, refused=UNDOCUMENTED)

@@ -1,36 +1,93 @@
-"""Chooses among findings: one explanation for each attribute, each copy along its shortest link, and no circle.
+"""Leads, which may be rules, and the choice among them: one for each attribute, along its shortest link, in no circle.
 
-Invariant: an attribute is written by at most one rule that is chosen, and no chosen rules cause each other.
+Invariant: the module that makes a lead judges it once, and the choice changes no figure. At most one chosen lead writes
+an attribute, and no chosen leads cause each other.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from sync_rules.extras.discover.propose.candidates import Finding
-from sync_rules.extras.discover.propose.evidence import GRADES
+from sync_rules.extras.discover.propose.evidence import GRADES, Grade
 from sync_rules.extras.discover.propose.frames import Column, Frame
+from sync_rules.extras.discover.propose.link_search import Join
+from sync_rules.extras.discover.propose.proposal import Example
 
+EXAMPLES: Final = 5  # of a lead
 MANY: Final = 1.2  # targets of a source: with one each, the source may be the copy
-AS_GOOD: Final = 0.005  # of the items: findings that differ by less agree as well
+AS_GOOD: Final = 0.005  # of the items: leads that differ by less agree as well
 
 
-def chosen(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that become rules, those that stand as comments among them."""
-    by_column: dict[int, list[Finding]] = defaultdict(list)
-    doubles = _mirrors(findings)
+@dataclass(eq=False)
+class Lead:
+    """Something that may be a rule. `writes` are the columns that it explains, `reads` those that it is made of."""
+
+    kind: str
+    source: Frame
+    target: Frame
+    writes: tuple[Column, ...]
+    reads: tuple[Column, ...]
+    rule: Mapping[str, Any]
+    grade: Grade
+    checked: int
+    agree: int
+    orphans: int = 0
+    sources: int = 0
+    join: Join | None = None
+    plainness: int = 0  # less is plainer: what is preferred among leads that agree as well
+    spoke_for: list[str] = field(default_factory=list)
+    spoke_against: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    figures: dict[str, float] = field(default_factory=dict)
+    examples: tuple[Example, ...] = ()
+    named: float = 0.0
+
+    @property
+    def differ(self) -> int:
+        """The targets that differ."""
+        return self.checked - self.agree
+
+    @property
+    def rate(self) -> float:
+        """The share that agrees."""
+        return self.agree / self.checked if self.checked else 0.0
+
+    @property
+    def weight(self) -> int:
+        """The grade as a number, to compare by."""
+        return GRADES[self.grade]
+
+    @property
+    def is_likely(self) -> bool:
+        """True for what becomes a rule; anything less stands as a comment."""
+        return self.weight >= GRADES["likely"]
+
+    def __repr__(self) -> str:
+        return f"{self.kind} {dict(self.rule)} {self.agree}/{self.checked} {self.grade}"
+
+
+def first_examples(examples: Iterable[Example]) -> tuple[Example, ...]:
+    """The examples to keep: the first by their keys."""
+    return tuple(sorted(examples, key=lambda one: one.key)[:EXAMPLES])
+
+
+def chosen(leads: Sequence[Lead]) -> list[Lead]:
+    """The leads that become rules, those that stand as comments among them."""
+    by_column: dict[int, list[Lead]] = defaultdict(list)
+    doubles = _mirrors(leads)
     mirrored = {id(one.target) for one in doubles}
-    others = (one for one in findings if one.kind != "mirror" or one.grade == "weak")
-    findings = [one for one in others if not _is_of_mirror(one, doubles)]
-    for finding in findings:
-        if finding.grade != "none":
-            for column in finding.writes:
-                by_column[id(column)].append(finding)
+    others = (one for one in leads if one.kind != "mirror" or one.grade == "weak")
+    leads = [one for one in others if not _is_of_mirror(one, doubles)]
+    for lead in leads:
+        if lead.grade != "none":
+            for column in lead.writes:
+                by_column[id(column)].append(lead)
     first = {key: max(each, key=_score) for key, each in by_column.items()}
-    derived = {key for key, finding in first.items() if finding.is_likely}
-    taken: list[Finding] = []
+    derived = {key for key, lead in first.items() if lead.is_likely}
+    taken: list[Lead] = []
     for each in by_column.values():
         best = _best(each, derived, mirrored)
         if best not in taken:
@@ -38,10 +95,10 @@ def chosen(findings: Sequence[Finding]) -> list[Finding]:
     return _without_circles([*doubles, *_without_parts(_one_writer(taken))])
 
 
-def _mirrors(findings: Sequence[Finding]) -> list[Finding]:
+def _mirrors(leads: Sequence[Lead]) -> list[Lead]:
     """The mirrors: of two entities that mirror each other the one whose source tells more, and none of a mirror."""
-    sure = [one for one in findings if one.kind == "mirror" and one.grade == "sure"]
-    taken: list[Finding] = []
+    sure = [one for one in leads if one.kind == "mirror" and one.grade == "sure"]
+    taken: list[Lead] = []
     for one in sorted(sure, key=lambda each: (-_told(each.source), -each.rate)):
         if not any(other.target in (one.target, one.source) or other.source is one.target for other in taken):
             taken.append(one)
@@ -53,79 +110,74 @@ def _told(frame: Frame) -> float:
     return sum(one.profile.count for one in frame.columns if not one.is_field) / max(frame.rows, 1)
 
 
-def _is_of_mirror(finding: Finding, doubles: Sequence[Finding]) -> bool:
+def _is_of_mirror(lead: Lead, doubles: Sequence[Lead]) -> bool:
     """True for what a mirror writes itself, and for what would write its source from it."""
     for one in doubles:
-        if any(column in one.writes for column in finding.writes):
+        if any(column in one.writes for column in lead.writes):
             return True
-        if finding.source is one.target and finding.target is one.source:
+        if lead.source is one.target and lead.target is one.source:
             return True
     return False
 
 
-def _score(finding: Finding) -> tuple[float, ...]:
-    return finding.weight, finding.rate, finding.named, -finding.plainness
+def _score(lead: Lead) -> tuple[float, ...]:
+    return lead.weight, lead.rate, lead.named, -lead.plainness
 
 
-def _best(findings: Sequence[Finding], derived: Collection[int], mirrored: Collection[int]) -> Finding:
-    """The finding that explains an attribute best: of those that agree as well, the one from the original."""
-    top = max(one.weight for one in findings)
-    known = [one for one in findings if one.weight >= min(top, GRADES["likely"])]
+def _best(leads: Sequence[Lead], derived: Collection[int], mirrored: Collection[int]) -> Lead:
+    """The lead that explains an attribute best: of those that agree as well, the one from the original."""
+    top = max(one.weight for one in leads)
+    known = [one for one in leads if one.weight >= min(top, GRADES["likely"])]
     most = max(one.rate for one in known)
     good = [one for one in known if one.rate >= most - AS_GOOD]
 
-    def rank(finding: Finding) -> tuple[float, ...]:
-        original = id(finding.source) not in mirrored and not any(id(column) in derived for column in finding.reads)
+    def rank(lead: Lead) -> tuple[float, ...]:
+        original = id(lead.source) not in mirrored and not any(id(column) in derived for column in lead.reads)
         return (
-            -finding.plainness // 10,
-            _is_listable(finding),
+            -lead.plainness // 10,
+            _is_listable(lead),
             original,
-            finding.named,
-            finding.weight,
-            -finding.plainness,
-            finding.rate,
-            finding.checked,
+            lead.named,
+            lead.weight,
+            -lead.plainness,
+            lead.rate,
+            lead.checked,
         )
 
     return max(good, key=rank)
 
 
-def _is_listable(finding: Finding) -> bool:
+def _is_listable(lead: Lead) -> bool:
     """False for one whose link lies in a map, where no index reaches it."""
-    return finding.join is None or all(len(column.road) == 1 for column in finding.join.columns)
+    return lead.join is None or all(len(column.road) == 1 for column in lead.join.columns)
 
 
-def _one_writer(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, without those of which another one writes an attribute too, and explains more."""
-    taken: dict[int, Finding] = {}
+def _one_writer(leads: Sequence[Lead]) -> list[Lead]:
+    """The leads, without those of which another one writes an attribute too, and explains more."""
+    taken: dict[int, Lead] = {}
     kept = []
-    for finding in sorted(findings, key=lambda one: (-len(one.writes), -one.weight, -one.rate)):
-        if not any(id(column) in taken for column in finding.writes):
-            kept.append(finding)
-            taken |= {id(column): finding for column in finding.writes}
+    for lead in sorted(leads, key=lambda one: (-len(one.writes), -one.weight, -one.rate)):
+        if not any(id(column) in taken for column in lead.writes):
+            kept.append(lead)
+            taken |= {id(column): lead for column in lead.writes}
     return kept
 
 
-def _without_parts(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, without those for what lies inside a map that another one explains whole."""
-    whole = {
-        (id(column.frame), column.road): finding
-        for finding in findings
-        if finding.is_likely
-        for column in finding.writes
-    }
+def _without_parts(leads: Sequence[Lead]) -> list[Lead]:
+    """The leads, without those for what lies inside a map that another one explains whole."""
+    whole = {(id(column.frame), column.road): lead for lead in leads if lead.is_likely for column in lead.writes}
 
-    def lies_inside(column: Column, finding: Finding) -> bool:
+    def lies_inside(column: Column, lead: Lead) -> bool:
         outer = (whole.get((id(column.frame), column.road[:end])) for end in range(1, len(column.road)))
-        return any(one is not None and one is not finding for one in outer)
+        return any(one is not None and one is not lead for one in outer)
 
-    return [one for one in findings if not any(lies_inside(column, one) for column in one.writes)]
+    return [one for one in leads if not any(lies_inside(column, one) for column in one.writes)]
 
 
 # ---------------------------------------------------------------- circles
-def _without_circles(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, without the one that says least of each circle of attributes that would write each other."""
-    kept = list(findings)
+def _without_circles(leads: Sequence[Lead]) -> list[Lead]:
+    """The leads, without the one that says least of each circle of attributes that would write each other."""
+    kept = list(leads)
     while circle := _circle(kept):
         last = min(circle, key=_direction)
         kept.remove(last)
@@ -135,34 +187,34 @@ def _without_circles(findings: Sequence[Finding]) -> list[Finding]:
     return kept
 
 
-def _direction(finding: Finding) -> tuple[float, ...]:
+def _direction(lead: Lead) -> tuple[float, ...]:
     """Weigh this direction of a copy between items that name each other: names, then the source that tells more."""
-    told, theirs = _told(finding.source), _told(finding.target)
-    several = 2 if finding.kind == "mirror" else finding.join is None or finding.join.each > MANY
-    return several, finding.weight, finding.named, finding.source.rows, told - theirs, -len(finding.reads)
+    told, theirs = _told(lead.source), _told(lead.target)
+    several = 2 if lead.kind == "mirror" else lead.join is None or lead.join.each > MANY
+    return several, lead.weight, lead.named, lead.source.rows, told - theirs, -len(lead.reads)
 
 
-def _circle(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings of a circle; empty without one."""
-    writers: dict[int, Finding] = {id(column): one for one in findings for column in one.writes}
+def _circle(leads: Iterable[Lead]) -> list[Lead]:
+    """The leads of a circle; empty without one."""
+    writers: dict[int, Lead] = {id(column): one for one in leads for column in one.writes}
     done: set[int] = set()
 
-    def walk(finding: Finding, way: list[Finding]) -> list[Finding]:
-        if finding in way:
-            return way[way.index(finding) :]
-        if id(finding) in done:
+    def walk(lead: Lead, way: list[Lead]) -> list[Lead]:
+        if lead in way:
+            return way[way.index(lead) :]
+        if id(lead) in done:
             return []
-        for column in finding.reads:
+        for column in lead.reads:
             writer = writers.get(id(column))
-            if writer is not None and writer is not finding:
-                circle = walk(writer, [*way, finding])
+            if writer is not None and writer is not lead:
+                circle = walk(writer, [*way, lead])
                 if circle:
                     return circle
-        done.add(id(finding))
+        done.add(id(lead))
         return []
 
-    for finding in findings:
-        circle = walk(finding, [])
+    for lead in leads:
+        circle = walk(lead, [])
         if circle:
             return circle
     return []

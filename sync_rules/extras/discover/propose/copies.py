@@ -1,60 +1,40 @@
 """Copies: attributes of targets that equal an attribute of the source which they name.
 
 Invariant: candidates are found in a sample that keeps the targets of a source together, and counted over all items.
+
+A copy is a snapshot where differences pile up at targets that are older than the last change of their source.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from sync_rules.extras.discover.propose.candidates import Finding
+from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead
 from sync_rules.extras.discover.propose.database import Database
-from sync_rules.extras.discover.propose.evidence import (
-    AGREE_MIN,
-    BITS_ALIKE,
-    BITS_ALONE,
-    BITS_NAMED,
-    BY_CHANCE,
-    CASES_MIN,
-    HALF_NAMED,
-    KAPPA_MIN,
-    NEARLY_NAMED,
-    ONE_VALUE,
-    VALUES_ALONE,
-    VALUES_SURE,
-    Agreement,
-    Grade,
-    chance_of,
-    is_generic_moment,
-    look_alike,
-    names_fit,
-)
+from sync_rules.extras.discover.propose.evidence import HALF_NAMED, Agreement, chance_of, grade_copy, names_fit
 from sync_rules.extras.discover.propose.frames import MOST, Column
-from sync_rules.extras.discover.propose.link_search import Join
+from sync_rules.extras.discover.propose.link_search import Join, equal, present
 from sync_rules.extras.discover.propose.proposal import Example
-from sync_rules.extras.discover.propose.snapshot_times import snapshot_along
 from sync_rules.extras.discover.propose.value_texts import shown
 
 SAMPLE: Final = 6_000  # pairs of a target and its source
 RATE_MIN: Final = 0.3  # in the sample, of what is counted; snapshots agree in part
-EXAMPLES: Final = 5
-TELLING: Final = 6  # letters of a text that is not in two columns by chance
+SNAPSHOT_ROWS_MAX: Final = 50_000
+SNAPSHOT_SOURCES_MIN: Final = 5  # with both: targets that agree, and some that differ
+PILED: Final = 0.95  # of the pairs of one that differs and one that agrees, the former is older
+MOMENTS_MAX: Final = 4
 DIFFERING: Final = 0.97  # agree at most: of fewer that differ nobody can tell why
-RATE_SURE: Final = 0.85
-MANY: Final = 10  # targets of each source
-BITS_FEW: Final = 8.0
 
 
-def copies(database: Database, join: Join) -> list[Finding]:
+def copies(database: Database, join: Join) -> list[Lead]:
     """Find what may be copied along a link."""
-    targets = [one for one in join.target.columns if one.writable and one not in join.columns and one.profile.count]
-    sources = [one for one in join.source.columns if not one.in_identity and not one.is_shadowed and one.profile.count]
-    targets = [one for one in targets if not one.profile.is_constant]
-    sources = [one for one in sources if not one.profile.is_constant]
+    varied = [one for one in join.target.columns if one.profile.count and not one.profile.is_constant]
+    targets = [one for one in varied if one.writable and one not in join.columns]
+    varied = [one for one in join.source.columns if one.profile.count and not one.profile.is_constant]
+    sources = [one for one in varied if not one.in_identity and not one.is_shadowed]
     if not targets or not sources:
         return []
     alike = _sampled(database, join, targets, sources)
@@ -115,14 +95,14 @@ def agreements(rows: Sequence[tuple[Any, ...]], width: int) -> dict[tuple[int, i
     return found
 
 
-def _counted(database: Database, join: Join, alike: dict[tuple[Column, Column], Agreement]) -> list[Finding]:
+def _counted(database: Database, join: Join, alike: dict[tuple[Column, Column], Agreement]) -> list[Lead]:
     """Count the candidates over all items."""
     parts = []
     for target, source in alike:
         t, s = f"t.{target.sql}", f"s.{source.sql}"
         parts += [f"count(*) FILTER ({t} IS NOT DISTINCT FROM {s})", f"count(*) FILTER ({t} = {s})"]
         parts += [f"count(*) FILTER ({t} IS NOT NULL OR {s} IS NOT NULL)", f"count({t})"]
-    there = " AND ".join(f"t.{one.sql} IS NOT NULL" for one in join.columns)
+    there = present(join.columns, "t")
     total, joined, sources, *counts = database.row(
         f"SELECT (SELECT count(*) FROM {join.target.sql} t WHERE {there}), count(*), count(DISTINCT s.rid), "
         f"{', '.join(parts)} FROM {join.target.sql} t JOIN {join.source.sql} s ON {join.on()}"
@@ -131,109 +111,48 @@ def _counted(database: Database, join: Join, alike: dict[tuple[Column, Column], 
     for number, ((target, source), sample) in enumerate(alike.items()):
         agree, equal, either, filled = counts[4 * number : 4 * number + 4]
         agreement = replace(sample, pairs=either, agree=equal)
-        finding = _finding(join, target, source, agreement)
-        if finding.grade == "none" and filled < either and equal >= MOST * filled and finding.named >= HALF_NAMED:
-            finding.grade = "weak"
-            finding.spoke_against.append(
-                f"{joined - filled:,} lack it, and of the others {equal:,} of {filled:,} agree"
-            )
-        finding.checked, finding.agree = joined, agree
-        finding.orphans, finding.sources = total - joined, sources
-        if finding.grade != "none":
-            finding.examples = examples(database, join, target, source)
-        found.append(finding)
-        _consider_snapshot(database, join, agreement, finding)
+        lead = _lead(join, target, source, agreement)
+        if lead.grade == "none" and filled < either and equal >= MOST * filled and lead.named >= HALF_NAMED:
+            lead.grade = "weak"
+            lead.spoke_against.append(f"{joined - filled:,} lack it, and of the others {equal:,} of {filled:,} agree")
+        lead.checked, lead.agree = joined, agree
+        lead.orphans, lead.sources = total - joined, sources
+        if lead.grade != "none":
+            lead.examples = examples(database, join, target, source)
+        found.append(lead)
+        _consider_snapshot(database, join, agreement, lead)
     return found
 
 
-def _consider_snapshot(database: Database, join: Join, agreement: Agreement, finding: Finding) -> None:
+def _consider_snapshot(database: Database, join: Join, agreement: Agreement, lead: Lead) -> None:
     """Make it a snapshot if what differs is what was written before its source changed."""
-    target, source = finding.writes[0], finding.reads[0]
+    target, source = lead.writes[0], lead.reads[0]
     if agreement.rate > DIFFERING or agreement.kappa < RATE_MIN or join.by_chance:
         return
-    why = snapshot_along(database, join, target, source)
+    why = _snapshot_along(database, join, target, source)
     if not why:
         return
-    if finding.grade == "none" and finding.named < HALF_NAMED:
+    if lead.grade == "none" and lead.named < HALF_NAMED:
         return
-    finding.rule = {**finding.rule, "mode": "snapshot"}
-    finding.grade = "likely" if finding.grade == "none" else finding.grade
-    finding.spoke_for.append(why)
-    finding.remarks.append(f"a snapshot: {why}")
-    finding.examples = examples(database, join, target, source)
+    lead.rule = {**lead.rule, "mode": "snapshot"}
+    lead.grade = "likely" if lead.grade == "none" else lead.grade
+    lead.spoke_for.append(why)
+    lead.remarks.append(f"a snapshot: {why}")
+    lead.examples = examples(database, join, target, source)
 
 
-def _finding(join: Join, target: Column, source: Column, agreement: Agreement) -> Finding:
+def _lead(join: Join, target: Column, source: Column, agreement: Agreement) -> Lead:
     named = names_fit(target, source, join.columns)
-    grade, pro, contra = judged(join, target, source, agreement, named)
-    rule: dict[str, object] = {"copy": source.shown, "into": target.shown}
-    if join.link:
-        rule["link"] = join.link
-    finding = Finding("copy", join.source, join.target, (target,), (source,), rule, grade, 0, 0, join=join)
-    finding.spoke_for, finding.spoke_against, finding.named = pro, contra, named
-    finding.plainness = 10
-    finding.figures = {
+    grade, pro, contra = grade_copy(target, source, agreement, named, by_chance=join.by_chance)
+    rule = {"copy": source.shown, "into": target.shown, **join.options()}
+    figures = {
         "rate": agreement.rate, "chance": agreement.chance, "kappa": agreement.kappa, "bits": agreement.bits,
         "values": agreement.values, "sources": agreement.sources, "name": named,
     }  # fmt: skip
-    return finding
-
-
-def judged(
-    join: Join, target: Column, source: Column, agreement: Agreement, named: float
-) -> tuple[Grade, list[str], list[str]]:
-    """The grade of a copy, and what speaks for and against it."""
-    pro = [f"{agreement.rate:.1%} agree, {agreement.chance:.1%} would by chance"]
-    contra: list[str] = []
-    if named >= HALF_NAMED:
-        pro.append("its name says so")
-    else:
-        contra.append("its name does not say so")
-    if agreement.rate < AGREE_MIN or agreement.kappa < KAPPA_MIN:
-        contra.append("too few agree")
-        return "none", pro, contra
-    if agreement.values <= 1:
-        return "none", pro, [*contra, ONE_VALUE]
-    alike = look_alike(source) or ("" if target.profile.is_small else look_alike(target))
-    if join.by_chance and (alike or not _beats_chance(join, agreement, source)):
-        return "none", pro, [*contra, BY_CHANCE]
-    if is_generic_moment(target) and is_generic_moment(source):
-        return "weak", pro, [*contra, "both hold the moment when they were written, which may be the same"]
-    grade = _weighed(agreement, named, alike, source)
-    if grade in ("weak", "none"):
-        contra.append(alike or f"only {agreement.sources} sources agree, in {agreement.values} values")
-    return grade, pro, contra
-
-
-def _beats_chance(join: Join, agreement: Agreement, source: Column) -> bool:
-    """True if a copy shows that its link is none by chance: by many values, or by a few that nothing else has."""
-    if agreement.values >= VALUES_ALONE and agreement.bits >= 2 * BITS_ALONE:
-        return True
-    telling = source.profile.is_text and source.profile.longest > TELLING and agreement.rate >= RATE_SURE
-    if not telling or agreement.values < CASES_MIN:
-        return False
-    one_each = agreement.values == agreement.sources and agreement.pairs >= MANY * agreement.sources
-    return one_each or agreement.sources * math.log2(join.source.rows) >= BITS_FEW
-
-
-def _weighed(agreement: Agreement, named: float, alike: str, source: Column) -> Grade:
-    """The grade by the weight of the evidence: more is asked of what looks alike, less where a name speaks for it."""
-    bits, several = agreement.bits, agreement.values >= VALUES_ALONE
-    if not alike:
-        if bits >= BITS_ALONE and agreement.values >= VALUES_SURE:
-            return "sure"
-        if named >= HALF_NAMED and bits >= BITS_NAMED:
-            return "likely"
-        return "weak" if bits >= BITS_NAMED else "none"
-    if named >= NEARLY_NAMED and bits >= BITS_NAMED:
-        return "sure" if several and bits >= BITS_ALIKE else "likely"
-    if source.profile.is_sequence or agreement.values < CASES_MIN:
-        enough = named >= HALF_NAMED and bits >= BITS_ALIKE
-    else:
-        enough = bits >= (BITS_ALONE if named >= HALF_NAMED else BITS_ALIKE)
-    if enough:
-        return "likely"
-    return "weak" if bits >= BITS_ALONE else "none"
+    return Lead(
+        "copy", join.source, join.target, (target,), (source,), rule, grade, 0, 0, join=join, spoke_for=pro,
+        spoke_against=contra, named=named, plainness=10, figures=figures,
+    )  # fmt: skip
 
 
 def examples(database: Database, join: Join, target: Column, source: Column) -> tuple[Example, ...]:
@@ -244,3 +163,54 @@ def examples(database: Database, join: Join, target: Column, source: Column) -> 
         f"ORDER BY k LIMIT {EXAMPLES}"
     )
     return tuple(Example(key, shown(expected), shown(there)) for key, expected, there in rows)
+
+
+# ---------------------------------------------------------------- snapshots
+def _snapshot_along(database: Database, join: Join, target: Column, source: Column) -> str:
+    """The reason to take a copy for a snapshot; "" if there is none."""
+    for moment, kin in _moments(join, target):
+        also, alias = "", "t"
+        if kin is not None:
+            also, alias = f"JOIN {moment.frame.sql} k ON {equal(kin[0], 't', kin[1], 'k')}", "k"
+        rows = database.rows(
+            f"SELECT s.rid, t.{target.sql} IS DISTINCT FROM s.{source.sql}, {alias}.{moment.sql} "
+            f"FROM {join.target.sql} t JOIN {join.source.sql} s ON {join.on()} {also} "
+            f"WHERE {alias}.{moment.sql} IS NOT NULL ORDER BY hash(s.rid) LIMIT {SNAPSHOT_ROWS_MAX}"
+        )
+        if _is_piled(rows, moment):
+            return f"what differs is older by {moment.path} than what agrees"
+    return ""
+
+
+def _moments(join: Join, target: Column) -> list[tuple[Column, tuple[Column, Column] | None]]:
+    """The columns that tell the age of a target: its dates, those of items with the same key field, its numbers."""
+    columns = [one for one in join.target.columns if one is not target and one not in join.columns]
+    dates = [one for one in columns if one.profile.is_date]
+    near = [
+        (one, kin)
+        for kin in join.target.kin
+        if kin[1].frame is not join.source
+        for one in kin[1].frame.columns
+        if one.profile.is_date
+    ]
+    numbers = [one for one in columns if one.in_identity and one.profile.is_sequence]
+    return [*((one, None) for one in dates), *near, *((one, None) for one in numbers)][:MOMENTS_MAX]
+
+
+def _is_piled(rows: list[tuple[int, bool, str]], moment: Column) -> bool:
+    def order(text: str) -> tuple[float, str]:
+        if moment.profile.is_whole:
+            return float(text[1:]), ""
+        return 0.0, text[1:]
+
+    by_source: dict[int, tuple[list[tuple[float, str]], list[tuple[float, str]]]] = defaultdict(lambda: ([], []))
+    for rid, differs, text in rows:
+        by_source[rid][differs].append(order(text))
+    older = total = sources = 0
+    for agreeing, differing in by_source.values():
+        if agreeing and differing:
+            sources += 1
+            pairs = [(one, other) for one in differing[:50] for other in agreeing[:50]]
+            older += sum(one < other for one, other in pairs)
+            total += len(pairs)
+    return sources >= SNAPSHOT_SOURCES_MIN and older >= PILED * total

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.identifiers import says_nothing
-from sync_rules.extras.discover.propose.candidates import Finding
-from sync_rules.extras.discover.propose.copies import EXAMPLES
+from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead, first_examples
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import (
     AGREE_MIN,
@@ -39,7 +38,7 @@ DURATIONS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 Values = Mapping[Column, AttributeValue]
 
 
-def derives(database: Database, frame: Frame) -> list[Finding]:
+def derives(database: Database, frame: Frame) -> list[Lead]:
     """Find the attributes that are made of others of their item."""
     usable = [one for one in frame.columns if one.profile.count]
     every = max(1, frame.rows // (4 * SAMPLE))
@@ -52,7 +51,7 @@ def derives(database: Database, frame: Frame) -> list[Finding]:
     items = [
         {column: value for column, text in zip(usable, row, strict=True) if (value := value_of(text))} for row in rows
     ]
-    found: list[Finding] = []
+    found: list[Lead] = []
     for target in usable:
         if _may_be_made(target):
             found += _made(database, frame, target, usable, items)
@@ -79,7 +78,7 @@ def _sources(target: Column, usable: Sequence[Column]) -> list[Column]:
 # ---------------------------------------------------------------- texts
 def _made(
     database: Database, frame: Frame, target: Column, usable: Sequence[Column], items: Sequence[Values]
-) -> Iterator[Finding]:
+) -> Iterator[Lead]:
     if not target.profile.types <= {STRING, "z"}:
         return
     sources = _sources(target, usable)
@@ -136,23 +135,21 @@ def _tried(guess: Guess, target: Column, items: Sequence[Values]) -> Agreement:
     return Agreement(pairs, agree, chance, len(values), agree, chance)
 
 
-def _counted(
-    database: Database, frame: Frame, target: Column, guess: Guess, *, sample: Agreement, place: int
-) -> Finding:
+def _counted(database: Database, frame: Frame, target: Column, guess: Guess, *, sample: Agreement, place: int) -> Lead:
     formula = guess.formula
     assert formula is not None
     agree, examples = _over_all(database, frame, target, guess.columns, _text_of(formula))
     grade, pro, contra = _judged(guess, sample, agree / frame.rows, in_index=target.in_index)
     rule = {"derive": target.shown, **guess.rule}
-    finding = Finding("derive", frame, frame, (target,), guess.columns, rule, grade, frame.rows, agree)
-    finding.spoke_for, finding.spoke_against, finding.examples = pro, contra, examples
-    finding.plainness, finding.sources = 14 + place, frame.rows
-    finding.figures = {"rate": sample.rate, "chance": sample.chance, "kappa": sample.kappa, "values": sample.values}
-    return finding
+    return Lead(
+        "derive", frame, frame, (target,), guess.columns, rule, grade, frame.rows, agree, spoke_for=pro,
+        spoke_against=contra, examples=examples, plainness=14 + place, sources=frame.rows,
+        figures={"rate": sample.rate, **sample.figures},
+    )  # fmt: skip
 
 
 def _judged(guess: Guess, sample: Agreement, rate: float, *, in_index: bool) -> tuple[Grade, list[str], list[str]]:
-    pro = [f"{rate:.1%} agree, {sample.chance:.1%} would by chance"]
+    pro = [sample.against_chance(rate)]
     if sample.rate < AGREE_MIN or sample.kappa < KAPPA_MIN or rate < AGREE_MIN:
         return "none", pro, ["too few agree"]
     if sample.values <= 1:
@@ -192,18 +189,14 @@ def _over_all(
         else:
             differing.append(Example(row[0], shown(made), shown(row[1])))
             if len(differing) > 100 * EXAMPLES:
-                differing = _first(differing)
-    return agree, tuple(_first(differing))
-
-
-def _first(examples: Sequence[Example]) -> list[Example]:
-    return sorted(examples, key=lambda one: one.key)[:EXAMPLES]
+                differing = list(first_examples(differing))
+    return agree, first_examples(differing)
 
 
 # ---------------------------------------------------------------- Time to Live
 def _expiring(
     database: Database, frame: Frame, target: Column, usable: Sequence[Column], items: Sequence[Values]
-) -> Iterator[Finding]:
+) -> Iterator[Lead]:
     """A number of seconds that is a date and a fixed time after it."""
     if not target.profile.is_number or not target.profile.is_date or len(target.road) > 1:
         return
@@ -224,9 +217,10 @@ def _expiring(
 
         agree, examples = _over_all(database, frame, target, [source], made)
         rule = {"derive": target.shown, "as": f"ttl({source.path}, {duration})"}
-        finding = Finding("derive", frame, frame, (target,), (source,), rule, "sure", frame.rows, agree)
-        finding.spoke_for, finding.examples, finding.plainness = [f"always {duration} later"], examples, 14
-        yield finding
+        yield Lead(
+            "derive", frame, frame, (target,), (source,), rule, "sure", frame.rows, agree,
+            spoke_for=[f"always {duration} later"], examples=examples, plainness=14,
+        )  # fmt: skip
 
 
 def _apart(first: AttributeValue | None, last: AttributeValue | None) -> int | None:

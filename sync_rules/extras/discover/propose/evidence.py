@@ -28,6 +28,10 @@ HALF_NAMED: Final = 0.5  # a name that says half of what it names
 NEARLY_NAMED: Final = 0.8  # a name that says all of it, but for a word
 BY_CHANCE: Final = "the link may be by chance: both sides count from a small number"
 ONE_VALUE: Final = "only one value agrees"  # which is no evidence
+TELLING: Final = 6  # letters of a text that is not in two columns by chance
+RATE_SURE: Final = 0.85
+MANY: Final = 10  # targets of each source
+BITS_FEW: Final = 8.0
 CHANCE_LEAST: Final = 0.01
 GENERIC_MOMENTS: Final = frozenset({
     "created", "updated", "modified", "changed", "inserted", "deleted", "at", "on", "date", "time", "timestamp", "ts",
@@ -51,6 +55,15 @@ class Agreement:
     def rate(self) -> float:
         """The share that agrees."""
         return self.agree / self.pairs if self.pairs else 0.0
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The figures that explain the grade."""
+        return {"chance": self.chance, "kappa": self.kappa, "values": self.values}
+
+    def against_chance(self, rate: float) -> str:
+        """The share of all items that agrees, beside the share that would by chance."""
+        return f"{rate:.1%} agree, {self.chance:.1%} would by chance"
 
     @property
     def kappa(self) -> float:
@@ -122,3 +135,61 @@ def look_alike(column: Column) -> str:
 def is_generic_moment(column: Column) -> bool:
     """True for a date by whose name many items have one, such as created_at."""
     return column.profile.is_date and column.words <= GENERIC_MOMENTS
+
+
+# ---------------------------------------------------------------- copies
+def grade_copy(
+    target: Column, source: Column, agreement: Agreement, named: float, *, by_chance: bool
+) -> tuple[Grade, list[str], list[str]]:
+    """The grade of a copy, and the reasons for and against it. `by_chance`: its link may be by chance."""
+    pro = [agreement.against_chance(agreement.rate)]
+    contra: list[str] = []
+    if named >= HALF_NAMED:
+        pro.append("its name says so")
+    else:
+        contra.append("its name does not say so")
+    if agreement.rate < AGREE_MIN or agreement.kappa < KAPPA_MIN:
+        contra.append("too few agree")
+        return "none", pro, contra
+    if agreement.values <= 1:
+        return "none", pro, [*contra, ONE_VALUE]
+    alike = look_alike(source) or ("" if target.profile.is_small else look_alike(target))
+    if by_chance and (alike or not _beats_chance(agreement, source)):
+        return "none", pro, [*contra, BY_CHANCE]
+    if is_generic_moment(target) and is_generic_moment(source):
+        return "weak", pro, [*contra, "both hold the moment when they were written, which may be the same"]
+    grade = _weighed(agreement, named, alike, source)
+    if grade in ("weak", "none"):
+        contra.append(alike or f"only {agreement.sources} sources agree, in {agreement.values} values")
+    return grade, pro, contra
+
+
+def _beats_chance(agreement: Agreement, source: Column) -> bool:
+    """True if a copy shows that its link is none by chance: by many values, or by a few that nothing else has."""
+    if agreement.values >= VALUES_ALONE and agreement.bits >= 2 * BITS_ALONE:
+        return True
+    telling = source.profile.is_text and source.profile.longest > TELLING and agreement.rate >= RATE_SURE
+    if not telling or agreement.values < CASES_MIN:
+        return False
+    one_each = agreement.values == agreement.sources and agreement.pairs >= MANY * agreement.sources
+    return one_each or agreement.sources * math.log2(source.frame.rows) >= BITS_FEW
+
+
+def _weighed(agreement: Agreement, named: float, alike: str, source: Column) -> Grade:
+    """The grade by the weight of the evidence: more is asked of what looks alike, less where a name speaks for it."""
+    bits, several = agreement.bits, agreement.values >= VALUES_ALONE
+    if not alike:
+        if bits >= BITS_ALONE and agreement.values >= VALUES_SURE:
+            return "sure"
+        if named >= HALF_NAMED and bits >= BITS_NAMED:
+            return "likely"
+        return "weak" if bits >= BITS_NAMED else "none"
+    if named >= NEARLY_NAMED and bits >= BITS_NAMED:
+        return "sure" if several and bits >= BITS_ALIKE else "likely"
+    if source.profile.is_sequence or agreement.values < CASES_MIN:
+        enough = named >= HALF_NAMED and bits >= BITS_ALIKE
+    else:
+        enough = bits >= (BITS_ALONE if named >= HALF_NAMED else BITS_ALIKE)
+    if enough:
+        return "likely"
+    return "weak" if bits >= BITS_ALONE else "none"

@@ -8,25 +8,31 @@ finds them.
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import shutil
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from sync_rules.adapters.export_files import (
+    AGAIN,
+    Folder,
+    Shelf,
+    TableExport,
+    find_exports,
+    parse_item,
+    read_lines,
+)
 from sync_rules.adapters.files import writing_whole
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.extras.discover.propose.export_keys import GivenKeys, Names, Shape, key_of
 from sync_rules.extras.discover.propose.table_files import GatheredTable
-from sync_rules.jobs.backfill.export import DataFile, Folder, Manifest, Shelf, bare_files, read_manifest, summaries_in
-from sync_rules.model import json_bytes
 from sync_rules.model.entities import address_of
 from sync_rules.model.errors import UserError
+from sync_rules.model.values import Item
 
 TOLD_EVERY_ITEMS: Final = 10_000  # how often progress is told
 CHUNK_BYTES: Final = 1 << 20
@@ -35,36 +41,19 @@ NO_INDEXES: Final = "its indexes are not known, for an export does not hold them
 
 
 @dataclass(frozen=True)
-class Exported:
-    """An export of one table. `place` and `shelf` are where its files are; `files` has them by their paths there."""
+class NamedExport:
+    """An export, and the name of its table."""
 
     table: str
-    place: str
-    shelf: Shelf
-    files: Mapping[str, DataFile]
-
-    @property
-    def items(self) -> int:
-        """The number of its items that the manifest says; 0 without one."""
-        return sum(one.items or 0 for one in self.files.values())
+    files: TableExport
 
 
-def exports_in(place: str, shelf: Shelf, called: str) -> list[Exported]:
-    """The exports in a place. `called`: the name of the table where no manifest says it.
-
-    Raises:
-        UserError: when one is incremental, cut short or in another format.
-        StoreError: when the place does not answer.
+def name_exports(place: str, shelf: Shelf, called: str) -> list[NamedExport]:
+    """Find the exports in a place. `called`: the name of the table where no manifest says it. Raises like
+    `find_exports`.
     """
-    names = shelf.names()
-    summaries = summaries_in(names)
-    if not summaries:
-        return [Exported(called, place, shelf, {name: DataFile() for name in bare_files(place, names)})]
-    return [_exported(place, shelf, read_manifest(place, shelf, names, summary)) for summary in summaries]
-
-
-def _exported(place: str, shelf: Shelf, manifest: Manifest) -> Exported:
-    return Exported(address_of(manifest.table_arn).name, place, shelf, manifest.files)
+    found = find_exports(place, shelf)
+    return [NamedExport(address_of(one.table_arn).name if one.table_arn else called, one) for one in found]
 
 
 # ---------------------------------------------------------------- gathered
@@ -79,7 +68,7 @@ class Reading:
     on_items: Callable[[int], None] = lambda _items: None
     stopping: Callable[[], bool] = lambda: False
 
-    def gathered(self, export: Exported, found: FoundTable | None, given: GivenKeys) -> GatheredTable | None:
+    def gathered(self, export: NamedExport, found: FoundTable | None, given: GivenKeys) -> GatheredTable | None:
         """The table of an export. `found`: its description, if it was looked at. None for one without an item whose key
         nothing says.
 
@@ -87,33 +76,33 @@ class Reading:
             UserError: when a file is not what it should be, or the key cannot be told.
             StoreError: when a file cannot be fetched.
         """
-        paths = self._local(export)
+        paths = self._local(export.files)
         indexes = {} if found else given.indexes.get(export.table, {})
         key = tuple(one.name for one in found.key) if found else given.keys.get(export.table)
         shape = Shape({name for names in indexes.values() for name in names})
         size = 0
         for name, path in paths.items():
             size += path.stat().st_size
-            self._look(export, name, path, shape)
+            self._look(export.files, name, path, shape)
         if found is not None:
-            _require_key(export, found, shape)
+            _require_key(export.files, found, shape)
             return GatheredTable(found, tuple(paths.values()), shape.items, size)
         if not shape.items:
             return None
-        unique = partial(self._unique, export, paths)
+        unique = partial(self._unique, export.files, paths)
         checks = [*([] if key else [READ_OFF]), *([] if indexes else [NO_INDEXES])]
         made = FoundTable(export.table, export.table, key_of(export.table, shape, key, unique), checks=checks)
         made.indexes = [shape.index(index, names) for index, names in indexes.items()]
         return GatheredTable(made, tuple(paths.values()), shape.items, size)
 
     # ------------------------------------------------------------ files
-    def _local(self, export: Exported) -> dict[str, Path]:
+    def _local(self, export: TableExport) -> dict[str, Path]:
         """The files on this machine, whole as far as sums tell."""
         with ThreadPoolExecutor(self.workers) as pool:
             paths = list(pool.map(partial(self._fetched, export), export.files))
         return dict(zip(export.files, paths, strict=True))
 
-    def _fetched(self, export: Exported, name: str) -> Path:
+    def _fetched(self, export: TableExport, name: str) -> Path:
         self._go_on()
         if isinstance(export.shelf, Folder):
             path = export.shelf.path(name)
@@ -128,37 +117,29 @@ class Reading:
             if not isinstance(export.shelf, Folder):
                 path.unlink()  # the next run fetches it again
             raise UserError(
-                f"{_where(export, name)}: expected the MD5 sum that the manifest says, found another: the file is cut "
-                "short or was changed. Copy it again from its bucket, or make another export."
+                f"{export.locate(name)}: expected the MD5 sum that the manifest says, found another: the file is cut "
+                f"short or was changed. {AGAIN}"
             )
         return path
 
     # ------------------------------------------------------------ items
-    def _look(self, export: Exported, name: str, path: Path, shape: Shape) -> None:
+    def _look(self, export: TableExport, name: str, path: Path, shape: Shape) -> None:
         before = shape.items
         for item in self._items(export, name, path, telling=True):
             shape.add(item)
-        expected = export.files[name].items
-        if expected is not None and shape.items - before != expected:
-            raise UserError(
-                f"{_where(export, name)}: expected {expected:,} items, as the manifest says, found "
-                f"{shape.items - before:,}. Copy it again from its bucket, or make another export."
-            )
+        export.require_items(name, shape.items - before)
 
-    def _items(self, export: Exported, name: str, path: Path, *, telling: bool = False) -> Iterator[Mapping[str, Any]]:
+    def _items(self, export: TableExport, name: str, path: Path, *, telling: bool = False) -> Iterator[Item]:
         number = 0
-        try:
-            with gzip.open(path) as lines:
-                for number, line in enumerate(lines, 1):
-                    if not number % TOLD_EVERY_ITEMS:
-                        self._go_on(TOLD_EVERY_ITEMS if telling else 0)
-                    yield _item(line, f"{_where(export, name)}:{number}")
-        except (OSError, EOFError, zlib.error) as error:
-            cure = "Copy the file again, or make another export."
-            raise UserError(f"{_where(export, name)}:{number + 1}: expected gzip, found it broken. {cure}") from error
+        for number, (place, line) in enumerate(
+            read_lines(partial(Folder(path.parent).open, path.name), export.locate(name)), 1
+        ):
+            if not number % TOLD_EVERY_ITEMS:
+                self._go_on(TOLD_EVERY_ITEMS if telling else 0)
+            yield parse_item(line, place)
         self._go_on(number % TOLD_EVERY_ITEMS if telling else 0)
 
-    def _unique(self, export: Exported, paths: Mapping[str, Path], keys: Sequence[Names]) -> list[Names]:
+    def _unique(self, export: TableExport, paths: Mapping[str, Path], keys: Sequence[Names]) -> list[Names]:
         """The keys among these whose values no two items share."""
         seen: dict[Names, set[int]] = {names: set() for names in keys}
         for name, path in paths.items():
@@ -181,28 +162,13 @@ class Reading:
             self.on_items(items)
 
 
-def _item(line: bytes, where: str) -> Mapping[str, Any]:
-    try:
-        item = json_bytes.parsed(line)["Item"]
-    except (ValueError, KeyError, TypeError):
-        item = None
-    if not isinstance(item, dict) or not all(isinstance(value, dict) and len(value) == 1 for value in item.values()):
-        cure = "Give a full export of the table in DynamoDB JSON."
-        raise UserError(f'{where}: expected an item, {{"Item": ...}}, found something else. {cure}')
-    return item
-
-
-def _require_key(export: Exported, found: FoundTable, shape: Shape) -> None:
+def _require_key(export: TableExport, found: FoundTable, shape: Shape) -> None:
     for one in found.key:
         if shape.items and shape.types.get(one.name) != one.type:
             raise UserError(
                 f"{export.place}: expected items of table {found.called}, each with {one.name} ({one.type}), found "
                 "some without it. Name the table of the export with --table, and its place with --from-export."
             )
-
-
-def _where(export: Exported, name: str) -> str:
-    return f"{export.place.rstrip('/')}/{name}"
 
 
 def _digest(text: str) -> str:

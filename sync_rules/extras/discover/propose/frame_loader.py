@@ -31,12 +31,11 @@ from sync_rules.extras.discover.propose.row_staging import (
     ENTRY_COLUMNS,
     Layout,
     Staged,
-    items_of,
     layout_of,
     opened_maps,
     stage,
 )
-from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
+from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable, read_items
 from sync_rules.model.errors import UserError
 from sync_rules.model.templates import parse_template
 
@@ -78,7 +77,7 @@ def load(database: Database, gathered: Gathered, directory: Path, progress: Prog
 
 
 def _sampled(table: GatheredTable) -> list[dict[str, Any]]:
-    return list(items_of(table.files, max(1, table.items // SAMPLES)))
+    return list(read_items(table.files, max(1, table.items // SAMPLES)))
 
 
 def _entities(tables: Sequence[FoundTable], samples: Mapping[int, Sequence[dict[str, Any]]]) -> Settled:

@@ -23,7 +23,6 @@ FEW: Final = 24  # different values of an enumeration, at most
 DATE: Final = r"s\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?)?"
 EPOCHS: Final = ((900_000_000, 2_200_000_000), (900_000_000_000, 2_200_000_000_000))  # seconds, milliseconds
 MOST: Final = 0.95  # of the values: the rest may be faults
-CROWD: Final = 10_000  # rows of which all values are looked at one by one
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.identifiers import singular
-from sync_rules.extras.discover.propose.candidates import Finding
-from sync_rules.extras.discover.propose.child_conditions import Condition, conditions, may_decide
-from sync_rules.extras.discover.propose.copies import EXAMPLES
+from sync_rules.extras.discover.propose.choice import Lead, first_examples
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import (
     AGREE_MIN,
@@ -27,7 +25,7 @@ from sync_rules.extras.discover.propose.expectation import near
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.group_shapes import PROBE, PROBE_MIN, Shape, Shapes
 from sync_rules.extras.discover.propose.link_search import Join
-from sync_rules.extras.discover.propose.parents import Families, Parent, left
+from sync_rules.extras.discover.propose.parents import ChildCondition, Families, Parent, conditions, left, may_decide
 from sync_rules.extras.discover.propose.proposal import Example
 
 PARENTS: Final = 1_500  # in the sample, each with all of its children
@@ -42,7 +40,7 @@ BETTER: Final = 0.02  # so much more must agree with a condition than without
 EVEN: Final = 0.0005  # of two that differ by less, the first one stays
 
 
-def groups(database: Database, join: Join) -> list[Finding]:
+def groups(database: Database, join: Join) -> list[Lead]:
     """Find the maps, lists and sets of the items that a link points to which hold the items that point."""
     source = join.source
     columns = {column.road: column for column in source.columns if column.writable}
@@ -51,7 +49,7 @@ def groups(database: Database, join: Join) -> list[Finding]:
     if not roads or (join.by_chance and join.source is join.target) or join.each > CHILDREN_MAX:
         return []
     search = _Search(database, join)
-    return [finding for column in roads for finding in search.of(column)]
+    return [lead for column in roads for lead in search.of(column)]
 
 
 class _Search:
@@ -67,15 +65,15 @@ class _Search:
         self.children = self.families.children(parts)
         self.parts = parts
 
-    def of(self, column: Column) -> Iterator[Finding]:
-        """The best finding for one attribute of the parents."""
+    def of(self, column: Column) -> Iterator[Lead]:
+        """The best lead for one attribute of the parents."""
         sample = [
             one for one in self.families.parents(column, self.parts, self.children).values() if one.held or one.children
         ]
         there = [one for one in sample if one.held]
         if len(there) <= 1:
             return
-        best: tuple[Shape, Agreement, Condition | None] | None = None
+        best: tuple[Shape, Agreement, ChildCondition | None] | None = None
         for condition in [None, *self._conditions(column, sample)]:
             shown = left(sample, condition, self.places)
             for shape in self.shapes.of(column, shown):
@@ -89,7 +87,7 @@ class _Search:
         if best is not None:
             yield self._counted(column, *best)
 
-    def _conditions(self, column: Column, sample: Sequence[Parent]) -> Iterator[Condition]:
+    def _conditions(self, column: Column, sample: Sequence[Parent]) -> Iterator[ChildCondition]:
         """Conditions under which as many children are left as the parents have entries."""
         probe = [one for one in sample if one.entries][:PROBE]
         if column.profile.types <= {"S", "N"}:
@@ -108,7 +106,7 @@ class _Search:
                     yield condition
 
     # ------------------------------------------------------------ counting
-    def _counted(self, column: Column, shape: Shape, sample: Agreement, condition: Condition | None) -> Finding:
+    def _counted(self, column: Column, shape: Shape, sample: Agreement, condition: ChildCondition | None) -> Lead:
         agree = checked = sources = 0
         differing: list[Example] = []
         parts = 1 + self.join.source.rows // PART
@@ -121,32 +119,21 @@ class _Search:
                     agree += 1
                 else:
                     differing.append(Example(parent.key, "what its children make", parent.held or "nothing"))
-            differing = sorted(differing, key=lambda one: one.key)[:EXAMPLES]
+            differing = list(first_examples(differing))
         named = _named(column, self.join, shape)
-        grade, contra = _judged(self.join, sample, agree / checked if checked else 0.0, named)
-        rule = dict(shape.rule)
-        if condition is not None:
-            rule["where"] = condition.where
-        if self.join.link:
-            rule["link"] = self.join.link
+        rate = agree / checked if checked else 0.0
+        grade, contra = _judged(self.join, sample, rate, named)
+        rule = {**shape.rule, **self.join.options(condition)}
         reads = (*shape.reads, *((condition.column,) if condition else ()))
         inside = tuple(
             one for one in self.join.source.columns if one.road[: len(column.road)] == column.road and one is not column
         )
-        finding = Finding(
-            shape.kind, self.join.target, self.join.source, (column, *inside), reads, rule, grade, checked, agree
-        )
-        finding.join, finding.sources, finding.examples, finding.named = self.join, sources, tuple(differing), named
-        finding.plainness = 12 + 2 * bool(condition)
-        finding.spoke_for = [f"{agree} of {checked} agree, {sample.chance:.1%} would by chance"]
-        finding.spoke_against = contra
-        finding.figures = {
-            "rate": finding.rate,
-            "chance": sample.chance,
-            "kappa": sample.kappa,
-            "values": sample.values,
-        }
-        return finding
+        return Lead(
+            shape.kind, self.join.target, self.join.source, (column, *inside), reads, rule, grade, checked, agree,
+            join=self.join, sources=sources, examples=tuple(differing), named=named, spoke_against=contra,
+            spoke_for=[f"{agree} of {checked} agree, {sample.chance:.1%} would by chance"],
+            plainness=12 + 2 * bool(condition), figures={"rate": rate, **sample.figures},
+        )  # fmt: skip
 
 
 # ---------------------------------------------------------------- judging

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from sync_rules.adapters.export_files import Shelf
 from sync_rules.adapters.files import as_mistake, locked
 from sync_rules.adapters.state import FileState
 from sync_rules.extras.discover.imports.table_variables import padded
 from sync_rules.extras.discover.propose.export_keys import KeyNotToldError, given_keys, none_told
-from sync_rules.extras.discover.propose.export_tables import Exported, Reading, exports_in
+from sync_rules.extras.discover.propose.export_tables import NamedExport, Reading, name_exports
 from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
 from sync_rules.extras.discover.propose.table_scans import LiveTable
-from sync_rules.jobs.backfill.export import Shelf
 from sync_rules.model.entities import address_of
 from sync_rules.model.errors import UserError
 
@@ -75,21 +75,23 @@ class Given:
     indexes: Sequence[str] = ()
 
 
-def find_exports(places: Mapping[str, Shelf], given: Given) -> tuple[Exported, ...]:
+def collect_exports(places: Mapping[str, Shelf], given: Given) -> tuple[NamedExport, ...]:
     """The exports in some places, one of each table.
 
     Raises:
         UserError: when one is not whole and full, a table has two, or a described table has none.
         StoreError: when a place does not answer.
     """
-    found = [one for place, shelf in places.items() for one in exports_in(place, shelf, _called(place, places, given))]
-    by_table: dict[str, Exported] = {}
+    found: list[NamedExport] = []
+    for place, shelf in places.items():
+        found += name_exports(place, shelf, _called(place, places, given))
+    by_table: dict[str, NamedExport] = {}
     for one in found:
         if one.table in by_table:
-            where = (
-                f"{by_table[one.table].place} and {one.place}" if by_table[one.table].place != one.place else one.place
+            two = dict.fromkeys((by_table[one.table].files.place, one.files.place))
+            raise UserError(
+                f"{' and '.join(two)}: found two exports of table {one.table}. Name the place of one of them."
             )
-            raise UserError(f"{where}: found two exports of table {one.table}. Name the place of one of them.")
         by_table[one.table] = one
     for table in given.described:
         if _bare(table) not in by_table:
@@ -101,7 +103,7 @@ def find_exports(places: Mapping[str, Shelf], given: Given) -> tuple[Exported, .
     return tuple(found)
 
 
-def gather_exports(exports: Sequence[Exported], given: Given, reading: Reading) -> Gathered:
+def gather_exports(exports: Sequence[NamedExport], given: Given, reading: Reading) -> Gathered:
     """The tables of some exports. Raises like `Reading.gathered`, and UserError when no item is there."""
     described = {_bare(table): table.found for table in given.described}
     keys = given_keys(given.keys, given.indexes, [one.table for one in exports])

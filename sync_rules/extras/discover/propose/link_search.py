@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sync_rules.extras.discover.imports.identifiers import singular, words
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import HALF_NAMED
 from sync_rules.extras.discover.propose.frames import MOST, Column, Frame, linkable
+
+if TYPE_CHECKING:
+    from sync_rules.extras.discover.propose.parents import ChildCondition
 
 HELD_MIN: Final = 0.7  # of the targets name an item that exists
 VALUES_MAX: Final = 3_000_000  # of all columns together; beyond that a share of the values is compared, by hash
@@ -67,6 +70,11 @@ class Join:
         """The option `link` of a rule: the fields that have another name on the target."""
         return {field.path: column.path for field, column in self.pairs if field.path != column.path}
 
+    def options(self, condition: ChildCondition | None = None) -> dict[str, object]:
+        """The options of a rule along the link: `where` for a condition, and `link` if names differ."""
+        where = {} if condition is None else {"where": condition.where}
+        return {**where, **({"link": self.link} if self.link else {})}
+
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns of the target."""
@@ -85,6 +93,11 @@ def equal(one: Column, alias: str, other: Column, other_alias: str) -> str:
     if one.profile.types == other.profile.types and len(one.profile.types) == 1:
         return f"{alias}.{one.sql} = {other_alias}.{other.sql}"
     return f"{one.bare(alias)} = {other.bare(other_alias)}"
+
+
+def present(columns: Iterable[Column], alias: str) -> str:
+    """The condition that an item has these columns."""
+    return " AND ".join(f"{alias}.{one.sql} IS NOT NULL" for one in columns)
 
 
 # ---------------------------------------------------------------- inclusion
@@ -211,7 +224,7 @@ def _in_part(source: Frame, target: Frame, by_field: dict[Column, list[Column]])
 def _measured(
     database: Database, source: Frame, target: Frame, pairs: tuple[tuple[Column, Column], ...]
 ) -> Join | None:
-    there = " AND ".join(f"t.{column.sql} IS NOT NULL" for _, column in pairs)
+    there = present((column for _, column in pairs), "t")
     on = " AND ".join(equal(column, "t", field, "s") for field, column in pairs)
     names = ", ".join(f"t.{column.sql}" for _, column in pairs)
     total, held, sources = database.row(
@@ -237,7 +250,7 @@ def _measured(
 def _names_itself(database: Database, frame: Frame, pairs: Sequence[tuple[Column, Column]]) -> bool:
     """True if most items name themselves, by a second attribute with their id."""
     own = " AND ".join(equal(column, "t", field, "t") for field, column in pairs)
-    there = " AND ".join(f"t.{column.sql} IS NOT NULL" for _, column in pairs)
+    there = present((column for _, column in pairs), "t")
     total, same = database.row(f"SELECT count(*), count(*) FILTER ({own}) FROM {frame.sql} t WHERE {there}")
     return bool(2 * same >= total)
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any, Final
 
-from sync_rules.extras.discover.propose.candidates import Finding
-from sync_rules.extras.discover.propose.copies import EXAMPLES
+from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import AGREE_MIN
 from sync_rules.extras.discover.propose.frames import Column, Frame, Profile
-from sync_rules.extras.discover.propose.link_search import Overlap, equal
+from sync_rules.extras.discover.propose.link_search import Overlap, equal, present
 from sync_rules.extras.discover.propose.proposal import Example
 from sync_rules.extras.discover.propose.value_texts import TEXTS
 
@@ -25,7 +24,7 @@ ITEMS_MIN: Final = 3
 Overlaps = dict[tuple[Column, Column], Overlap]
 
 
-def mirrors(database: Database, frames: Sequence[Frame], overlaps: Overlaps) -> Iterator[Finding]:
+def mirrors(database: Database, frames: Sequence[Frame], overlaps: Overlaps) -> Iterator[Lead]:
     """Find the entities that mirror another one."""
     for mirror in frames:
         for source in frames:
@@ -36,7 +35,7 @@ def mirrors(database: Database, frames: Sequence[Frame], overlaps: Overlaps) -> 
 
 
 @dataclass(frozen=True)
-class Told:
+class MirrorSource:
     """The sources of mirrors: an entity's items, or with `each` a row for each element of one of their lists."""
 
     frame: Frame
@@ -54,7 +53,7 @@ class Told:
         )
 
 
-def _best(database: Database, source: Frame, mirror: Frame, overlaps: Overlaps) -> Finding | None:
+def _best(database: Database, source: Frame, mirror: Frame, overlaps: Overlaps) -> Lead | None:
     """The best way to fill the mirror's key from columns of the source, one of them perhaps the elements of a list."""
     choices = []
     for field in mirror.identity:
@@ -66,19 +65,19 @@ def _best(database: Database, source: Frame, mirror: Frame, overlaps: Overlaps) 
             and overlap.values >= HELD_MIN
         ]
         choices.append(there)
-    told: list[tuple[Told, list[list[Column]]]] = [(Told(source), choices)]
+    told: list[tuple[MirrorSource, list[list[Column]]]] = [(MirrorSource(source), choices)]
     for number, field in enumerate(mirror.identity):
         if all(choices[:number] + choices[number + 1 :]):
             others = choices[:number], choices[number + 1 :]
             lists = _elements(database, source, field)
-            told += [(Told(source, each), [*others[0], [each], *others[1]]) for each in lists]
+            told += [(MirrorSource(source, each), [*others[0], [each], *others[1]]) for each in lists]
     found = []
     for one, ways in told:
         for columns in islice(product(*ways), WAYS_MAX):
             if len(set(columns)) == len(columns):
-                finding = _measured(database, one, mirror, columns)
-                if finding is not None:
-                    found.append(finding)
+                lead = _measured(database, one, mirror, columns)
+                if lead is not None:
+                    found.append(lead)
     return max(found, key=lambda one: (one.rate, one.named), default=None)
 
 
@@ -94,10 +93,10 @@ def _elements(database: Database, source: Frame, field: Column) -> Iterator[Colu
             yield Column(source, road, "each_v", profile=Profile(types=frozenset(TEXTS)))
 
 
-def _measured(database: Database, source: Told, mirror: Frame, columns: Sequence[Column]) -> Finding | None:
+def _measured(database: Database, source: MirrorSource, mirror: Frame, columns: Sequence[Column]) -> Lead | None:
     pairs = list(zip(mirror.identity, columns, strict=True))
     on = " AND ".join(equal(column, "s", field, "m") for field, column in pairs)
-    there = " AND ".join(f"s.{column.sql} IS NOT NULL" for column in columns)
+    there = present(columns, "s")
     wanted, distinct, both = database.row(
         f"SELECT (SELECT count(*) FROM {source.sql} WHERE {there}), "
         f"(SELECT count(DISTINCT m.rid) FROM {source.sql} JOIN {mirror.sql} m ON {on}), "
@@ -111,14 +110,14 @@ def _measured(database: Database, source: Told, mirror: Frame, columns: Sequence
     lacking = _lacking(source.frame, columns, attributes)
     if lacking and any(other.in_identity for _, other in attributes):
         return None  # an attribute of another name says whose it is: copies go along it
-    finding = _finding(database, source, mirror, pairs, attributes=attributes, wanted=wanted)
-    if lacking and finding.grade == "sure":
-        finding.grade = "weak"
+    lead = _lead(database, source, mirror, pairs, on, attributes=attributes, wanted=wanted)
+    if lacking and lead.grade == "sure":
+        lead.grade = "weak"
         names = " and ".join(one.path for one in lacking)
-        finding.spoke_against.append(
+        lead.spoke_against.append(
             f"{mirror.name} does not hold {names}, by which a mirror says whose it is: add it first"
         )
-    return finding
+    return lead
 
 
 def _lacking(source: Frame, columns: Sequence[Column], attributes: Sequence[tuple[Column, Column]]) -> list[Column]:
@@ -127,14 +126,13 @@ def _lacking(source: Frame, columns: Sequence[Column], attributes: Sequence[tupl
     return [one for one in source.identity if id(one) not in held]
 
 
-def _attributes(database: Database, source: Told, mirror: Frame, on: str) -> list[tuple[Column, Column]] | None:
+def _attributes(database: Database, source: MirrorSource, mirror: Frame, on: str) -> list[tuple[Column, Column]] | None:
     """The attributes of the mirror with those of the source that they equal; None if it has some of its own."""
     own = [
         one
         for one in mirror.columns
-        if not one.is_field and not one.is_shadowed and len(one.road) == 1 and one.profile.count
+        if not (one.is_field or one.is_shadowed or one.in_index) and len(one.road) == 1 and one.profile.count
     ]
-    own = [one for one in own if not one.in_index]
     theirs = [one for one in source.frame.columns if not one.is_shadowed and one.profile.count]
     found = []
     for column in own:
@@ -153,14 +151,13 @@ def _attributes(database: Database, source: Told, mirror: Frame, on: str) -> lis
     return found
 
 
-def _finding(
-    database: Database, source: Told, mirror: Frame, pairs: list[tuple[Column, Column]],
+def _lead(
+    database: Database, source: MirrorSource, mirror: Frame, pairs: list[tuple[Column, Column]], on: str,
     *, attributes: list[tuple[Column, Column]], wanted: int,
-) -> Finding:  # fmt: skip
+) -> Lead:  # fmt: skip
     kept = [(one, other) for one, other in attributes if not other.in_identity or one.path != other.path]
     alike = " AND ".join(f"m.{one.sql} IS NOT DISTINCT FROM s.{other.sql}" for one, other in kept) or "true"
-    on = " AND ".join(equal(column, "s", field, "m") for field, column in pairs)
-    there = " AND ".join(f"s.{column.sql} IS NOT NULL" for _, column in pairs)
+    there = present((column for _, column in pairs), "s")
     (agree,) = database.row(f"SELECT count(*) FROM {source.sql} JOIN {mirror.sql} m ON {on} WHERE {alike}")
     (strangers,) = database.row(
         f"SELECT count(*) FROM {mirror.sql} m WHERE NOT EXISTS (SELECT 1 FROM {source.sql} WHERE {on})"
@@ -181,11 +178,9 @@ def _finding(
         plain = all(one.path == other.path for one, other in kept)
         rule["attributes"] = [one.path for one, _ in kept] if plain else {o.path: one.path for one, o in kept}
     reads = (*(column for _, column in pairs), *(other for _, other in kept))
-    finding = Finding(
+    return Lead(
         "mirror", source.frame, mirror, tuple(one for one, _ in attributes), reads, rule,
-        "sure" if agree >= AGREE_MIN * wanted else "none", wanted, agree, strangers,
+        "sure" if agree >= AGREE_MIN * wanted else "none", wanted, agree, strangers, plainness=6, sources=wanted,
+        named=0.5, examples=tuple(Example(key, "a mirror like it", "another, or none") for (key,) in rows),
+        spoke_for=[f"{agree} of {wanted} have an item of the same content under the other key"],
     )  # fmt: skip
-    finding.examples = tuple(Example(key, "a mirror like it", "another, or none") for (key,) in rows)
-    finding.plainness, finding.sources, finding.named = 6, wanted, 0.5
-    finding.spoke_for = [f"{agree} of {wanted} have an item of the same content under the other key"]
-    return finding

@@ -1,20 +1,28 @@
 """Parents read with their children and with the entries of one attribute, a part of them at a time.
 
-Invariant: a parent has all of its children, so that what it should hold can be made of them.
+Invariant: a parent has all of its children, so that its value can be computed from them. The `values` of a condition on
+children are exactly those that its `where` selects.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
+from typing import Any, Final
 
-from sync_rules.extras.discover.propose.child_conditions import Condition
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
+from sync_rules.extras.discover.propose.value_texts import BOOLEAN, NUMBER, STRING
 
+KINDS_MAX: Final = 12  # different values of a column by which children are left out
+EITHER_OR: Final = 2  # different values, of which "not the one" says the same as "the other"
+PAIRS_MIN: Final = 4  # different values, from which two may be meant: of three, two are all but one
+PAIRS_MAX: Final = 6  # and up to which
+JMESPATH_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Row = tuple[Any, ...]  # of a child: a typed text for each column
 
 
@@ -87,7 +95,7 @@ class Families:
         return found
 
 
-def left(sample: Sequence[Parent], condition: Condition | None, places: Mapping[int, int]) -> list[Parent]:
+def left(sample: Sequence[Parent], condition: ChildCondition | None, places: Mapping[int, int]) -> list[Parent]:
     """The parents with the children that a condition leaves."""
     if condition is None:
         return list(sample)
@@ -96,3 +104,54 @@ def left(sample: Sequence[Parent], condition: Condition | None, places: Mapping[
         Parent(one.key, one.held, one.entries, [row for row in one.children if row[place] in condition.values])
         for one in sample
     ]
+
+
+# ---------------------------------------------------------------- conditions
+@dataclass(frozen=True)
+class ChildCondition:
+    """The values of a column that count, or those that do not, and how `where` says it."""
+
+    column: Column
+    values: frozenset[str | None]
+    where: str
+
+    @property
+    def sql(self) -> str:
+        """The condition on a child, which statements call `t`."""
+        told = ", ".join("'" + value.replace("'", "''") + "'" for value in self.values if value is not None)
+        parts = [f"t.{self.column.sql} IN ({told})"] if told else []
+        parts += [f"t.{self.column.sql} IS NULL"] if None in self.values else []
+        return " OR ".join(parts) or "false"
+
+
+def may_decide(column: Column) -> bool:
+    """True for a column by whose values some children may be left out: it has few."""
+    profile = column.profile
+    if column.in_identity or not profile.types <= {STRING, NUMBER, BOOLEAN, "z"}:
+        return False
+    return 1 <= profile.distinct <= KINDS_MAX and (profile.distinct > 1 or profile.count < column.frame.rows)
+
+
+def conditions(column: Column, values: set[str | None]) -> Iterator[ChildCondition]:
+    """The conditions on one column that tell its values apart."""
+    name = ".".join(part if JMESPATH_NAME.fullmatch(part) else f'"{part}"' for part in column.road)
+    told = sorted(value for value in values if value is not None and value != "z" and "'" not in value)
+    if column.profile.types <= {BOOLEAN, "z"}:
+        yield ChildCondition(column, frozenset({"b1"}), name)
+        yield ChildCondition(column, frozenset(values - {"b1"}), f"!{name}")
+        return
+    for value in told:
+        yield ChildCondition(column, frozenset({value}), f"{name} == {_literal(value)}")
+    if len(values) > EITHER_OR or None in values:
+        for value in told:
+            yield ChildCondition(column, frozenset(values - {value}), f"{name} != {_literal(value)}")
+    if PAIRS_MIN <= len(told) <= PAIRS_MAX:
+        for one, other in combinations(told, 2):
+            where = f"{name} == {_literal(one)} || {name} == {_literal(other)}"
+            yield ChildCondition(column, frozenset({one, other}), where)
+            both = f"{name} != {_literal(one)} && {name} != {_literal(other)}"
+            yield ChildCondition(column, frozenset(values - {one, other}), both)
+
+
+def _literal(value: str) -> str:
+    return f"`{value[1:]}`" if value[0] == NUMBER else f"'{value[1:]}'"

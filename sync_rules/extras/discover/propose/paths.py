@@ -1,4 +1,4 @@
-"""Paths: texts that hold the way from the root of a hierarchy to each item, by ids or by names.
+"""Paths: texts that hold the form from the root of a hierarchy to each item, by ids or by names.
 
 Invariant: what is expected of an item follows from its ancestors' ids and names alone, not from their paths, which may
 be wrong themselves.
@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.extras.discover.propose.candidates import Finding
-from sync_rules.extras.discover.propose.copies import EXAMPLES
+from sync_rules.extras.discover.propose.choice import Lead, first_examples
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import AGREE_MIN, CASES_MIN
 from sync_rules.extras.discover.propose.frames import Column, Frame
@@ -32,7 +31,7 @@ SEPARATOR: Final = "|"
 
 
 @dataclass(frozen=True)
-class Way:
+class PathForm:
     """A column that may be a path: what it is made of, and the text between."""
 
     column: Column
@@ -41,7 +40,7 @@ class Way:
 
 
 @dataclass
-class Node:
+class TreeItem:
     """An item of a hierarchy: its scope and its id, its parent's id, and the values of some columns."""
 
     key: str
@@ -51,18 +50,18 @@ class Node:
     values: tuple[str | None, ...]
 
 
-def paths(database: Database, join: Join) -> list[Finding]:
+def paths(database: Database, join: Join) -> list[Lead]:
     """Find the paths of items that name a parent of their own kind."""
     if join.source is not join.target or len(join.pairs[-1][1].road) > 1:
         return []
     *scope, (own, parent) = join.pairs
     if any(field is not column for field, column in scope) or parent is own:
         return []
-    ways = _ways(database, join, own)
-    return list(_found(database, join, ways)) if ways else []
+    forms = _forms(database, join, own)
+    return list(_found(database, join, forms)) if forms else []
 
 
-def _ways(database: Database, join: Join, own: Column) -> list[Way]:
+def _forms(database: Database, join: Join, own: Column) -> list[PathForm]:
     """The columns that end with an own value after what the parent has in the same column."""
     frame = join.target
     texts = [one for one in frame.columns if one.writable and one.profile.is_text and not one.profile.is_boolean]
@@ -89,7 +88,7 @@ def _ways(database: Database, join: Join, own: Column) -> list[Way]:
             between.pop(None, None)
             (separator, count), *_ = between.most_common(1) or [(None, 0)]
             if separator is not None and count >= RATE_MIN * len(rows) and count >= CASES_MIN:
-                found.append(Way(column, None if by is own else by, separator))
+                found.append(PathForm(column, None if by is own else by, separator))
     return found
 
 
@@ -110,27 +109,27 @@ def _between(path: str | None, own: str | None, above: str | None) -> str | None
     return between if 0 < len(between) <= SEPARATOR_MAX else None
 
 
-def _found(database: Database, join: Join, ways: Sequence[Way]) -> Iterator[Finding]:
-    """One finding for each path: with names it takes the path of ids along, and the depth goes with one of them."""
+def _found(database: Database, join: Join, forms: Sequence[PathForm]) -> Iterator[Lead]:
+    """One lead for each path: with names it takes the path of ids along, and the depth goes with one of them."""
     frame = join.target
-    by_ids = next((way for way in ways if way.by is None), None)
-    names = [way for way in ways if way.by is not None]
+    by_ids = next((form for form in forms if form.by is None), None)
+    names = [form for form in forms if form.by is not None]
     numbers = [one for one in frame.columns if one.writable and one.profile.is_number and len(one.road) == 1]
-    texts = sorted({one for way in ways if way.by for one in (way.by,)}, key=lambda one: one.path)
-    columns = [*(way.column for way in ways), *texts, *numbers]
-    nodes = _nodes(database, join, columns)
+    texts = sorted({form.by for form in names if form.by}, key=lambda one: one.path)
+    columns = [*(form.column for form in forms), *texts, *numbers]
+    tree = _tree(database, join, columns)
     place = {id(column): number for number, column in enumerate(columns)}
-    depths = _depths(nodes)
-    deep = [one for one in numbers if _is_depth(nodes, depths, place[id(one)])]
+    depths = _depths(tree)
+    deep = [one for one in numbers if _is_depth(tree, depths, place[id(one)])]
     taken = False
-    for way in names or ([by_ids] if by_ids else []):
-        ids = by_ids if way.by is not None and not taken else None
+    for form in names or ([by_ids] if by_ids else []):
+        ids = by_ids if form.by is not None and not taken else None
         depth = deep[0] if deep and not taken else None
         taken = True
-        yield _counted(join, Written(way, ids, depth), nodes, place)
+        yield _counted(join, PathRule(form, ids, depth), tree, place)
 
 
-def _nodes(database: Database, join: Join, columns: Sequence[Column]) -> dict[tuple[tuple[str, ...], str], Node]:
+def _tree(database: Database, join: Join, columns: Sequence[Column]) -> dict[tuple[tuple[str, ...], str], TreeItem]:
     frame = join.target
     *scope, (own, parent) = join.pairs
     names = "".join(f", t.{one.sql}" for one in columns)
@@ -142,57 +141,57 @@ def _nodes(database: Database, join: Join, columns: Sequence[Column]) -> dict[tu
         key, mine, above, *rest = row
         inner = tuple(str(one) for one in rest[: len(scope)])
         above = None if above is None or len(above) <= 1 else above[1:]  # empty or NULL
-        node = Node(key, inner, mine[1:], above, tuple(rest[len(scope) :]))
-        found[inner, node.own] = node
+        item = TreeItem(key, inner, mine[1:], above, tuple(rest[len(scope) :]))
+        found[inner, item.own] = item
     return found
 
 
-def _lines(nodes: dict[tuple[tuple[str, ...], str], Node]) -> Iterator[tuple[Node, list[Node] | None]]:
+def _lines(tree: dict[tuple[tuple[str, ...], str], TreeItem]) -> Iterator[tuple[TreeItem, list[TreeItem] | None]]:
     """Each item with its ancestors from the root down to itself; None where one is missing, or in a ring."""
-    for node in nodes.values():
-        line = [node]
+    for item in tree.values():
+        line = [item]
         whole = True
         while whole and line[-1].parent is not None:
-            above = nodes.get((node.scope, line[-1].parent))
-            whole = above is not None and len(line) <= DEPTH_MAX and above is not node
+            above = tree.get((item.scope, line[-1].parent))
+            whole = above is not None and len(line) <= DEPTH_MAX and above is not item
             if above is not None:
                 line.append(above)
-        yield node, line[::-1] if whole else None
+        yield item, line[::-1] if whole else None
 
 
-def _depths(nodes: dict[tuple[tuple[str, ...], str], Node]) -> dict[int, int]:
-    return {id(node): len(line) - 1 for node, line in _lines(nodes) if line is not None}
+def _depths(tree: dict[tuple[tuple[str, ...], str], TreeItem]) -> dict[int, int]:
+    return {id(item): len(line) - 1 for item, line in _lines(tree) if line is not None}
 
 
-def _is_depth(nodes: dict[tuple[tuple[str, ...], str], Node], depths: dict[int, int], place: int) -> bool:
-    known = [(node.values[place], depths[id(node)]) for node in nodes.values() if id(node) in depths]
+def _is_depth(tree: dict[tuple[tuple[str, ...], str], TreeItem], depths: dict[int, int], place: int) -> bool:
+    known = [(item.values[place], depths[id(item)]) for item in tree.values() if id(item) in depths]
     agree = sum(value == f"n{depth}" for value, depth in known)
     return len({depth for _, depth in known}) > 1 and agree >= AGREE_MIN * len(known)
 
 
-def _text(line: Sequence[Node], place: int | None, separator: str) -> str | None:
+def _text(line: Sequence[TreeItem], place: int | None, separator: str) -> str | None:
     """The path of ids, or of names: an item without a name is left out."""
     if place is None:
-        return separator.join(node.own for node in line)
-    names = [value[1:] for node in line if (value := node.values[place]) and len(value) > 1 and value[0] in TEXTS]
+        return separator.join(item.own for item in line)
+    names = [value[1:] for item in line if (value := item.values[place]) and len(value) > 1 and value[0] in TEXTS]
     return separator.join(names) or None
 
 
 @dataclass(frozen=True)
-class Written:
+class PathRule:
     """The columns that one rule writes: a path, that of ids beside one of names, and the depth."""
 
-    way: Way
-    ids: Way | None
+    form: PathForm
+    ids: PathForm | None
     depth: Column | None
 
     def rule(self, parent: Column) -> dict[str, Any]:
         """The rule as the rules file has it."""
-        rule: dict[str, Any] = {"path": self.way.column.shown, "parent": parent.path}
-        if self.way.by is not None:
-            rule["by"] = self.way.by.path
-        if self.way.separator != SEPARATOR:
-            rule["separator"] = self.way.separator
+        rule: dict[str, Any] = {"path": self.form.column.shown, "parent": parent.path}
+        if self.form.by is not None:
+            rule["by"] = self.form.by.path
+        if self.form.separator != SEPARATOR:
+            rule["separator"] = self.form.separator
         if self.ids is not None:
             rule["ids"] = self.ids.column.path
             rule |= {"ids_separator": self.ids.separator} if self.ids.separator != SEPARATOR else {}
@@ -200,31 +199,27 @@ class Written:
             rule["depth"] = self.depth.path
         return rule
 
-    def expected(self, line: Sequence[Node], place: dict[int, int]) -> list[tuple[str | None, str | None]]:
+    def expected(self, line: Sequence[TreeItem], place: dict[int, int]) -> list[tuple[str | None, str | None]]:
         """The value of each column on the last item of a line, and what it should be, as typed texts."""
-        held, by = line[-1].values, self.way.by
-        text = _text(line, None if by is None else place[id(by)], self.way.separator)
-        found = [(held[place[id(self.way.column)]], None if text is None else STRING + kept(unescaped(text)))]
+        held, by = line[-1].values, self.form.by
+        text = _text(line, None if by is None else place[id(by)], self.form.separator)
+        found = [(held[place[id(self.form.column)]], None if text is None else STRING + kept(unescaped(text)))]
         if self.ids is not None:
-            found.append(
-                (
-                    held[place[id(self.ids.column)]],
-                    STRING + kept(unescaped(_text(line, None, self.ids.separator) or "")),
-                )
-            )
+            expected = STRING + kept(unescaped(_text(line, None, self.ids.separator) or ""))
+            found.append((held[place[id(self.ids.column)]], expected))
         if self.depth is not None:
             found.append((held[place[id(self.depth)]], f"n{len(line) - 1}"))
         return found
 
 
-def _counted(join: Join, written: Written, nodes: dict[Any, Node], place: dict[int, int]) -> Finding:
-    frame, parent, way = join.target, join.pairs[-1][1], written.way
+def _counted(join: Join, written: PathRule, tree: dict[Any, TreeItem], place: dict[int, int]) -> Lead:
+    frame, parent, form = join.target, join.pairs[-1][1], written.form
     ids, depth = written.ids, written.depth
     checked = agree = orphans = deep = 0
     values = set()
     right: Counter[int] = Counter()  # by column: they may be wrong independently
     differing: list[Example] = []
-    for node, line in _lines(nodes):
+    for item, line in _lines(tree):
         if line is None:
             orphans += 1
             continue
@@ -238,17 +233,17 @@ def _counted(join: Join, written: Written, nodes: dict[Any, Node], place: dict[i
         if all(each):
             values.add(expected)
         else:
-            differing.append(Example(node.key, shown(expected), shown(held)))
+            differing.append(Example(item.key, shown(expected), shown(held)))
     rule, remarks = written.rule(parent), []
-    if ids is None and way.by is not None:
-        remarks.append(f"it keeps the path of ids too, in {way.column.path}_ids, which is not there yet")
-    writes = tuple(one for one in (way.column, ids.column if ids else None, depth) if one is not None)
-    reads = tuple(one for one in (parent, way.by) if one is not None)
+    if ids is None and form.by is not None:
+        remarks.append(f"it keeps the path of ids too, in {form.column.path}_ids, which is not there yet")
+    writes = tuple(one for one in (form.column, ids.column if ids else None, depth) if one is not None)
+    reads = tuple(one for one in (parent, form.by) if one is not None)
     many = checked and all(right[number] >= AGREE_MIN * checked for number in range(1 + bool(ids) + bool(depth)))
     good = many and deep >= DEEP_MIN and len(values) >= CASES_MIN
-    finding = Finding("path", frame, frame, writes, reads, rule, "sure" if good else "none", checked, agree, orphans)
-    finding.join, finding.plainness, finding.remarks, finding.named = join, 5, remarks, 1.0
-    finding.examples = tuple(sorted(differing, key=lambda one: one.key)[:EXAMPLES])
-    finding.sources, finding.spoke_for = checked, [f"{agree} of {checked} follow from their ancestors"]
-    finding.spoke_against = [] if good else ["too few follow from their ancestors"]
-    return finding
+    return Lead(
+        "path", frame, frame, writes, reads, rule, "sure" if good else "none", checked, agree, orphans, sources=checked,
+        join=join, plainness=5, remarks=remarks, named=1.0, examples=first_examples(differing),
+        spoke_for=[f"{agree} of {checked} follow from their ancestors"],
+        spoke_against=[] if good else ["too few follow from their ancestors"],
+    )  # fmt: skip

@@ -5,16 +5,14 @@ Invariant: the figures are those of `plan`, by the same planner. Tables that are
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
+from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable, read_items
 from sync_rules.jobs.dryrun.figures import Plan, RuleFigures
 from sync_rules.jobs.dryrun.planner import Planner
-from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.records import read_image
 from sync_rules.rules.families import PartRule
@@ -57,10 +55,8 @@ def repair_of(rules: Rules, gathered: Gathered) -> Repair | None:
 def _fill(store: MemoryStore, table: GatheredTable, rules: Rules) -> None:
     names = [name for name, one in rules.tables.items() if one.physical_name == table.found.physical]
     for name in names:
-        for path in table.files:
-            with gzip.open(path) as lines:
-                for line in lines:
-                    store.put(name, read_image(json_bytes.parsed(line)["Item"]))
+        for item in read_items(table.files):
+            store.put(name, read_image(item))
 
 
 def _sum(one: RuleFigures, other: RuleFigures) -> RuleFigures:

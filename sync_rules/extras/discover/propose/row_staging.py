@@ -6,18 +6,16 @@ in lists, sets and maps by id stands in rows of its own, the entries.
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from sync_rules.extras.discover.imports.normalization import SettledEntity
+from sync_rules.extras.discover.propose.table_files import read_items
 from sync_rules.extras.discover.propose.value_texts import kept, typed
-from sync_rules.model import json_bytes
-from sync_rules.model.errors import UserError
 from sync_rules.model.templates import Template, parse_template
 from sync_rules.model.values import Path as Road
 
@@ -31,7 +29,6 @@ ENTRY_COLUMNS: Final = {
     "rid": "BIGINT", "road": "BIGINT", "place": "BIGINT", "name": "VARCHAR", "field": "VARCHAR", "v": "VARCHAR",
 }  # fmt: skip
 STRANGERS_MAX: Final = 2_000
-AGAIN: Final = "export or gather the table again"
 RIDS_OF_A_FILE: Final = 1 << 40
 
 
@@ -82,36 +79,6 @@ def layout_of(entity: SettledEntity, opened: frozenset[Road] = frozenset()) -> L
 
 
 # ---------------------------------------------------------------- reading
-def items_of(files: Sequence[Path], every: int = 1) -> Iterator[dict[str, Any]]:
-    """The items in files, or every so manieth.
-
-    Raises:
-        UserError: for a line that is no item, or a file that is no gzip; the message names file and line.
-    """
-    number = 0
-    for file in files:
-        line_number = 0
-        try:
-            with gzip.open(file) as lines:
-                for line_number, line in enumerate(lines, 1):
-                    number += 1
-                    if every > 1 and number % every:
-                        continue
-                    yield _item(line, file, line_number)
-        except (OSError, EOFError, zlib.error) as error:
-            raise UserError(f"{file.name}:{line_number + 1}: expected gzip, found it broken", AGAIN) from error
-
-
-def _item(line: bytes, file: Path, line_number: int) -> dict[str, Any]:
-    try:
-        item = json_bytes.parsed(line)["Item"]
-    except (ValueError, KeyError, TypeError):
-        item = None
-    if not isinstance(item, dict):
-        raise UserError(f'{file.name}:{line_number}: expected {{"Item": ...}} in the JSON of DynamoDB', AGAIN)
-    return item
-
-
 def opened_maps(items: Sequence[Mapping[str, Any]]) -> frozenset[Road]:
     """The maps of some items whose names are ids: each name is in few of the maps."""
     maps: Counter[Road] = Counter()
@@ -236,7 +203,7 @@ def stage(files: Sequence[Path], layouts: Sequence[Layout], directory: Path, par
     unknown = 0
     rid = part * RIDS_OF_A_FILE
     try:
-        for item in items_of(files):
+        for item in read_items(files):
             rid += 1
             for spool in spools:
                 fields = spool.layout.bound(item)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Final
 
-from sync_rules.extras.discover.imports.identifiers import Unique
+from sync_rules.extras.discover.imports.identifiers import NAME_MAX, RESERVED, Unique, plural, words
 from sync_rules.extras.discover.imports.normalization import SettledEntity
 from sync_rules.extras.discover.propose import copies, derives, groups, mirrors, number_search, paths
-from sync_rules.extras.discover.propose.candidates import Finding
-from sync_rules.extras.discover.propose.choice import chosen
+from sync_rules.extras.discover.propose.choice import Lead, chosen
 from sync_rules.extras.discover.propose.database import Database, full_disk_as_mistake
 from sync_rules.extras.discover.propose.frame_loader import Loaded, load
 from sync_rules.extras.discover.propose.frames import Frame, profile_all
@@ -27,7 +28,6 @@ from sync_rules.extras.discover.propose.proposal import (
 )
 from sync_rules.extras.discover.propose.proposal_writer import settled
 from sync_rules.extras.discover.propose.row_staging import COLUMNS_MAX
-from sync_rules.extras.discover.propose.rule_names import name_of
 from sync_rules.extras.discover.propose.table_files import Gathered
 
 CANDIDATES_MAX: Final = 5_000
@@ -53,62 +53,49 @@ def propose(
             loaded = load(database, gathered, workspace, progress, threads)
         progress("looking at values", 0.5)
         profile_all(database, loaded.frames)
-        progress("finding links", 0.6)
+        progress("lead links", 0.6)
         shares = overlaps(database, loaded.frames)
         joins = joins_of(database, loaded.frames, shares)
-        findings = list(_findings(database, loaded.frames, joins, progress))
-        findings += mirrors.mirrors(database, loaded.frames, shares)
+        leads = list(_leads(database, loaded.frames, joins, progress))
+        leads += mirrors.mirrors(database, loaded.frames, shares)
     finally:
         database.close()
-    taken = chosen(findings)
+    taken = chosen(leads)
     progress("done", 1.0)
-    return settled(_proposal(gathered, loaded, joins, findings, taken))
+    return settled(_proposal(gathered, loaded, joins, leads, taken))
 
 
-def _findings(
-    database: Database, frames: Sequence[Frame], joins: Sequence[Join], progress: Progress
-) -> Iterator[Finding]:
-    along: list[Callable[[Database, Join], list[Finding]]] = [
-        copies.copies,
-        number_search.numbers,
-        groups.groups,
-        paths.paths,
-    ]
-    within: list[Callable[[Database, Frame], list[Finding]]] = [derives.derives]
-    steps = len(joins) * len(along) + len(frames) * len(within) or 1
-    done = 0
-    for join in joins:
-        for find in along:
-            yield from (_as_far_as_known(one, join) for one in find(database, join))
-            done += 1
-            progress("comparing", 0.65 + 0.35 * done / steps)
-    for frame in frames:
-        for look in within:
-            yield from look(database, frame)
-            done += 1
-            progress("comparing", 0.65 + 0.35 * done / steps)
+def _leads(database: Database, frames: Sequence[Frame], joins: Sequence[Join], progress: Progress) -> Iterator[Lead]:
+    along = (copies.copies, number_search.numbers, groups.groups, paths.paths)
+    steps = len(joins) * len(along) + len(frames)
+    for number, (join, find) in enumerate(product(joins, along), 1):
+        yield from (_as_far_as_known(one, join) for one in find(database, join))
+        progress("comparing", 0.65 + 0.35 * number / steps)
+    for number, frame in enumerate(frames, 1 + len(joins) * len(along)):
+        yield from derives.derives(database, frame)
+        progress("comparing", 0.65 + 0.35 * number / steps)
 
 
-def _as_far_as_known(finding: Finding, join: Join) -> Finding:
-    """The finding, with the reason why it is no rule where its target does not name its source whole."""
-    if join.lacking and finding.is_likely:
+def _as_far_as_known(lead: Lead, join: Join) -> Lead:
+    """The lead, with the reason why it is no rule where its target does not name its source whole."""
+    if join.lacking and lead.is_likely:
         lacking = " and ".join(one.path for one in join.lacking)
-        finding.grade = "weak"
-        finding.spoke_against.append(
+        lead.grade = "weak"
+        lead.spoke_against.append(
             f"{join.target.name} does not hold {lacking}, which is part of what names {join.source.name}: add it first"
         )
-    return finding
+    return lead
 
 
 # ---------------------------------------------------------------- the proposal
 def _proposal(
-    gathered: Gathered, loaded: Loaded, joins: Sequence[Join], findings: Sequence[Finding], taken: Sequence[Finding]
+    gathered: Gathered, loaded: Loaded, joins: Sequence[Join], leads: Sequence[Lead], taken: Sequence[Lead]
 ) -> Proposal:
     unique = Unique()
     order = sorted(taken, key=lambda one: (not one.is_likely, one.target.name, one.source.name, str(one.rule)))
-    rules = tuple(_proposed(one, name_of(one, unique)) for one in order)
+    rules = tuple(_proposed(one, _name(one, unique)) for one in order)
     kept = {id(one) for one in taken}
-    candidates = tuple(_candidate(one, taken=id(one) in kept) for one in findings)[:CANDIDATES_MAX]
+    candidates = tuple(_candidate(one, taken=id(one) in kept) for one in leads)[:CANDIDATES_MAX]
     tables = tuple(_tables(gathered, loaded))
     found = [one for one in joins if not one.by_chance]
     links = tuple(
@@ -167,34 +154,44 @@ def _entity(entity: SettledEntity, frame: Frame | None, left_out: int) -> Propos
     return ProposedEntity(entity.name, entity.table.name, rows, dict(entity.key), attributes, always, tuple(checks))
 
 
-def _proposed(finding: Finding, name: str) -> Proposed:
+def _proposed(lead: Lead, name: str) -> Proposed:
+    against = lead.spoke_against[-1] if lead.spoke_against else "the evidence is thin"
+    held_back = None if lead.is_likely else against
     return Proposed(
-        name,
-        finding.kind,
-        finding.rule,
-        finding.source.name,
-        finding.target.name,
-        finding.checked,
-        finding.agree,
-        finding.differ,
-        _confidence(finding),
-        finding.examples,
-        None if finding.is_likely else (finding.spoke_against[-1] if finding.spoke_against else "the evidence is thin"),
-        sources=finding.sources,
-        orphans=finding.orphans,
-        remarks=tuple(finding.remarks),
-    )
+        name, lead.kind, lead.rule, lead.source.name, lead.target.name, lead.checked, lead.agree, lead.differ,
+        _confidence(lead), lead.examples, held_back, sources=lead.sources, orphans=lead.orphans,
+        remarks=tuple(lead.remarks),
+    )  # fmt: skip
 
 
-def _confidence(finding: Finding) -> Confidence:
-    if finding.grade == "weak":
+def _confidence(lead: Lead) -> Confidence:
+    if lead.grade == "weak":
         return "low"
-    return "high" if finding.grade == "sure" and finding.rate >= RATE_HIGH else "medium"
+    return "high" if lead.grade == "sure" and lead.rate >= RATE_HIGH else "medium"
 
 
-def _candidate(finding: Finding, *, taken: bool) -> Candidate:
-    shown = finding.writes[0].shown if finding.writes else finding.target.name
-    source = ", ".join(one.shown for one in finding.reads) or finding.source.name
-    return Candidate(
-        shown, source, finding.kind, taken, tuple(finding.spoke_for), tuple(finding.spoke_against), finding.figures
-    )
+def _candidate(lead: Lead, *, taken: bool) -> Candidate:
+    shown = lead.writes[0].shown if lead.writes else lead.target.name
+    source = ", ".join(one.shown for one in lead.reads) or lead.source.name
+    return Candidate(shown, source, lead.kind, taken, tuple(lead.spoke_for), tuple(lead.spoke_against), lead.figures)
+
+
+def _name(lead: Lead, unique: Unique) -> str:
+    """A name for a rule, which no other one has."""
+    source, target = lead.source.name, plural(lead.target.name)
+    written = _slug(*lead.writes[0].road) if lead.writes else ""
+    match lead.kind:
+        case "copy":
+            read = _slug(*lead.reads[0].road)
+            own = read if read.startswith(_slug(source)) else f"{_slug(source)}-{read}"
+            wanted = f"{own}-on-{_slug(target)}"
+        case "mirror":
+            wanted = f"{_slug(plural(source))}-as-{_slug(target)}"
+        case _:
+            wanted = f"{written}-of-{_slug(target)}"
+    made = wanted[:NAME_MAX].rstrip("-")
+    return unique.name(made if re.match("[a-z]", made) and made not in RESERVED else f"rule-{made}"[:NAME_MAX])
+
+
+def _slug(*names: str) -> str:
+    return "-".join(re.sub(r"[^a-z0-9]", "", word) for name in names for word in words(name)).strip("-") or "it"

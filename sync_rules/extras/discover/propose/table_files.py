@@ -5,9 +5,13 @@ Invariant: each file is gzip, with a line of `{"Item": ...}` in DynamoDB's JSON 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from sync_rules.adapters.export_files import Folder, parse_item, read_lines
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 
 
@@ -27,3 +31,17 @@ class Gathered:
 
     tables: tuple[GatheredTable, ...]
     without_items: tuple[str, ...] = ()
+
+
+def read_items(files: Sequence[Path], every: int = 1) -> Iterator[dict[str, Any]]:
+    """Read the items in files, or each item whose number is a multiple of `every`.
+
+    Raises:
+        UserError: when a line holds no item, or a file is broken; the message names file and line.
+    """
+    number = 0
+    for file in files:
+        for place, line in read_lines(partial(Folder(file.parent).open, file.name), file.name):
+            number += 1
+            if every == 1 or not number % every:
+                yield parse_item(line, place)

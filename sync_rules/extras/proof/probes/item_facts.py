@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sync_rules.extras.proof.probe import require, require_refused
-from sync_rules.extras.proof.probes.read_facts import keyed
-from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.extras.proof.proof_stack import Site, fresh, keyed
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
 from sync_rules.model.values import AttributeValue, Item
 
@@ -76,19 +75,14 @@ def index_types(site: Site) -> str:
     refused(site, "an empty string where an index has a key", {**key, "link": {"S": ""}})
     require(not site.get(key), "a refused item is there")
     site.put(key)
-    update: dict[str, Any] = {
-        "TableName": site.table("items"),
-        "Key": key,
-        "UpdateExpression": "SET link = :v",
-        "ExpressionAttributeValues": {":v": {"N": "1"}},
-    }
+    update = site.update_of(key, "SET link = :v", {":v": {"N": "1"}})
     require_refused(site.db.update_item, INVALID, "an update to another type than the index's", **update)
     return "refused by put and update, nothing written"
 
 
 def depths(site: Site) -> str:
     """50: 32 levels, expressions of 4 KB and 300 operators."""
-    key, name = keyed(fresh("50#")), site.table("items")
+    key = keyed(fresh("50#"))
 
     def nested(levels: int) -> AttributeValue:
         value: AttributeValue = {"S": "x"}
@@ -100,13 +94,7 @@ def depths(site: Site) -> str:
     refused(site, "a value of more than 32 levels", {**key, "deep": nested(LEVELS_MAX + 1)})
 
     def expressed(condition: str) -> dict[str, Any]:
-        return {
-            "TableName": name,
-            "Key": key,
-            "UpdateExpression": "SET a = :v",
-            "ConditionExpression": condition,
-            "ExpressionAttributeValues": {":v": {"S": "x"}},
-        }
+        return site.update_of(key, "SET a = :v", {":v": {"S": "x"}}, ConditionExpression=condition)
 
     tests = " AND ".join(["attribute_exists(pk)"] * 100)  # 199 operators, 2,496 bytes
     site.ask(site.db.update_item, **expressed(tests))
@@ -119,23 +107,15 @@ def depths(site: Site) -> str:
 
 def sets(site: Site) -> str:
     """51: a set has no order, no element twice, and is never empty."""
-    key, name = keyed(fresh("51#")), site.table("items")
+    key, names = keyed(fresh("51#")), {"ExpressionAttributeNames": {"#s": "set"}}
     site.put({**key, "set": {"SS": ["a", "b"]}})
-    condition: dict[str, Any] = {"ConditionExpression": "#s = :same", "ExpressionAttributeNames": {"#s": "set"}}
-    same = {"ExpressionAttributeValues": {":same": {"SS": ["b", "a"]}}}
-    site.put({**key, "set": {"SS": ["b", "a"]}}, more=condition | same)
+    same = {"ConditionExpression": "#s = :same", "ExpressionAttributeValues": {":same": {"SS": ["b", "a"]}}}
+    site.put({**key, "set": {"SS": ["b", "a"]}}, more={**names, **same})
     refused(site, "a set with an element twice", {**key, "set": {"SS": ["a", "a"]}})
     refused(site, "an empty set", {**key, "set": {"SS": []}})
 
     def changed(verb: str, *elements: str) -> None:
-        site.ask(
-            site.db.update_item,
-            TableName=name,
-            Key=key,
-            UpdateExpression=f"{verb} #s :e",
-            ExpressionAttributeNames={"#s": "set"},
-            ExpressionAttributeValues={":e": {"SS": list(elements)}},
-        )
+        site.update(key, f"{verb} #s :e", {":e": {"SS": list(elements)}}, **names)
 
     changed("ADD", "a", "c")
     found = sorted(site.get(key)["set"]["SS"])
@@ -143,13 +123,3 @@ def sets(site: Site) -> str:
     changed("DELETE", "a", "b", "c")
     require("set" not in site.get(key), "a set without elements is still there")
     return "equal in any order; twice and empty refused; the last element takes the set with it"
-
-
-PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
-    46: sizes,
-    47: numbers,
-    48: key_sizes,
-    49: index_types,
-    50: depths,
-    51: sets,
-}

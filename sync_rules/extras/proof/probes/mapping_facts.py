@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from sync_rules.adapters import aws_errors
 from sync_rules.extras.proof.probe import UnseenError, require
-from sync_rules.extras.proof.probes.read_facts import keyed
 from sync_rules.extras.proof.probes.stream_facts import Reading
-from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.extras.proof.proof_stack import Site, fresh, keyed
 from sync_rules.model import json_bytes
 
 HOPS: Final = 18  # Lambda stops a loop that it sees after about 16
@@ -91,15 +90,12 @@ def event_form(site: Site) -> str:
     """10: base64 text and seconds in an event, bytes and a date from GetRecords."""
     pk, reading = fresh("in#10#"), Reading(site, "mapped")
     site.put({**keyed(pk), "b": {"B": b"\x00\xff"}, "bs": {"BS": [b"\x01"]}}, "mapped")
-    found, came = site.waiting.until(lambda: deliveries(site, pk), len)
-    require(came, "a record was not delivered to the function")
+    found = site.see(lambda: deliveries(site, pk), len, "a record was not delivered to the function")
     image, created = found[0].image, found[0].record["dynamodb"]["ApproximateCreationDateTime"]
     require(image["b"] == {"B": "AP8="} and image["bs"] == {"BS": ["AQ=="]}, "binary values are no base64 text")
     right = isinstance(created, int | float) and abs(created - time.time()) < DAY_SECONDS
     require(right, "the creation time is no number of seconds")
-    own, came = site.waiting.until(lambda: reading.of(pk), len)
-    require(came, "GetRecords does not show the record")
-    read = own[0]["dynamodb"]
+    read = site.see(lambda: reading.of(pk), len, "GetRecords does not show the record")[0]["dynamodb"]
     require(read["NewImage"]["b"] == {"B": b"\x00\xff"}, "GetRecords has no bytes")
     require(isinstance(read["ApproximateCreationDateTime"], datetime), "GetRecords has no date")
     return "the event has base64 text and seconds, GetRecords has bytes and a date"
@@ -169,8 +165,8 @@ def from_the_oldest(site: Site) -> str:
 
     site.waiting.until(enabled, bool)
     for pk in pks:
-        _, came = site.waiting.until(partial(deliveries, site, pk), len)
-        require(came, "a record from before the mapping was enabled was not delivered")
+        lost = "a record from before the mapping was enabled was not delivered"
+        site.see(partial(deliveries, site, pk), len, lost)
     return "records from before the mapping was enabled were delivered"
 
 
@@ -202,8 +198,7 @@ def filters(site: Site) -> str:
         site.put({**keyed("exactly", sk), "at": {"S": pk}}, "mapped")
     out = fresh("out#17#")
     site.put(keyed(out), "mapped")
-    _, came = site.waiting.until(lambda: deliveries(site, pk), len)
-    require(came, "a record whose key matches a prefix was not delivered")
+    site.see(lambda: deliveries(site, pk), len, "a record whose key matches a prefix was not delivered")
 
     def matched() -> set[str]:
         given = [one for one in deliveries(site, "exactly") if one.image.get("at") == {"S": pk}]
@@ -275,17 +270,3 @@ def _points(site: Site, namespace: str, metric: str, dimensions: list[dict[str, 
 
     points: list[dict[str, Any]] = replace(site.waiting, pause=METRIC_LOOK_SECONDS).until(look, len)[0]
     return points
-
-
-PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
-    10: event_form,
-    12: partial_response,
-    13: whole_failure,
-    14: order_of_items,
-    15: from_the_oldest,
-    16: given_up,
-    17: filters,
-    19: undetected_loop,
-    20: iterator_age,
-    65: embedded_metric,
-}

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from sync_rules.extras.proof.probe import RefutedError, require
-from sync_rules.extras.proof.probes.read_facts import keyed
 from sync_rules.extras.proof.probes.write_facts import PREPARED_BYTES, RETURN_OLD
-from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.extras.proof.proof_stack import Site, fresh, keyed
 from sync_rules.model import json_bytes
 from sync_rules.model.values import Item
 
@@ -121,10 +119,7 @@ def forms(site: Site) -> str:
     key = keyed(fresh("43#"))
     before = {**key, "a": {"S": "1"}, "b": {"S": "2"}, "m": {"M": {"in": {"S": "3"}}}}
     site.put(before)
-    answers = sent(
-        site,
-        statement(site, key, 'SET "a"=?, "m"."in"=?, "q""uote"=?', "x", "y", "z"),
-    )
+    answers = sent(site, statement(site, key, 'SET "a"=?, "m"."in"=?, "q""uote"=?', "x", "y", "z"))
     require(codes(answers) == [""], f"SET with commas is answered {codes(answers)}")
     answers = sent(site, statement(site, key, 'SET "c"=? REMOVE "a" REMOVE "b"', "w"))
     require(codes(answers) == [""], f"SET with two REMOVE is answered {codes(answers)}")
@@ -140,14 +135,7 @@ def statement_costs(site: Site) -> str:
     asked = statement(site, key, 'SET "v"=?', "new")
     answer = site.ask(site.db.batch_execute_statement, Statements=[asked], ReturnConsumedCapacity="TOTAL")
     batch = sum(one["CapacityUnits"] for one in answer["ConsumedCapacity"])
-    answer = site.ask(
-        site.db.update_item,
-        TableName=site.table("items"),
-        Key=key,
-        UpdateExpression="SET v = :v",
-        ExpressionAttributeValues={":v": {"S": "newer"}},
-        ReturnConsumedCapacity="TOTAL",
-    )
+    answer = site.update(key, "SET v = :v", {":v": {"S": "newer"}}, ReturnConsumedCapacity="TOTAL")
     update = answer["ConsumedCapacity"]["CapacityUnits"]
     require(batch == update, f"a statement costs {batch} units, the same UpdateItem {update}")
     return f"both cost {update:g} units"
@@ -168,15 +156,3 @@ def own_right(site: Site) -> str:
     require(said["codes"] == [""], f"a role with PartiQLUpdate alone has its statement answered {said['codes']}")
     require(site.get(key)["v"] == {"S": "new"}, "the statement was accepted, and not written")
     return "a role with dynamodb:PartiQLUpdate alone wrote"
-
-
-PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
-    38: each_alone,
-    39: malformed,
-    40: same_item,
-    41: never_creates,
-    42: comparisons,
-    43: forms,
-    44: statement_costs,
-    45: own_right,
-}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
 from sync_rules.extras.proof.probe import require, require_refused
-from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.extras.proof.proof_stack import Site, fresh, keyed, longer_than
 from sync_rules.model.values import Item
 
 ROUNDS: Final = 20
@@ -18,11 +17,6 @@ BIG_BYTES: Final = 180_000  # six such items are more than a page
 SEGMENTS: Final = 4
 SECOND_LOOK_SECONDS: Final = 60  # the first one that a fan-out through an index takes
 INDEX: Final = "by_link"
-
-
-def keyed(pk: str, sk: str = "-", **more: str) -> Item:
-    """An item of strings."""
-    return {"pk": {"S": pk}, "sk": {"S": sk}, **{name: {"S": value} for name, value in more.items()}}
 
 
 def consistent_reads(site: Site) -> str:
@@ -62,13 +56,9 @@ def batch_get(site: Site) -> str:
     def asked(table: str, wanted: list[Item]) -> dict[str, Any]:
         return {"RequestItems": {table: {"Keys": wanted, "ConsistentRead": True}}}
 
-    for first in range(0, 100, 25):
-        puts = [{"PutRequest": {"Item": key}} for key in keys[first : first + 25]]
-        left: dict[str, Any] = {name: puts}
-        while left:
-            left = site.ask(site.db.batch_write_item, RequestItems=left)["UnprocessedItems"]
+    site.put_all(keys[:100])
     found: list[Item] = []
-    left = {name: {"Keys": keys[:100], "ConsistentRead": True}}
+    left: dict[str, Any] = {name: {"Keys": keys[:100], "ConsistentRead": True}}
     while left:
         answer = site.ask(site.db.batch_get_item, RequestItems=left)
         found += answer["Responses"].get(name, [])
@@ -90,14 +80,7 @@ def pages(site: Site) -> str:
         site.put({**item, "big": {"S": "x" * BIG_BYTES}})
 
     def page(**more: Any) -> tuple[list[str], Any]:
-        answer = site.ask(
-            site.db.query,
-            TableName=site.table("items"),
-            KeyConditionExpression="pk = :pk",
-            ExpressionAttributeValues={":pk": {"S": pk}},
-            ConsistentRead=True,
-            **more,
-        )
+        answer = site.ask(site.db.query, **site.query_of(pk), **more)
         return [item["sk"]["S"] for item in answer["Items"]], answer.get("LastEvaluatedKey")
 
     by_size, more = page()
@@ -111,7 +94,7 @@ def pages(site: Site) -> str:
         require(len(found) == 3, f"a page with Limit 3 has {len(found)} items and is not the last")  # noqa: PLR2004
         start = {"ExclusiveStartKey": more}
     require(seen == PAGE_ITEMS, f"pages with Limit 3 have {seen} of {PAGE_ITEMS} items")
-    site.ask(site.db.delete_item, TableName=site.table("items"), Key=items[3])
+    site.delete(items[3])
     after, _ = page(ExclusiveStartKey=items[3], ProjectionExpression="pk, sk")
     require(after[:1] == ["4"], "the key of a deleted item does not begin a page at the item after it")
     return "pages end at 1 MB and at Limit; the key of a deleted item begins a page"
@@ -124,35 +107,31 @@ def segments(site: Site) -> str:
         site.put(keyed(pk))
     found: list[str] = []
     for segment in range(SEGMENTS):
-        start: dict[str, Any] = {}
-        while True:
-            answer = site.ask(
-                site.db.scan,
-                TableName=site.table("items"),
-                Segment=segment,
-                TotalSegments=SEGMENTS,
-                ConsistentRead=True,
-                ProjectionExpression="pk",
-                **start,
-            )
-            found += [item["pk"]["S"] for item in answer["Items"] if item["pk"]["S"] in mine]
-            if not answer.get("LastEvaluatedKey"):
-                break
-            start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+        scanned = site.pages(
+            site.db.scan,
+            TableName=site.table("items"),
+            Segment=segment,
+            TotalSegments=SEGMENTS,
+            ConsistentRead=True,
+            ProjectionExpression="pk",
+        )
+        found += [item["pk"]["S"] for page in scanned for item in page["Items"] if item["pk"]["S"] in mine]
     require(len(found) == len(set(found)), f"{len(found) - len(set(found))} items are in two segments")
     require(set(found) == mine, f"{len(mine - set(found))} of {len(mine)} items are in no segment")
     return f"{len(mine)} items, each once in {SEGMENTS} segments"
 
 
+def _index_query(site: Site, link: str) -> dict[str, Any]:
+    return {
+        "TableName": site.table("items"),
+        "IndexName": INDEX,
+        "KeyConditionExpression": "link = :link",
+        "ExpressionAttributeValues": {":link": {"S": link}},
+    }
+
+
 def _listed(site: Site, link: str) -> list[str]:
-    answer = site.ask(
-        site.db.query,
-        TableName=site.table("items"),
-        IndexName=INDEX,
-        KeyConditionExpression="link = :link",
-        ExpressionAttributeValues={":link": {"S": link}},
-    )
-    return [item["sk"]["S"] for item in answer["Items"]]
+    return [item["sk"]["S"] for item in site.ask(site.db.query, **_index_query(site, link))["Items"]]
 
 
 def index_lag(site: Site) -> str:
@@ -161,24 +140,12 @@ def index_lag(site: Site) -> str:
     for n in range(ROUNDS):
         began = time.monotonic()
         site.put(keyed(pk, str(n), link=pk))
-        _, there = site.waiting.until(lambda: _listed(site, pk), partial(_holds, str(n)))
+        _, there = site.waiting.until(lambda: _listed(site, pk), longer_than(n))
         lags.append(time.monotonic() - began)
         require(there and lags[-1] < SECOND_LOOK_SECONDS, f"a row was not in the index after {lags[-1]:.0f} s")
-    require_refused(
-        site.db.query,
-        "ValidationException",
-        "a consistent read of an index",
-        TableName=site.table("items"),
-        IndexName=INDEX,
-        ConsistentRead=True,
-        KeyConditionExpression="link = :link",
-        ExpressionAttributeValues={":link": {"S": pk}},
-    )
+    asked = {**_index_query(site, pk), "ConsistentRead": True}
+    require_refused(site.db.query, "ValidationException", "a consistent read of an index", **asked)
     return f"{ROUNDS} rows, the last of them seen after {max(lags) * 1000:.0f} ms with the way there and back"
-
-
-def _holds(wanted: str, found: list[str]) -> bool:
-    return wanted in found
 
 
 def sparse_index(site: Site) -> str:
@@ -187,18 +154,11 @@ def sparse_index(site: Site) -> str:
     site.put(keyed(pk, "with", link=pk))
     site.put(keyed(pk, "without"))
     site.put(keyed(pk, "lost", link=pk))
-    site.ask(site.db.update_item, TableName=site.table("items"), Key=keyed(pk, "lost"), UpdateExpression="REMOVE link")
+    site.update(keyed(pk, "lost"), "REMOVE link")
     found, right = site.waiting.until(lambda: _listed(site, pk), lambda found: found == ["with"])
     require(right, f"the index has {sorted(found)}, expected only the item with its key")
-    every: list[Item] = []
-    start: dict[str, Any] = {}
-    while True:
-        answer = site.ask(site.db.scan, TableName=site.table("items"), IndexName=INDEX, **start)
-        every += answer["Items"]
-        if not answer.get("LastEvaluatedKey"):
-            break
-        start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
-    listed = [item["sk"]["S"] for item in every if item["pk"]["S"] == pk]
+    scanned = site.pages(site.db.scan, TableName=site.table("items"), IndexName=INDEX)
+    listed = [item["sk"]["S"] for page in scanned for item in page["Items"] if item["pk"]["S"] == pk]
     require(listed == ["with"], f"a scan of the index lists {sorted(listed)}")
     return "items without the index's key are not in it"
 
@@ -227,15 +187,3 @@ def _claims(site: Site, name: str, key: Item, who: int) -> bool:
     except site.db.exceptions.ConditionalCheckFailedException:
         return False
     return True
-
-
-PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
-    21: consistent_reads,
-    22: tables_as_named,
-    23: batch_get,
-    24: pages,
-    25: segments,
-    26: index_lag,
-    27: sparse_index,
-    58: one_claim,
-}

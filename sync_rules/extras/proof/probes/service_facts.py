@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sync_rules.adapters import aws_errors
@@ -69,8 +69,7 @@ def message_limits(site: Site) -> str:
     require_refused(call, "InvalidParameterValue", "a delay of 901 seconds", **late)
     pk = fresh("53#")
     send(site, "MappedQueue", pk, DelaySeconds=DELAY_SECONDS)
-    given, came = site.waiting.until(lambda: deliveries(site, pk), len)
-    require(came, "a delayed message was not delivered")
+    given = site.see(lambda: deliveries(site, pk), len, "a delayed message was not delivered")
     about = given[0].record["attributes"]
     waited = (int(about["ApproximateFirstReceiveTimestamp"]) - int(about["SentTimestamp"])) / 1000
     require(waited >= DELAY_SECONDS - 1, f"a message with a delay of {DELAY_SECONDS} s came after {waited:g} s")
@@ -108,8 +107,7 @@ def dead_letters(site: Site) -> str:
         require(not receive(site, "WorkQueue", pk, 0), f"a message was received {DEAD_AFTER_RECEIVES + 1} times")
         return receive(site, "DeadQueue", pk)
 
-    found, _ = site.waiting.until(look, bool)
-    require(found, f"a message is no dead letter after {DEAD_AFTER_RECEIVES} receives")
+    site.see(look, bool, f"a message is no dead letter after {DEAD_AFTER_RECEIVES} receives")
     return f"a dead letter after {DEAD_AFTER_RECEIVES} receives, not before"
 
 
@@ -132,13 +130,10 @@ def _ended(site: Site, units: list[dict[str, bool]]) -> dict[str, Any]:
     asked = json.dumps({"units": units})
     arn = site.ask(client.start_execution, stateMachineArn=site.outputs["Machine"], input=asked)["executionArn"]
 
-    def look() -> Any:
-        return site.ask(client.describe_execution, executionArn=arn)
+    def look() -> dict[str, Any]:
+        return dict(site.ask(client.describe_execution, executionArn=arn))
 
-    found: dict[str, Any]
-    found, ended = site.waiting.until(look, lambda found: found["status"] != "RUNNING")
-    require(ended, "an execution with a few units did not end")
-    return found
+    return site.see(look, lambda found: found["status"] != "RUNNING", "an execution with a few units did not end")
 
 
 def map_rights(site: Site) -> str:
@@ -198,17 +193,3 @@ def custom_resource(site: Site) -> str:
     found = site.outputs.get("State", "")
     require(found == "ACTIVE", f"the custom resource saw its table in state {found or 'unknown'}")
     return "called when its table was there, and its answer was read"
-
-
-PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
-    52: every_message,
-    53: message_limits,
-    54: visible_again,
-    55: dead_letters,
-    57: put_once,
-    59: map_rights,
-    60: tolerated,
-    61: input_limit,
-    64: policy_limit,
-    66: custom_resource,
-}

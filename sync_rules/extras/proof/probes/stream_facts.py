@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from sync_rules.extras.proof.probe import UnseenError, require
-from sync_rules.extras.proof.probes.read_facts import keyed
-from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.extras.proof.proof_stack import Site, fresh, keyed, longer_than
 from sync_rules.model.values import Item
 
 ROUNDS: Final = 10
@@ -87,13 +85,12 @@ def _changed(site: Site, pk: str) -> list[tuple[str, Item | None, Item | None]]:
     first, second = {**key, "v": {"S": "1"}}, {**key, "v": {"S": "2"}}
     third, fourth = {**key, "v": {"S": "3"}}, {**key, "v": {"S": "4"}}
     site.put(first)
-    values = {"ExpressionAttributeValues": {":v": {"S": "2"}}}
-    site.ask(site.db.update_item, TableName=name, Key=key, UpdateExpression="SET v = :v", **values)
+    site.update(key, "SET v = :v", {":v": {"S": "2"}})
     text = f'UPDATE "{name}" SET "v"=? WHERE "pk"=? AND "sk"=?'  # noqa: S608 - the table is its own
     statement = {"Statement": text, "Parameters": [{"S": "3"}, key["pk"], key["sk"]]}
     site.ask(site.db.batch_execute_statement, Statements=[statement])
     site.ask(site.db.transact_write_items, TransactItems=[{"Put": {"TableName": name, "Item": fourth}}])
-    site.ask(site.db.delete_item, TableName=name, Key=key)
+    site.delete(key)
     return [
         ("INSERT", None, first), ("MODIFY", first, second), ("MODIFY", second, third), ("MODIFY", third, fourth),
         ("REMOVE", fourth, None),
@@ -120,13 +117,12 @@ def every_change(site: Site) -> str:
 def silent_no_op(site: Site) -> str:
     """2: a write that changes nothing makes no record."""
     pk, mark, reading = fresh("2#"), fresh("2#"), Reading(site)
-    key, name = keyed(pk), site.table("items")
+    key = keyed(pk)
     item = {**key, "v": {"S": "1"}, "s": {"SS": ["a", "b"]}}
     site.put(item)
     site.put(item)
-    values = {"ExpressionAttributeValues": {":v": {"S": "1"}}}
-    site.ask(site.db.update_item, TableName=name, Key=key, UpdateExpression="SET v = :v", **values)
-    site.ask(site.db.delete_item, TableName=name, Key=keyed(pk, "none"))
+    site.update(key, "SET v = :v", {":v": {"S": "1"}})
+    site.delete(keyed(pk, "none"))
     site.put({**item, "v": {"S": "2"}})
     site.put(keyed(mark))
     site.waiting.until(lambda: reading.of(mark), len)
@@ -141,15 +137,10 @@ def read_follows_record(site: Site) -> str:
     pk, reading = fresh("3#"), Reading(site)
     for n in range(ROUNDS):
         site.put({**keyed(pk), "n": {"N": str(n)}})
-        _, came = site.waiting.until(lambda: reading.of(pk), partial(_more_than, n))
-        require(came, "a change made no record")
+        site.see(lambda: reading.of(pk), longer_than(n), "a change made no record")
         found = site.get(keyed(pk)).get("n", {}).get("N", "-1")
         require(int(found) >= n, f"a read after the record of change {n} shows change {found}")
     return f"{ROUNDS} records, each change seen by a read at its delivery"
-
-
-def _more_than(number: int, found: list[Any]) -> bool:
-    return len(found) > number
 
 
 def sequence_numbers(site: Site) -> str:
@@ -157,8 +148,8 @@ def sequence_numbers(site: Site) -> str:
     pk, reading = fresh("5#"), Reading(site)
     for n in range(ROUNDS):
         site.put({**keyed(pk), "n": {"N": str(n)}})
-    _, came = site.waiting.until(lambda: reading.of(pk), lambda found: len(found) >= ROUNDS)
-    require(came, f"{ROUNDS} changes did not make {ROUNDS} records")
+    said = f"{ROUNDS} changes did not make {ROUNDS} records"
+    site.see(lambda: reading.of(pk), lambda found: len(found) >= ROUNDS, said)
     for records in reading.records.values():
         texts = [record["dynamodb"]["SequenceNumber"] for record in records]
         odd = sorted({len(text) for text in texts if not text.isdecimal() or len(text) not in DIGITS})
@@ -184,8 +175,7 @@ def made_anew(site: Site) -> str:
     require(after and after != before, "DescribeTable names the stream of before")
     site.put(keyed(fresh("8#")), "switched")
     reading = Reading(site, "switched")
-    _, came = site.waiting.until(reading.more, len)
-    require(came, "the stream that DescribeTable names gets no records")
+    site.see(reading.more, len, "the stream that DescribeTable names gets no records")
     return "another ARN, and records come under it"
 
 
@@ -243,17 +233,5 @@ def bulk_load(site: Site) -> str:
     if found != "COMPLETED":
         raise UnseenError(f"a bulk load of one item is {found}")
     require(site.get(item) == item, "a bulk load that is complete put no item")
-    _, came = site.waiting.until(lambda: reading.of(pk), len)
-    require(came, "an item that a bulk load put made no record")
+    site.see(lambda: reading.of(pk), len, "an item that a bulk load put made no record")
     return "a bulk load put an item, and its record came"
-
-
-PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
-    1: every_change,
-    2: silent_no_op,
-    3: read_follows_record,
-    5: sequence_numbers,
-    8: made_anew,
-    9: expired,
-    71: bulk_load,
-}

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from sync_rules.adapters import aws_errors
 from sync_rules.extras.proof.probe import UnseenError, blocked, require, require_refused
-from sync_rules.extras.proof.probes.read_facts import keyed
-from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.extras.proof.proof_stack import Site, fresh, keyed
 from sync_rules.model.values import Item
 
 WORKERS: Final = 8
@@ -21,35 +20,25 @@ THROTTLING_WRITES: Final = 40
 CONTENDED: Final = 200
 
 
-def counting(key: Item, table: str, by: int = 1) -> dict[str, Any]:
-    """The parameters of an update that adds to `n`."""
-    return {
-        "TableName": table,
-        "Key": key,
-        "UpdateExpression": "ADD n :by",
-        "ExpressionAttributeValues": {":by": {"N": str(by)}},
-    }
+def counting(site: Site, key: Item) -> dict[str, Any]:
+    """The parameters of an update that adds one to `n`."""
+    return site.update_of(key, "ADD n :by", {":by": {"N": "1"}})
 
 
-def guarded(key: Item, table: str, seen: str, value: str) -> dict[str, Any]:
+def guarded(site: Site, key: Item, seen: str, value: str) -> dict[str, Any]:
     """The parameters of an update that sets `v` if it is as it was seen."""
-    return {
-        "TableName": table,
-        "Key": key,
-        "UpdateExpression": "SET v = :new",
-        "ConditionExpression": "v = :seen",
-        "ExpressionAttributeValues": {":new": {"S": value}, ":seen": {"S": seen}},
-    }
+    values = {":new": {"S": value}, ":seen": {"S": seen}}
+    return site.update_of(key, "SET v = :new", values, ConditionExpression="v = :seen")
 
 
 def conditions(site: Site) -> str:
     """28: conditions decide in one step, and are false on an item that does not exist."""
-    key, name = keyed(fresh("28#")), site.table("items")
+    key = keyed(fresh("28#"))
     site.put({**key, "v": {"S": "old"}})
 
     def won(who: int) -> bool:
         try:
-            site.db.update_item(**guarded(key, name, "old", str(who)))  # sent once: see reads.one_claim
+            site.db.update_item(**guarded(site, key, "old", str(who)))  # sent once: see reads.one_claim
         except site.db.exceptions.ConditionalCheckFailedException:
             return False
         return True
@@ -61,7 +50,7 @@ def conditions(site: Site) -> str:
     nobody = keyed(fresh("28#"))
     call = site.db.update_item
     said = "a condition on an item that does not exist"
-    require_refused(call, f"{FAILED}Exception", said, **guarded(nobody, name, "old", "new"))
+    require_refused(call, f"{FAILED}Exception", said, **guarded(site, nobody, "old", "new"))
     require(not site.get(nobody), "a refused update made an item")
     return f"of {WORKERS} guarded writes one was accepted; none where there is no item"
 
@@ -71,7 +60,7 @@ def refusals(site: Site) -> str:
     key, name = keyed(fresh("29#")), site.table("items")
     stands = {**key, "v": {"S": "stands"}}
     site.put(stands)
-    update = {**guarded(key, name, "other", "new"), **RETURN_OLD}
+    update = {**guarded(site, key, "other", "new"), **RETURN_OLD}
     error = require_refused(site.db.update_item, f"{FAILED}Exception", "an update with a false guard", **update)
     require(error.response.get("Item") == stands, "UpdateItem was refused without the item as it was")
     call, code = site.db.transact_write_items, "TransactionCanceledException"
@@ -88,10 +77,9 @@ def refusals(site: Site) -> str:
 
 def tokens(site: Site) -> str:
     """31: a transaction that is sent twice with one token has its effect once."""
-    key, name = keyed(fresh("31#")), site.table("items")
-    token = fresh("selftest-")
+    key, token = keyed(fresh("31#")), fresh("selftest-")
     for _ in range(3):
-        actions = [{"Update": counting(key, name)}]
+        actions = [{"Update": counting(site, key)}]
         site.ask(site.db.transact_write_items, TransactItems=actions, ClientRequestToken=token)
     n = site.get(key)["n"]["N"]
     require(n == "1", f"three sends of one token added {n}")
@@ -104,7 +92,7 @@ def transactions(site: Site) -> str:
     call, cancelled = site.db.transact_write_items, "TransactionCanceledException"
     exists = {"TableName": name, "Key": keyed(pk, "none"), "ConditionExpression": "attribute_exists(pk)"}
     put = {"TableName": name, "Item": keyed(pk, "c")}
-    actions = [{"ConditionCheck": exists}, {"Update": counting(keyed(pk, "a"), name)}, {"Put": put}]
+    actions = [{"ConditionCheck": exists}, {"Update": counting(site, keyed(pk, "a"))}, {"Put": put}]
     error = require_refused(call, cancelled, "a transaction with one false condition", TransactItems=actions)
     codes = [reason.get("Code") for reason in aws_errors.cancellations(error)]
     require(codes == [FAILED, "None", "None"], f"the reasons are {codes}, expected {FAILED}, None, None")
@@ -120,12 +108,12 @@ def transactions(site: Site) -> str:
 
 def conflicts(site: Site) -> str:
     """33: a conflict has an error of its own, and another try succeeds."""
-    key, name = keyed(fresh("33#")), site.table("items")
+    key = keyed(fresh("33#"))
 
     def tried(n: int) -> str:
         """The code of a conflict; "" when the write was made."""
         call: Callable[..., Any] = site.db.transact_write_items if n % 2 else site.db.update_item
-        asked = {"TransactItems": [{"Update": counting(key, name)}]} if n % 2 else counting(key, name)
+        asked = {"TransactItems": [{"Update": counting(site, key)}]} if n % 2 else counting(site, key)
         try:
             call(**asked)
         except aws_errors.ERRORS as error:
@@ -159,11 +147,10 @@ def _units(answer: Mapping[str, Any], index: str = "") -> float:
 
 def costs(site: Site) -> str:
     """34: a write costs the size of the whole item, before or after, whichever is larger."""
-    key, name = keyed(fresh("34#")), site.table("items")
-    small = {"TableName": name, "ReturnConsumedCapacity": "TOTAL"}
-    put = site.ask(site.db.put_item, Item={**key, "big": {"S": "x" * PREPARED_BYTES}}, **small)
-    update = site.ask(site.db.update_item, **{**counting(key, name), **small})
-    delete = site.ask(site.db.delete_item, Key=key, **small)
+    key, told = keyed(fresh("34#")), {"ReturnConsumedCapacity": "TOTAL"}
+    put = site.put({**key, "big": {"S": "x" * PREPARED_BYTES}}, more=told)
+    update = site.ask(site.db.update_item, **counting(site, key), **told)
+    delete = site.delete(key, **told)
     units = [_units(answer) for answer in (put, update, delete)]
     require(units == [3, 3, 3], f"put, small update and delete of an item of 2.6 KB cost {units}, expected 3 each")
     return "put, update and delete of an item of 2.6 KB cost 3 units each"
@@ -171,19 +158,11 @@ def costs(site: Site) -> str:
 
 def index_costs(site: Site) -> str:
     """35: one unit for a row that comes, changes or goes, two for one that moves, none for one that stays."""
-    pk, name = fresh("35#"), site.table("items")
+    pk = fresh("35#")
 
     def cost(text: str, value: str = "") -> float:
-        values = {"ExpressionAttributeValues": {":v": {"S": value}}} if value else {}
-        answer = site.ask(
-            site.db.update_item,
-            TableName=name,
-            Key=keyed(pk),
-            UpdateExpression=text,
-            ReturnConsumedCapacity="INDEXES",
-            **values,
-        )
-        return _units(answer, "by_link")
+        values = {":v": {"S": value}} if value else None
+        return _units(site.update(keyed(pk), text, values, ReturnConsumedCapacity="INDEXES"), "by_link")
 
     steps = {
         "comes": cost("SET link = :v", f"{pk}a"),
@@ -197,30 +176,15 @@ def index_costs(site: Site) -> str:
 
 def throttles(site: Site) -> str:
     """37: what throttles says so with a code that is known."""
-    name, met = site.table("small"), 0
     heavy = {**keyed(fresh("37#")), "big": {"S": "x" * HEAVY_BYTES}}
     for _ in range(THROTTLING_WRITES):
         try:
-            site.db.put_item(TableName=name, Item=heavy)  # not sent again: the error is what is looked for
+            site.db.put_item(
+                TableName=site.table("small"), Item=heavy
+            )  # not sent again: the error is what is looked for
         except aws_errors.ERRORS as error:
             code = aws_errors.code(error)
-            require(
-                aws_errors.throttles(error) or blocked(error),
-                f"a table of 1 write unit refuses with {code}, unknown here",
-            )
-            met += bool(aws_errors.throttles(error))
-            if met:
+            if aws_errors.throttles(error):
                 return f"a table of 1 write unit throttles with {code}"
+            require(blocked(error), f"a table of 1 write unit refuses with {code}, unknown here")
     raise UnseenError(f"{THROTTLING_WRITES} writes of 342 units each were not throttled by a table of 1 unit")
-
-
-PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
-    28: conditions,
-    29: refusals,
-    31: tokens,
-    32: transactions,
-    33: conflicts,
-    34: costs,
-    35: index_costs,
-    37: throttles,
-}

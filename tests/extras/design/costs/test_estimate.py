@@ -430,24 +430,6 @@ def test_measures_take_the_place_of_what_is_stated():
     assert stored.table_gb == Decimal(100 * (one.size_bytes + 100)) / 2**30
 
 
-def test_tables_have_the_capacity_and_class_of_the_file():
-    """Capacity that the file fixes is what is paid for, with a word where it is too little; a class has its prices."""
-    text = SHOP.replace(
-        "shop: {key: {PK: S, SK: S}}",
-        "shop: {key: {PK: S, SK: S}, class: infrequent-access, backups: false, billing: {provisioned: {read: 5, write: 5}}}",
-    )
-    found = made(text)
-    assert found.stored[0].recovery == 0
-    (one,) = (one for one in found.provisions if one.place == Place("shop"))
-    assert (one.read_units, one.write_units) == (5, 5)
-    assert any("shop needs" in note for note in found.notes)
-    rare = VIRGINIA.infrequent_access
-    assert rare is not None
-    assert found.stored[0].storage == rare.storage_gb_month * (found.stored[0].table_gb)
-    plain = made(SHOP)
-    assert found.whole.money.on_demand > Decimal("1.2") * plain.whole.money.on_demand
-
-
 def test_capacity_above_the_default_quota_is_told():
     """Autoscaling has no bound that the file does not set; a table that needs more than AWS gives at first is named."""
     found = made(SHOP.replace("rate: 240/s", "rate: 100000/s"))

@@ -1,4 +1,4 @@
-"""The capacity that the file gives is what is paid for, and what a copy saves is counted once."""
+"""Capacity follows the load, and what a copy saves is counted once."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_rows_of_a_local_index_use_the_capacity_of_their_table():
     found = of_table("indexes: {by_total: {partition: {PK: S}, sort: {total: S}, local: true}}")
     (one,) = found.provisions
     assert one.place == Place("shop")
-    assert one.write_load == 200
+    assert one.write_units == 286, "200 writes a second, 70 % of the capacity"
     stored = found.stored[0]
     assert stored.indexes_gb > 0
     assert stored.recovery == VIRGINIA.storage.recovery_gb_month * (stored.table_gb + stored.indexes_gb)
@@ -65,32 +65,14 @@ def test_rows_of_a_local_index_use_the_capacity_of_their_table():
     assert apart.recovery == VIRGINIA.storage.recovery_gb_month * apart.table_gb
 
 
-def test_fixed_capacity_is_paid_for_without_a_load():
-    """A table, and its index, that nobody uses cost what they are given."""
-    idle = "  idle: {key: {PK: S}, indexes: {by_x: {x: S}}, billing: {provisioned: {read: 1000, write: 1000}}}\n"
-    used = made(TABLE.replace("TABLE", "class: standard")).whole.money.provisioned
-    text = TABLE.replace("TABLE", "class: standard").replace("entities:", f"{idle}entities:")
-    assert made(text).whole.money.provisioned - used == 2 * 1000 * HOURS * MONTH_HOURS
-
-
-@pytest.mark.parametrize(
-    ("billing", "target"),
-    [("autoscaling: {min: 1, max: 9000, target: 20}", 20), ("autoscaling: {min: 1, max: 9000}", 70)],
-)
-def test_lines_have_the_target_of_the_file(billing, target):
-    """A line alone costs what the whole costs, whatever target the file has."""
-    found = of_table(f"billing: {{provisioned: {{read: 1, write: 1, {billing}}}}}")
+@pytest.mark.parametrize("target", [20, 70])
+def test_line_alone_costs_as_much_as_the_whole(target):
+    """A line has its share of capacity, at the use that autoscaling aims at."""
+    found = estimate(parse_rules(TABLE.replace(", TABLE", "")), Asked(VIRGINIA, target))
     (line,) = found.patterns
     write = VIRGINIA.provisioned.write_unit_hour * MONTH_HOURS
     assert round(line.money.provisioned, 9) == round(Decimal(100) * 100 / target * write, 9)
     assert abs(found.whole.money.provisioned - line.money.provisioned) <= HOURS * MONTH_HOURS
-
-
-def test_lines_share_fixed_capacity_by_their_load():
-    """Fixed capacity costs the same, however much of it is used."""
-    found = of_table("billing: {provisioned: {read: 7, write: 7}}")
-    (line,) = found.patterns
-    assert line.money.provisioned == 7 * VIRGINIA.provisioned.write_unit_hour * MONTH_HOURS
 
 
 def test_copies_of_one_source_share_the_read_that_they_save():

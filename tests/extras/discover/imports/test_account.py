@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from sync_rules.adapters import aws
-from sync_rules.extras.discover.imports.imported_model import Found, FoundTable
+from sync_rules.extras.discover.imports.imported_model import Found, FoundTable, whole_table
 from sync_rules.extras.discover.imports.key_kinds import Sample
 from sync_rules.extras.discover.imports.key_schemas import as_key
 from sync_rules.extras.discover.imports.live_tables import rules_from_account
 from sync_rules.extras.discover.imports.rules_writer import imported
 from sync_rules.extras.discover.imports.sample_entities import entities_of
-from sync_rules.extras.discover.imports.workbench import unseen
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Index
 from sync_rules.model.errors import StoreError, UserError
@@ -60,7 +59,7 @@ def test_account_values_of_one_item_are_never_written(drawn):
         Sample({"PK": {"S": text(pk)}, "SK": {"S": text(sk)}, **({name: {"S": text(value)}} if name else {})})
         for pk, sk, value, name in drawn
     ]
-    found = imported(Found("live", [table], entities_of(table, samples, live=True) or [unseen(table)]), "x")
+    found = imported(Found("live", [table], entities_of(table, samples, live=True) or [whole_table(table)]), "x")
     shown = (found.text + "".join(found.notes)).lower()
     assert parse_rules(found.text, environ={})
     assert not [one for one in said if one.lower() in shown], found.text

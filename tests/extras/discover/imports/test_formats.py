@@ -317,7 +317,7 @@ def test_entities_that_keys_do_not_tell_apart_are_comments():
         ("a: [", "1:5", "JSON or YAML"),
         ("", "", "JSON or YAML"),
         ('{"values": {}, "format_version": "1.0"}', "", "aws_dynamodb_table"),
-        ('{"tables": [{"table_config": {"table_name": "abc"}}]}', "/tables/0/table_config/partition_key", "text"),
+        ('{"tables": [{"table_config": {"table_name": "abc"}}]}', "/tables/0/table_config/partition_key", "a partition key"),
     ],
 )  # fmt: skip
 def test_foreign_files_are_refused_with_place_and_cure(text, place, expected):

@@ -247,7 +247,7 @@ def test_query_of_an_index_names_it_and_its_order():
         ("aws dynamodb query --cli-input-json file://q.json", "its command takes its options from elsewhere"),
         ("aws dynamodb query here", "'here' in its command is no option"),
         ("aws dynamodb transact-write-items --transact-items '[{}]'", "its command lacks a list in transact-items"),
-        ("aws dynamodb transact-write-items --transact-items '[{\"Put\": 1}]'", "its transaction lacks a TableName"),
+        ("aws dynamodb transact-write-items --transact-items '[{\"Put\": 1}]'", "its command has no key"),
         ("aws dynamodb batch-get-item --request-items '{\"Logs\": {}}'", "its command lacks a list in Keys"),
         ('aws dynamodb batch-write-item --request-items \'{"Logs": [{"a": 1}]}\'', "its command lacks a PutRequest"),
         (query("PK = :x"), "its request has no value for ':x'"),

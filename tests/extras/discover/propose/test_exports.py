@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 
+from sync_rules.adapters.export_files import Bucket, Folder
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.extras.discover.imports.key_schemas import as_key
 from sync_rules.extras.discover.propose.export_keys import given_keys
 from sync_rules.extras.discover.propose.export_tables import Reading
-from sync_rules.extras.discover.propose.item_sources import Given, find_exports, gather_exports, workspace_at
+from sync_rules.extras.discover.propose.item_sources import Given, collect_exports, gather_exports, workspace_at
 from sync_rules.extras.discover.propose.table_scans import LiveTable
-from sync_rules.jobs.backfill.export import Bucket, Folder
 from sync_rules.model.errors import UserError
 from tests.support.builders import n, s
 
@@ -52,7 +52,7 @@ def written(folder: Path, table: str, items: list[dict], files: int = 2, **summa
 
 
 def gathered(folder: Path, given: Given = NOTHING, reading: Reading | None = None):
-    exports = find_exports({str(folder): Folder(folder)}, given)
+    exports = collect_exports({str(folder): Folder(folder)}, given)
     return gather_exports(exports, given, reading or Reading(folder / "work")).tables
 
 
@@ -172,7 +172,7 @@ def with_line(line: bytes):
     [
         (lambda root: (root / "data/1.json.gz").unlink(), "names .*1.json.gz, which does not exist. Download the whole"),
         (lambda root: (root / "manifest-summary.json").unlink(), "expected a whole export"),
-        (lambda root: (root / "data/1.json.gz").write_bytes(b"x"), "1.json.gz: expected the MD5 sum .* Copy it again"),
+        (lambda root: (root / "data/1.json.gz").write_bytes(b"x"), "1.json.gz: expected the MD5 sum .* Copy the file again"),
         (changed_file(lambda body: body[:-12]), "0.json.gz:[0-9]+: expected gzip, found it broken. Copy the file again"),
         (changed_file(lambda _: gzip.compress(b"")), "0.json.gz: expected 4 items, as the manifest says, found 0"),
         (with_line(b"{"), r"0.json.gz:5: expected an item, \{\"Item\": ...\}"),
@@ -263,7 +263,7 @@ def test_exports_in_a_bucket_are_fetched_once(tmp_path, monkeypatch):
 
         def get() -> list[dict]:
             given = Given()
-            exports = find_exports({"s3://exports/a": Bucket(client, "exports", "a")}, given)
+            exports = collect_exports({"s3://exports/a": Bucket(client, "exports", "a")}, given)
             (shop,) = gather_exports(exports, given, Reading(tmp_path / "work", workers=2)).tables
             return sorted(items_of(shop), key=str)
 

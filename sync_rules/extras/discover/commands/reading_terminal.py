@@ -1,0 +1,43 @@
+"""The terminal of a reading of items: lines, the question before it costs money, and a bar while it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sync_rules.cli.asking import agreed
+from sync_rules.cli.show.bar import Bar, displayed
+from sync_rules.cli.show.console import make_console
+from sync_rules.cli.signals import stop_signals
+from sync_rules.extras.discover.propose.item_collection import Meter, time_left
+
+
+class Terminal:
+    """Standard error, and the person who reads it."""
+
+    def tell(self, line: str) -> None:
+        """Print a line."""
+        print(line, file=sys.stderr, flush=True)
+
+    def agree(self, question: str, *, yes: bool) -> bool:
+        """Ask a question. Raises UserError where there is no terminal to ask."""
+        return agreed(question, yes=yes)
+
+    @contextmanager
+    def watch(self, meter: Meter) -> Iterator[tuple[Callable[[], bool], Callable[[], None]]]:
+        """Show a meter while items are read. Gives a test for the signal to stop, and the update of the display."""
+        console = make_console(stderr=True)
+        with stop_signals() as stopping, displayed(console, "propose", bar) as display:
+            yield stopping, lambda: display.update(lambda: meter)
+
+
+def bar(meter: Meter) -> Bar:
+    """The figures of a reading on one line."""
+    of = meter.of_items if meter.items <= meter.of_items else None  # else there are more than DynamoDB has counted
+    figures = [f"{meter.items:,}{f' of about {of:,}' if of else ''} items"]
+    if meter.units:
+        figures.append(f"{meter.units:,.0f} read units")
+    if of:
+        figures += time_left(meter.items - meter.before, of - meter.before, meter.began)
+    return Bar("reading", meter.items, of, " · ".join(figures))

@@ -1,0 +1,203 @@
+"""The collection of items for `propose`: their cost, the question before it, and the progress.
+
+Invariant: a table on AWS is read only after the user agreed to the cost. A collection reads nothing that an earlier run
+has read, and says so. It prints nothing itself: it tells an `Audience`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import UTC
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final, Protocol
+
+from sync_rules.adapters import aws
+from sync_rules.adapters.budget import Rate
+from sync_rules.adapters.export_files import find_shelf
+from sync_rules.cli.show.text import counted, duration
+from sync_rules.extras.discover.propose.export_tables import Reading
+from sync_rules.extras.discover.propose.item_sources import Given, Workspace, collect_exports, gather_exports
+from sync_rules.extras.discover.propose.table_files import Gathered
+from sync_rules.extras.discover.propose.table_scans import LiveTable, Progress, Scanning, live_tables
+from sync_rules.jobs.dryrun.money import on_demand
+from sync_rules.jobs.dryrun.prices import own_prices
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+CENT: Final = Decimal("0.01")
+MEGABYTE: Final = 1_000_000
+SECOND_MS: Final = 1_000
+NOT_COUNTED: Final = "DynamoDB has not counted it yet, so what a scan costs is not known"
+GOES_ON: Final = "what was read is kept, and the same command goes on; --restart reads all again"
+
+
+@dataclass
+class Meter:
+    """The figures of a reading: its items, those of an earlier run among them, DynamoDB's count, and read units."""
+
+    of_items: int
+    items: int = 0
+    before: int = 0
+    units: float = 0.0
+    began: float = field(default_factory=time.monotonic)
+
+
+class Audience(Protocol):
+    """The user of a collection, who reads its cost, agrees to it, watches it and may stop it."""
+
+    def tell(self, line: str) -> None:
+        """Show a line."""
+
+    def agree(self, question: str, *, yes: bool) -> bool:
+        """Ask a question, unless `yes` answers it."""
+
+    def watch(self, meter: Meter) -> AbstractContextManager[tuple[Callable[[], bool], Callable[[], None]]]:
+        """Show a meter for a block. Gives a test for the wish to stop, and the update of what is shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemCollection:
+    """The tables and exports to read, and how. `rate`: maximum read units a second."""
+
+    tables: Sequence[str]
+    exports: Sequence[str]
+    keys: Sequence[str]
+    indexes: Sequence[str]
+    endpoint_url: str | None
+    region: str | None
+    segments: int
+    workers: int
+    rate: float
+    restart: bool
+    yes: bool
+
+    @property
+    def said(self) -> str:
+        """The source in words."""
+        if self.exports:
+            return f"{'an export' if len(self.exports) == 1 else 'exports'} in {', '.join(self.exports)}"
+        return f"{'table' if len(self.tables) == 1 else 'tables'} {', '.join(self.tables)}"
+
+    @property
+    def place(self) -> str | None:
+        """The Region of its tables, if it has one."""
+        return aws.dynamodb(self.endpoint_url, self.region).meta.region_name if self.tables else self.region
+
+    def gather(self, at: Workspace, audience: Audience) -> Gathered | None:
+        """Read the items. None when the user does not agree to the cost.
+
+        Raises:
+            KeyboardInterrupt: when it was stopped. What was read is kept.
+            UserError: when a table or an export is not what it should be.
+            StoreError: when something may not be read.
+        """
+        client = aws.dynamodb(self.endpoint_url, self.region) if self.tables else None
+        described = live_tables(client, self.tables) if client is not None else ()
+        if self.exports or client is None:
+            return self._gather_exports(at, audience, Given(described, self.keys, self.indexes))
+        return self._gather_tables(at, audience, client, described)
+
+    # ------------------------------------------------------------ exports
+    def _gather_exports(self, at: Workspace, audience: Audience, given: Given) -> Gathered:
+        if self.restart:
+            shutil.rmtree(at.exports, ignore_errors=True)
+        places = {place: find_shelf(place, self.endpoint_url, self.region) for place in self.exports}
+        exports = collect_exports(places, given)
+        meter = Meter(sum(one.files.items or 0 for one in exports))
+        with audience.watch(meter) as (stopping, update):
+
+            def on_items(items: int) -> None:
+                meter.items += items
+                update()
+
+            try:
+                return gather_exports(exports, given, Reading(at.exports, self.workers, on_items, stopping))
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("interrupted: the same command begins again, with what was fetched") from None
+
+    # ------------------------------------------------------------ live tables
+    def _gather_tables(
+        self, at: Workspace, audience: Audience, client: DynamoDBClient, tables: Sequence[LiveTable]
+    ) -> Gathered | None:
+        scanning = self._scanning(at, client)
+        if self.restart:
+            scanning.forget(tables)
+        for line in _read_before(scanning, tables):
+            audience.tell(line)
+        left = {table: scanning.left(table) for table in tables}
+        if any(left.values()):
+            for line in self._costs(client, left):
+                audience.tell(line)
+            if aws.is_aws(client) and not audience.agree("Read them?", yes=self.yes):
+                return None
+        return self._scan(at, audience, client, tables)
+
+    def _costs(self, client: DynamoDBClient, left: dict[LiveTable, float]) -> Iterator[str]:
+        """The price of the rest of the tables, by DynamoDB's own count."""
+        units = 0.0
+        for table, share in left.items():
+            units += share * table.read_units
+            before = f", {1 - share:.0%} of it read before" if 0 < share < 1 else ""
+            about = f"about {counted(table.items, 'item')} and {table.bytes / MEGABYTE:,.1f} MB"
+            yield f"table {table.name}: {about if table.bytes else NOT_COUNTED}{before}"
+        if not any(table.bytes for table in left):
+            return
+        parts = [f"about {units:,.0f} read units"]
+        if aws.is_aws(client):
+            parts.append(_money(client.meta.region_name, units))
+        if self.rate:
+            seconds = round(units / self.rate)
+            parts.append(f"at least {duration(seconds * SECOND_MS)} at {self.rate:,.0f} read units a second")
+        yield f"a scan takes {', '.join(filter(None, parts))}"
+
+    def _scanning(
+        self,
+        at: Workspace,
+        client: DynamoDBClient,
+        stopping: Callable[[], bool] = lambda: False,
+        on_page: Callable[[Progress], None] = lambda _progress: None,
+    ) -> Scanning:
+        return Scanning(
+            client, at.scans, at.state, segments=self.segments, workers=self.workers, rate=Rate(self.rate),
+            stopping=stopping, on_page=on_page,
+        )  # fmt: skip
+
+    def _scan(self, at: Workspace, audience: Audience, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered:
+        meter = Meter(sum(table.items for table in tables))
+        with audience.watch(meter) as (stopping, update):
+
+            def on_page(progress: Progress) -> None:
+                meter.items, meter.before, meter.units = progress.items, progress.before, progress.units
+                update()
+
+            found = self._scanning(at, client, stopping, on_page).run(tables)
+        if found is None:
+            raise KeyboardInterrupt(f"interrupted after {counted(meter.items, 'item')}: {GOES_ON}")
+        return Gathered(found)
+
+
+def time_left(done: float, of: float, began: float) -> list[str]:
+    """The time that is left, as a list of one text, or of none where nothing is done yet."""
+    seconds = time.monotonic() - began
+    return [f"{duration(round(seconds * (of - done) / done) * SECOND_MS)} left"] if done > 0 else []
+
+
+def _read_before(scanning: Scanning, tables: Sequence[LiveTable]) -> Iterator[str]:
+    for table in tables:
+        if (begun := scanning.begun(table)) is not None:
+            at = f"{begun.began.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+            yield f"table {table.name}: read from {at} on, and kept; --restart reads it again"
+
+
+def _money(region: str, units: float) -> str:
+    prices = own_prices()
+    if region not in prices.regions:
+        return f"at prices that are not known for {region}"
+    money = on_demand(prices.regions[region], units, 0)
+    amount = f"{money:,.2f}" if money >= CENT else f"less than {CENT}"
+    return f"{amount} {prices.currency} on demand in {region} (prices of {prices.date.isoformat()})"

@@ -1,0 +1,108 @@
+"""Tells the data that rules keep from the application's own, in an item and in a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from sync_rules.model.entities import Entity
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.values import AttributeValue, Item, Path, overlaps, same
+from sync_rules.rules.families import TargetRule
+from sync_rules.rules.kinds.history import HistoryRule
+from sync_rules.rules.kinds.mirror import MirrorRule
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.ruleset import Rules
+
+
+class Provenance:
+    """Tells the data that rules keep from the application's."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+
+    @cached_property
+    def _ledgers(self) -> frozenset[str]:
+        rules = (rule for rule in self._rules.rules.values() if not isinstance(rule, MirrorRule))
+        return frozenset(entity.name for rule in rules for entity in rule.owned)
+
+    def in_ledger(self, key: ItemKey) -> bool:
+        """Tell whether an item belongs to a ledger."""
+        entity = self._rules.entity_of(key)
+        return entity is not None and self.is_ledger(entity)
+
+    def is_ledger(self, entity: Entity) -> bool:
+        """Tell whether the items of an entity belong to a ledger."""
+        return entity.name in self._ledgers
+
+    def paths(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+        """The paths of an item that rules wrote, and not the application."""
+        entity = self._rules.entity_of(key)
+        into = self.into(entity) if entity is not None else ()
+        return tuple(path for rule in into for path in rule.wrote(key, item))
+
+    def into(self, entity: Entity) -> tuple[Rule, ...]:
+        """The rules of any kind that write on items of an entity."""
+        return tuple(rule for rule in self._rules.rules.values() if rule.target is entity)
+
+    def mirrors(self, entity: Entity) -> tuple[MirrorRule, ...]:
+        """The mirror rules that put items of an entity."""
+        return tuple(r for r in self._rules.rules.values() if isinstance(r, MirrorRule) and entity in r.owned)
+
+    def versions(self, entity: Entity) -> tuple[HistoryRule, ...]:
+        """The history rules that put items of an entity."""
+        return tuple(rule for rule in self.mirrors(entity) if isinstance(rule, HistoryRule))
+
+    def mirrored_by(self, key: ItemKey, item: Item) -> MirrorRule | None:
+        """The rule that keeps an item as a mirror without attributes of the application."""
+        entity = self._rules.entity_of(key)
+        names = {attribute.name for attribute in self._rules.tables[key.table].key}
+        for rule in self.mirrors(entity) if entity is not None else ():
+            if rule.pointer(item) is None:
+                continue
+            if rule.attributes is None or bare(item, rule.copies).keys() <= names:
+                return rule
+        return None
+
+    def of_application(self, key: ItemKey, item: Item, *, at_times: Iterable[Item] = ()) -> Item:
+        """The application's attributes of an item: without derived ones, and without maps that become empty. With
+        `at_times`, images of the item, without what was derived in any of them: a root keeps what it took as a child.
+        """
+        return bare(item, {path for image in (item, *at_times) for path in self.paths(key, image)})
+
+    def own_work(self, change: Change) -> bool:
+        """Tell whether a record changes derived data alone, so the recorded pipeline wrote it."""
+        old, new = change.old, change.new
+        if old is not None and new is not None:
+            return same(*({"M": self.of_application(change.key, item)} for item in (old, new)))
+        item = new if old is None else old
+        return item is not None and self.mirrored_by(change.key, item) is not None
+
+    def deleting(self, key: ItemKey, item: Item) -> tuple[TargetRule, ...]:
+        """The rules that delete an item with its source."""
+        entity = self._rules.entity_of(key)
+        into = self._rules.into_target(entity) if entity is not None else ()
+        return tuple(rule for rule in into if rule.deletes(item))
+
+
+def bare(item: Item, paths: Iterable[Path], spare: Iterable[Path] = (), *, emptied: bool = False) -> Item:
+    """An item without these paths, except those that overlap a spared one. Maps that become empty go too, unless
+    `emptied` keeps them.
+    """
+    spared = tuple(spare)
+    for path in paths:
+        if not any(overlaps(path, one) for one in spared):
+            item = _without(item, path, emptied=emptied)
+    return item
+
+
+def _without(item: Item, path: Path, *, emptied: bool) -> Item:
+    name, rest = path[0], path[1:]
+    value: AttributeValue | None = item.get(name)
+    if value is None or (rest and "M" not in value):
+        return item
+    others = {one: inner for one, inner in item.items() if one != name}
+    if not rest:
+        return others
+    inner = _without(value["M"], rest, emptied=emptied)
+    return {**others, name: {"M": inner}} if inner or emptied else others

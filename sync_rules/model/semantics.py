@@ -1,0 +1,246 @@
+"""DynamoDB's semantics: guards and writes evaluated on an item in memory, and how values and keys compare.
+
+Invariant: `adapters/expressions.py` renders the same conditions and updates for the service, and a differential test
+compares both. No function changes an item that it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, Final
+
+from sync_rules.model.entities import KeyAttribute
+from sync_rules.model.items import ItemKey
+from sync_rules.model.numbers import holdable, parsed, spelt, total_of
+from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
+from sync_rules.model.writes import (
+    Action,
+    Check,
+    Condition,
+    Delete,
+    Increment,
+    Put,
+    Test,
+    Transaction,
+    Update,
+    Write,
+)
+
+SETS: Final = frozenset({"SS", "NS", "BS"})
+
+
+class InvalidUpdateError(Exception):
+    """DynamoDB cannot make this change of this item: a ValidationException."""
+
+
+def holds(guard: Iterable[Condition], item: Item | None) -> bool:
+    """True if every condition holds; for a missing item only ABSENT can."""
+    for condition in guard:  # noqa: SIM110 -- as below
+        if not _holds(condition, item):
+            return False
+    return True
+
+
+def _holds(condition: Condition, item: Item | None) -> bool:
+    value = get(item, condition.path)
+    match condition.test:
+        case Test.EQUALS:
+            return value is not None and same(value, condition.value)
+        case Test.EXISTS:
+            return value is not None
+        case Test.ABSENT:
+            return value is None
+        case Test.IS_MAP:
+            return value is not None and "M" in value
+
+
+def is_well_formed(action: Action) -> bool:
+    """Check what DynamoDB does before it reads the item: no paths that overlap or name the key, no invalid values."""
+    if isinstance(action, Put):
+        return all(map(is_storable, take_item(action).values()))
+    if not isinstance(action, Update | Increment):
+        return True
+    change = to_update(action)
+    values = (*change.sets, *change.adds, *change.discards)
+    paths = [*(path for path, _ in values), *change.removes]
+    key = {name for name, _, _ in action.key.values}
+    for i, path in enumerate(paths):
+        if path[0] in key:
+            return False
+        for other in paths[:i]:
+            if overlaps(path, other):
+                return False
+    for _, value in values:  # noqa: SIM110 -- every write in memory comes by here, and a generator doubles the time
+        if not is_storable(value):
+            return False
+    return True
+
+
+def take_item(put: Put) -> Item:
+    """The item of a put, which contains its key."""
+    assert all(same(put.item.get(name), value) for name, value in put.key.attributes().items()), "a put of its own key"
+    return put.item
+
+
+def to_update(action: Update | Increment) -> Update:
+    """An increment as an update that adds numbers. No other update may: it would count twice if it is sent again
+    because the first answer was lost.
+    """
+    if isinstance(action, Increment):
+        amounts = tuple(((name,), {"N": amount}) for name, amount in action.amounts)
+        return Update(action.key, (), (), action.guard, amounts)
+    elements = (*action.adds, *action.discards)
+    assert all(len(path) == 1 and SETS & value.keys() for path, value in elements), "sets at the top of the item"
+    return action
+
+
+def apply_update(item: Item, change: Update) -> Item:
+    """The changed item, as a new value that shares the unchanged parts.
+
+    Raises:
+        InvalidUpdateError: when the parent of a nested path is not a map, something is added to or discarded from a
+            value of another type, or a sum has more digits than a number can have.
+    """
+    attributes = dict(item)
+    for path, value in change.sets:
+        _put(attributes, path, value)
+    for path in change.removes:
+        _put(attributes, path, None)
+    for path, value in change.adds:
+        _put(attributes, path, _added(item.get(path[0]), value))
+    for path, value in change.discards:
+        _put(attributes, path, _discarded(item.get(path[0]), value))
+    return attributes
+
+
+def same_item(old: Item | None, new: Item | None) -> bool:
+    """True if two items are equal, their values as DynamoDB compares them."""
+    if old is None or new is None:
+        return old is new
+    if old.keys() != new.keys():
+        return False
+    for name, value in old.items():
+        other = new[name]
+        if value is not other and not same(value, other):
+            return False
+    return True
+
+
+def _added(seen: AttributeValue | None, more: AttributeValue) -> AttributeValue:
+    """ADD: the sum of two numbers, a missing one being 0; the union of two sets."""
+    ((kind, content),) = more.items()
+    if kind == "N":
+        return {"N": _sum(_content(seen or {"N": "0"}, kind), content)}
+    if seen is None:
+        return more
+    elements = _content(seen, kind)
+    known = {comparable(kind[0], element) for element in elements}
+    return {kind: [*elements, *(element for element in content if comparable(kind[0], element) not in known)]}
+
+
+def _discarded(seen: AttributeValue | None, elements: AttributeValue) -> AttributeValue | None:
+    """DELETE: the rest of a set; None instead of the empty set, which DynamoDB cannot hold."""
+    if seen is None:
+        return None
+    ((kind, content),) = elements.items()
+    gone = {comparable(kind[0], element) for element in content}
+    left = [element for element in _content(seen, kind) if comparable(kind[0], element) not in gone]
+    return {kind: left} if left else None
+
+
+def _content(value: AttributeValue, kind: str) -> Any:
+    if kind not in value:
+        raise InvalidUpdateError("an operand of another type")
+    return value[kind]
+
+
+def _sum(left: str, right: str) -> str:
+    """The exact sum, spelled as DynamoDB does."""
+    total = total_of((Decimal(left), Decimal(right)))
+    if not holdable(total):
+        raise InvalidUpdateError("a sum of too many digits")
+    return spelt(total)
+
+
+def is_storable(value: AttributeValue) -> bool:
+    """True if DynamoDB accepts a value: no empty set, no element twice, no number out of range."""
+    ((kind, content),) = value.items()
+    if kind == "S":
+        return True  # most values are texts
+    match kind:
+        case "N":
+            return parsed(content) is not None
+        case "NS":
+            return all(is_storable({"N": text}) for text in content) and 0 < len(content) == len(
+                set(map(Decimal, content))
+            )
+        case "SS" | "BS":
+            return 0 < len(content) == len(set(content))
+        case "M":
+            return all(map(is_storable, content.values()))
+        case "L":
+            return all(map(is_storable, content))
+    return True
+
+
+def _put(attributes: dict[str, AttributeValue], path: Path, value: AttributeValue | None) -> None:
+    for name in path[:-1]:
+        parent = attributes.get(name)
+        if parent is None or "M" not in parent:
+            raise InvalidUpdateError("the parent of a nested path is not a map")
+        inner = dict(parent["M"])
+        attributes[name] = {"M": inner}
+        attributes = inner
+    if value is None:
+        attributes.pop(path[-1], None)
+    else:
+        attributes[path[-1]] = value
+
+
+def comparable(kind: str, value: str | bytes) -> str | bytes | Decimal:
+    """A key value as DynamoDB compares and sorts it: numbers by value, strings by code point (as UTF-8 does)."""
+    return Decimal(value) if kind == "N" and isinstance(value, str) else value
+
+
+def identity(key: ItemKey) -> tuple[str | bytes | Decimal, ...]:
+    """The key's values in a form that is equal for two keys of a table if and only if they name the same item."""
+    return tuple([comparable(kind, value) if kind == "N" else value for _, kind, value in key.values])
+
+
+def key_values(item: Item, attributes: Iterable[KeyAttribute]) -> tuple[str | bytes | Decimal, ...] | None:
+    """The values of key attributes in sortable form; None when one is missing or of another type."""
+    values = []
+    for attribute in attributes:
+        value = item.get(attribute.name)
+        if value is None or attribute.type not in value:
+            return None
+        values.append(comparable(attribute.type, value[attribute.type]))
+    return tuple(values)
+
+
+def apply_action(action: Action, before: Item | None) -> Item | None:
+    """The item after an action. An action that the service would reject changes nothing."""
+    if isinstance(action, Delete):
+        return None
+    if isinstance(action, Put):
+        return take_item(action)
+    if isinstance(action, Check):
+        return before
+    try:
+        return apply_update(before or action.key.attributes(), to_update(action))
+    except InvalidUpdateError:
+        return before
+
+
+def actions_of(write: Write) -> tuple[Action, ...]:
+    """The actions of a write, each on one item."""
+    return write.actions if isinstance(write, Transaction) else (write,)
+
+
+def apply_write(write: Write | Action, image: Item | None) -> Item | None:
+    """The target after a write, by the target's `image`. None where the write deletes it, or updates no known item."""
+    last = actions_of(write)[-1] if isinstance(write, Transaction) else write
+    if isinstance(last, Put) or (isinstance(last, Update) and image is not None):
+        return apply_action(last, image)
+    return None

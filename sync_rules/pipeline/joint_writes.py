@@ -1,0 +1,108 @@
+"""Joint writes: one write for several parts, such as the elements of one set or the shares of one total.
+
+Invariant: a joint write does what its writes do, under all of their guards. DynamoDB names no item twice in a
+transaction and no path twice in an update: writes that it could not take as one stay apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final
+
+from sync_rules.model.items import ItemKey
+from sync_rules.model.numbers import holdable, spelt, total_of
+from sync_rules.model.values import AttributeValue, Path
+from sync_rules.model.writes import Action, Check, Delete, Increment, Transaction, Update, Write
+from sync_rules.pipeline.tasks import PartLook
+
+TRANSACTION_MAX_ACTIONS: Final = 100  # quota of TransactWriteItems
+
+
+@dataclass(frozen=True, eq=False)
+class JointWrite:
+    """One write for several parts."""
+
+    looks: tuple[PartLook, ...]
+    write: Write
+
+
+def joined(wanted: Iterable[tuple[PartLook, Write]]) -> list[JointWrite]:
+    """Merge writes where possible: elements of one set into one update, transactions into one."""
+    groups: dict[object, list[JointWrite]] = {}
+    for look, write in wanted:
+        joints = groups.setdefault(_joinable_by(write), [])
+        both = _join(joints[-1].write, write) if joints else None
+        if both is None:
+            joints.append(JointWrite((look,), write))
+        else:
+            joints[-1] = JointWrite((*joints[-1].looks, look), both)
+    return [joint for joints in groups.values() for joint in joints]
+
+
+def _joinable_by(write: Write) -> object:
+    """Writes can be merged only if this is equal for both."""
+    if isinstance(write, Update):
+        return write.key, bool(write.adds)
+    actions = write.actions if isinstance(write, Transaction) else (write,)
+    moves = isinstance(actions[0], Delete) and len(actions) > 1  # each item moves on its own
+    return type(actions[0]), actions[0].key if moves or isinstance(actions[0], Check) else None
+
+
+def _join(one: Write, two: Write) -> Write | None:
+    if isinstance(one, Update) and isinstance(two, Update):
+        return _join_elements(one, two)
+    if isinstance(one, Transaction) and isinstance(two, Transaction):
+        return _join_transactions(one, two)
+    return None
+
+
+def _join_elements(one: Update, two: Update) -> Update | None:
+    """Merge updates of one item that both ADD or both DELETE: one expression may not name a set twice."""
+    if one.guard != two.guard or one.sets or two.sets or one.removes or two.removes:
+        return None
+    return replace(one, adds=_union(one.adds, two.adds), discards=_union(one.discards, two.discards))
+
+
+Elements = tuple[tuple[Path, AttributeValue], ...]
+
+
+def _union(one: Elements, two: Elements) -> Elements:
+    sets: dict[Path, AttributeValue] = dict(one)
+    for path, value in two:
+        ((kind, elements),) = value.items()
+        before = sets.get(path, {kind: []})
+        sets[path] = {kind: [*before[kind], *(element for element in elements if element not in before[kind])]}
+    return tuple(sets.items())
+
+
+def _join_transactions(one: Transaction, two: Transaction) -> Transaction | None:
+    """Merge transactions that check the same source in the same way, or add to totals; no item may be named twice."""
+    checks = [action for action in (one.actions[0], two.actions[0]) if isinstance(action, Check)]
+    if checks and (len(checks) == 1 or checks[0] != checks[1]):
+        return None
+    totals: dict[ItemKey, Increment] = {}
+    others: list[Action] = []
+    for action in (*one.actions[len(checks) // 2 :], *two.actions[len(checks) // 2 :]):
+        if isinstance(action, Increment):
+            together = _sum(totals[action.key], action) if action.key in totals else action
+            if together is None:
+                return None
+            totals[action.key] = together
+        else:
+            others.append(action)
+    actions = (*checks[:1], *totals.values(), *others)
+    if len(actions) > TRANSACTION_MAX_ACTIONS or len({action.key for action in actions}) < len(actions):
+        return None
+    return Transaction(actions)
+
+
+def _sum(one: Increment, two: Increment) -> Increment | None:
+    """The exact sum of both; None when DynamoDB could not hold it in one number."""
+    amounts = {name: Decimal(amount) for name, amount in one.amounts}
+    for name, amount in two.amounts:
+        amounts[name] = total_of((amounts.get(name, Decimal(0)), Decimal(amount)))
+    if not all(map(holdable, amounts.values())):
+        return None
+    return replace(one, amounts=tuple((name, spelt(amount)) for name, amount in amounts.items()))

@@ -1,0 +1,54 @@
+"""The stock of items at rest: the targets and parts that the rules see in items that were read, not in records.
+
+Backfill turns it into tasks; verify compares the same targets and parts, and writes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sync_rules.model.entities import Table
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.values import Item
+from sync_rules.pipeline.sources import Target
+from sync_rules.pipeline.tasks import PartLook, Pull, Tasks
+from sync_rules.rules.families import Part
+from sync_rules.rules.ruleset import Rules
+
+
+@dataclass
+class Stock:
+    """Targets and parts. Most parts are met twice, with their source and with their target: the flag says whether the
+    part counts when it is right. `unlisted`: items that an index does not list, by rule.
+    """
+
+    targets: list[Target] = field(default_factory=list)
+    parts: dict[Part, bool] = field(default_factory=dict)
+    unlisted: list[tuple[str, ItemKey]] = field(default_factory=list)
+
+    def add(self, item: Item, table: Table, rules: Rules, only: frozenset[str], *, alone: bool = False) -> bool:
+        """Add an item by the rules in `only`: as a target, and as one side of parts. True if it concerns any of them.
+
+        A part that is right counts from the side of its source, or from either if an item is surveyed `alone`.
+        """
+        key = table.key_of(item)
+        entity = rules.entity_of(key) if key is not None else None
+        if key is None or entity is None:
+            return False
+        unlisted = [rule for rule in rules.unlisted(entity, item, at_rest=True) if rule.name in only]
+        self.unlisted += ((rule.name, key) for rule in unlisted)
+        mine = tuple(rule for rule in rules.into_target(entity) if rule.name in only)
+        if mine:
+            self.targets.append(Target(key, item, mine))
+        of_parts = [rule for rule in rules.parts_of(entity) if rule.name in only]
+        for rule in of_parts:
+            for part in rule.parts(Change(key, None, item), entity):
+                self.parts[part] = self.parts.get(part, False) or alone or part.source == key
+        return bool(mine or of_parts or unlisted)
+
+    def tasks(self) -> tuple[Tasks, Tasks]:
+        """The tasks that make these items right, and then those of the parts that do not count here."""
+        pulls = tuple(Pull(target.key, target.image, target.rules) for target in self.targets)
+        counted = tuple(PartLook(part) for part, counts in self.parts.items() if counts)
+        others = tuple(PartLook(part) for part, counts in self.parts.items() if not counts)
+        return Tasks(pulls, parts=counted), Tasks(parts=others, unlisted=tuple(self.unlisted))

@@ -1,0 +1,111 @@
+"""Rules that keep an item in the ledger for each child: what tally, rank and values have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sync_rules.model.entities import Entity
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.lookups import Link, Pointer
+from sync_rules.model.values import Item, Path, changed
+from sync_rules.model.where import Where
+from sync_rules.rules import fingerprints, ledger
+from sync_rules.rules.books import Books
+from sync_rules.rules.description import Connection, Drawing, Moment, Operation, Use
+from sync_rules.rules.families import Part, PartRule
+from sync_rules.rules.rule import AttributeRef, Blocked, let_in
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BookedRule(PartRule):
+    """`source` is the child, `target` its item in the ledger, `marks` the entity of the mark of these books. `link`
+    pairs each identity field of the parent with the place on the child where it is read.
+    """
+
+    parent: Entity
+    marks: Entity
+    link: Link
+    where: Where | None = None
+    transacts = True
+
+    @property
+    @abstractmethod
+    def reads(self) -> tuple[Path, ...]:
+        """The fields of a child that its item in the ledger is made of."""
+
+    @cached_property
+    def pointer(self) -> Pointer:
+        """From a child to its parent."""
+        return Pointer(self.link, self.parent)
+
+    @property
+    def connection(self) -> Connection:
+        reads = tuple((self.source, path) for path in self.reads)
+        conditions = tuple((self.source, path) for path in (self.where.paths if self.where else ()))
+        return Connection(
+            self.source, self.parent, self.link, reads, lambda item: self._speaks_of(item) is True, conditions
+        )
+
+    @cached_property
+    def source_paths(self) -> tuple[Path, ...]:
+        """The places where a child keeps what decides its ledger item, without the child's key, which cannot change."""
+        read = (*self.reads, *(self.where.paths if self.where else ()))
+        return self.source.changing((*(ref.path for _, ref in self.link), *map(self.source.stored, read)))
+
+    def read_of(self, source: Item) -> tuple[Path, ...]:
+        return self.source_paths
+
+    def compared(self, target: Item) -> tuple[Path, ...]:
+        return self.target.changing((name,) for name in target)
+
+    @property
+    def read_of_children(self) -> tuple[AttributeRef, ...]:
+        """All that a ledger item follows from: the key of a child too, because a rule may make the child."""
+        keys = ((attribute.name,) for attribute in self.source.table.key)
+        return tuple((self.source, path) for path in (*keys, *self.source_paths))
+
+    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
+        return self.source_paths if entity is self.source else None
+
+    @cached_property
+    def books(self) -> Books:
+        mark = self.marks.key_of({})
+        assert mark is not None, "the key of a mark has no field, and is short"
+        return Books(mark, fingerprints.of_books(self, self.parent))
+
+    @property
+    def owned(self) -> tuple[Entity, ...]:
+        return (self.target, self.marks)
+
+    def drawn(self) -> Drawing | None:
+        return Drawing(self.parent, self.reads, None)
+
+    def writing_uses(self) -> Iterator[Use]:
+        yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, "the entry of a child")
+        yield Use(Moment.WRITTEN, Operation.DELETE, self.target.table, "the entry of a child that counts no more")
+        yield Use(Moment.WRITTEN, Operation.READ, self.marks.table, "the mark that says of which rule the entries are")
+        yield Use(Moment.WRITTEN, Operation.PUT, self.marks.table, "the mark, before the first entry")
+
+    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
+        """The items of a child that came, went or changed in what decides; and every item that was written."""
+        if entity is self.target:
+            return (Part(self, change.key, ledger.named("child", self.source, entity.fields(change.key))),)
+        if change.old is None or change.new is None or changed(change.old, change.new, self.source_paths):
+            keys = dict.fromkeys(self._items_of(change))
+            return [Part(self, key, change.key) for key in keys if key is not None]
+        return ()
+
+    @abstractmethod
+    def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
+        """The ledger items that a change of a child concerns; one under which nothing ever stands where the child is
+        blocked, so that the reason is reported.
+        """
+
+    def _speaks_of(self, child: Item) -> bool | Blocked:
+        return let_in(self.where, child, self.source)
+
+    def _nowhere(self, child: ItemKey) -> ItemKey:
+        return ledger.nowhere(self.title, self.target.table, child)

@@ -1,0 +1,87 @@
+"""The element of a `collect` rule: a text that is built from the fields of an edge and parsed again to name the edge.
+
+Invariant: an element that is built parses into the values that it was built from. It is parsed
+from its end, so that its first field may contain the text between fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sync_rules.model.errors import UserError
+from sync_rules.model.numbers import respelt
+from sync_rules.model.templates import Template, as_text, parse_template
+from sync_rules.model.values import AttributeValue
+
+Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A template such as `{target}-{memberRole}` for the elements of a set."""
+
+    template: Template
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields and attributes it is made of, each once."""
+        return tuple(dict.fromkeys(self.template.fields))
+
+    def text(self, read: Reader) -> str | None:
+        """The element as it reads, fit or not; None when a value is missing, empty, or no text or number."""
+        values = self._values(read)
+        return None if values is None else self._joined(values)
+
+    def build(self, read: Reader) -> str | None:
+        """The element; None too when it would not come apart into the same values."""
+        values = self._values(read)
+        if values is None:
+            return None
+        text = self._joined(values)
+        return text if self._apart(text) == values else None
+
+    def parse(self, text: str) -> dict[str, AttributeValue] | None:
+        """The values in an element, all of them as text; None when it is not of this template."""
+        values = self._apart(text)
+        return None if values is None else {field: {"S": value} for field, value in values.items()}
+
+    def _values(self, read: Reader) -> dict[str, str] | None:
+        values: dict[str, str] = {}
+        for field in self.fields:
+            value = read(field)
+            text = respelt(value["N"]) if value is not None and "N" in value else as_text(value)
+            if not text:
+                return None
+            values[field] = text
+        return values
+
+    def _joined(self, values: dict[str, str]) -> str:
+        first, *others = self.template.literals
+        return first + "".join(values[field] + after for field, after in zip(self.template.fields, others, strict=True))
+
+    def _apart(self, text: str) -> dict[str, str] | None:
+        first, *between, last = self.template.literals
+        start, end = len(first), len(text) - len(last)
+        if not (text.startswith(first) and text.endswith(last)):
+            return None
+        values: dict[str, str] = {}
+        for field, before in zip(reversed(self.template.fields), (*reversed(between), ""), strict=True):
+            found = text.rfind(before, start, end) if before else start
+            value = text[found + len(before) : end]
+            if found < start or not value or values.setdefault(field, value) != value:
+                return None
+            end = found
+        return values
+
+
+def parse_element(text: str) -> Element:
+    """Parse a template such as ``{target}-{memberRole}``.
+
+    Raises:
+        UserError: for an unbalanced brace, two fields with nothing between them, or no field at all.
+    """
+    template = parse_template(text)
+    if not template.fields:
+        raise UserError(f"{text!r} is the same for every edge: name a field in braces, such as {{target}}")
+    return Element(template)

@@ -1,0 +1,164 @@
+"""Rules whose target is made of several members: what embeds and recounts have in common.
+
+Invariant: the value is a function of the members as they are now: the items that exist, point to this target, are where
+the listing would show them, and satisfy `where`. Their order and the target's old value change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from sync_rules.model.entities import Entity, KeyAttribute
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.lookups import KeyConditions, named_fields
+from sync_rules.model.values import Item, Path, changed, same
+from sync_rules.model.where import Where
+from sync_rules.rules.description import Connection, Effort, Moment, Occasion, Paths, Use, listing_uses
+from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
+from sync_rules.rules.rule import Blocked, let_in
+
+MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query
+WHOLE: Final[Path] = ()  # stands for every attribute of an item; it overlaps any path
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GatheredRule(ListingRule, TargetRule):
+    """The sources are the members: `find` lists those of a target; `where` reads a member alone."""
+
+    into: Path
+    where: Where | None = None
+    gathers = True
+    decided_by = ()  # what a target's members point to is its key, which cannot change
+
+    @property
+    def copies(self) -> tuple[Path, ...]:
+        return (self.into,)
+
+    @property
+    def reads(self) -> Iterable[Path]:
+        """The member's fields that the value is made of: WHOLE for every attribute."""
+        raise NotImplementedError
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            "into": self.into,
+            "link": sorted((field, ref.path) for field, ref in self.link),
+            "where": self.where and self.where.text,
+            "via": self.find and self.find.index,
+            "settle_seconds": self.settle_seconds,
+        }
+
+    def known_by_key(self, entity: Entity) -> bool:
+        return entity is not self.source or not self.source.changing(ref.path for _, ref in self.link)
+
+    @property
+    def swept(self) -> tuple[Entity, ...]:
+        """The targets; and the members, where one that the index does not list would be left out."""
+        reported = self.find is not None and self.find.needs and not self.sparse
+        return (self.target, self.source) if reported else (self.target,)
+
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
+        """A write of the target, and two looks at all its members; through an index a third one, later. A target that
+        came is looked at, too. A backfill looks once.
+        """
+        if occasion is Occasion.BACKFILL:
+            return Effort(target_writes=1, listings=1)
+        looks = 2 if self.find is None or self.find.index is None else 3
+        if occasion is Occasion.SOURCE:
+            return Effort(target_writes=1, target_reads=1, listings=looks)
+        return Effort(listings=looks - 1)
+
+    def reading_uses(self) -> Iterator[Use]:
+        return listing_uses(self, Moment.CHECKED)
+
+    def finding_uses(self) -> Iterator[Use]:
+        return (use for use in super().finding_uses() if use.moment is not Moment.LISTED)
+
+    @property
+    def connection(self) -> Connection | None:
+        found = None if self.books is not None else super().connection
+        return found and replace(found, reads=tuple((self.source, path) for path in self.reads if path != WHOLE))
+
+    # ---------------------------------------------------------------- finding
+    def conditions(self, anchor: ItemKey) -> KeyConditions | None:
+        """The Query for the members of a target."""
+        assert self.find is not None, "without a listing every target would look empty"
+        return self.find.conditions(named_fields(self.link, self.target, anchor))
+
+    def members(self, key: ItemKey, target: Item) -> Members | None:
+        conditions = self.conditions(key)
+        if conditions is None:
+            return None
+        assert self.find is not None, "there are conditions"
+        named = self.named(key, target) if self.find.index else ()
+        return Members(self.source.table.name, self.find.index, conditions, MEMBERS_MAX_ITEMS, named=named)
+
+    def named(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:
+        """The members that the present value names: an index may not show them yet."""
+        return ()
+
+    def belongs(self, key: ItemKey, member: Item) -> bool | Blocked:
+        """True if an item is a member. One that the listing does not show is none, even if a record or the present
+        value names it: else the value would depend on who was asked.
+        """
+        at = self.source.table.key_of(member)
+        if at is None or self.source.fields(at) is None:
+            return False  # another entity's item among them
+        if self.pointer(member) != key or not self._shown(key, member):
+            return False
+        belongs = let_in(self.where, member, self.source)
+        return replace(belongs, member=at) if isinstance(belongs, Blocked) else belongs
+
+    def _shown(self, key: ItemKey, member: Item) -> bool:
+        conditions = self.conditions(key)
+        if conditions is None or any(not same(member.get(name), value) for name, value in conditions.equals):
+            return False
+        if conditions.begins_with is not None:
+            name, prefix = conditions.begins_with
+            if not str(member.get(name, {}).get("S", "")).startswith(prefix):
+                return False
+        return all(attribute.type in member.get(attribute.name, {}) for attribute in self._indexed)
+
+    @cached_property
+    def _indexed(self) -> tuple[KeyAttribute, ...]:
+        """The key of the index that members are listed by; an item without all of it has no row there."""
+        return self.source.table.index(self.find.index).attributes if self.find and self.find.index else ()
+
+    def in_key_order(self, members: Iterable[Item | None]) -> Sequence[tuple[ItemKey, Item]]:
+        """The members by their keys: the same order, whichever they were found in."""
+        keyed = ((self.source.table.key_of(member), member) for member in members if member is not None)
+        return sorted(
+            ((key, member) for key, member in keyed if key is not None),
+            key=lambda one: tuple(value for _, _, value in one[0].values),
+        )
+
+    # ---------------------------------------------------------------- what matters
+    @cached_property
+    def read_paths(self) -> tuple[Path, ...]:
+        """The places where a member keeps all that decides: value, `where`, link, its key in the listing index."""
+        stored = (
+            self.source.stored(path) if path else WHOLE
+            for path in (*self.reads, *(self.where.paths if self.where else ()))
+        )
+        places = (*(ref.path for _, ref in self.link), *((attribute.name,) for attribute in self._indexed))
+        return tuple(dict.fromkeys((*stored, *places)))
+
+    @property
+    def watches_in_source(self) -> tuple[Path, ...] | None:
+        return None if WHOLE in self.read_paths else self.read_paths
+
+    def hints(self, change: Change) -> Iterable[Hint]:
+        """The target that a member points to and the one it pointed to, whatever `where` says of either image."""
+        old, new = change.old, change.new
+        if old is not None and new is not None and not self._touches(old, new):
+            return ()
+        targets = dict.fromkeys(self.pointer(image) for image in (old, new) if image is not None)
+        return tuple(Hint(target, change.key) for target in targets if target is not None)
+
+    def _touches(self, old: Item, new: Item) -> bool:
+        if WHOLE in self.read_paths:
+            return not same({"M": old}, {"M": new})
+        return changed(old, new, self.read_paths)

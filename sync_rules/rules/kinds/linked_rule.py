@@ -1,0 +1,220 @@
+"""Rules whose targets each point to one source: what copies and paths have in common.
+
+Invariant: no target gets another source's value. Every guard compares what names the source, and a target that points
+elsewhere by now is checked through its own record.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final, Literal
+
+from sync_rules.model.entities import Entity
+from sync_rules.model.errors import ConditionError
+from sync_rules.model.items import ItemKey
+from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
+from sync_rules.model.values import AttributeValue, Item, Path, get, same
+from sync_rules.model.where import Where
+from sync_rules.model.writes import Condition, unchanged
+from sync_rules.rules.description import (
+    Connection,
+    Effort,
+    Moment,
+    Occasion,
+    Operation,
+    Paths,
+    Use,
+    listing_uses,
+    name_of,
+)
+from sync_rules.rules.families import TargetRule
+from sync_rules.rules.rule import SPARSE, Blocked
+
+OnDelete = Literal["keep", "clear", "delete", "restrict"]
+# What a target without its source must hold: None says nothing, True says that there is no copy.
+CLEARS: Final[Mapping[OnDelete, bool]] = MappingProxyType(
+    {
+        "keep": False,
+        "clear": True,
+        "delete": False,  # only a REMOVE record of the source deletes, and only in a transaction
+        "restrict": False,  # it is reported
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedRule(TargetRule):
+    """`link` pairs each identity field of the source with the place on the target where it is read. `settle_seconds` is
+    how long an index may lag before the second look at its targets. `defaults` are, by copy, what stands where the
+    source gives no value.
+    """
+
+    link: Link
+    where: Where | None = None
+    on_delete: OnDelete = "keep"
+    strict: bool = False
+    defaults: Mapping[Path, AttributeValue] = field(default_factory=dict)
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            "link": sorted((field, ref.path) for field, ref in self.link),
+            "via": self.find and self.find.index,
+            "on_delete": self.on_delete,
+            "settle_seconds": self.settle_seconds,
+            **SPARSE[self.sparse],
+            **({"default": sorted(self.defaults.items())} if self.defaults else {}),
+        }
+
+    @property
+    def named_by(self) -> tuple[str, ...]:
+        return tuple(ref.field for _, ref in self.link)
+
+    @property
+    def connection(self) -> Connection:
+        of_source = tuple((self.source, path) for path in (self.where.source_paths if self.where else ()))
+        of_target = tuple((self.target, path) for path in (self.where.target_paths if self.where else ()))
+        conditions, includes = (*of_source, *of_target), self._may_speak_of
+        return Connection(self.target, self.source, self.link, (), includes, conditions, optional=self.hierarchical)
+
+    def _may_speak_of(self, target: Item) -> bool:
+        """False for a target that the rule leaves out whatever its source holds."""
+        if self.where is not None and self.where.source_paths:
+            return self.find is None or not self.find.leaves_out(target)
+        return self.where_holds({}, target) is True
+
+    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
+        """A write of each target; of a target that came, the source is read for its record and for that of the write.
+        A strict rule checks the source in each transaction.
+        """
+        times, checked = (2, 2) if self.strict else (1, 0)
+        if occasion is Occasion.SOURCE:
+            return None if self.pull_only else Effort(times, checked, transactions=times + checked - 1, of_all=True)
+        looks = 1 if occasion is Occasion.BACKFILL else 2
+        return Effort(times, checked, source_reads=looks, transactions=times + checked - 1)
+
+    # ---------------------------------------------------------------- finding
+    @property
+    def lists_by(self) -> tuple[object, ...]:
+        return (self.target.name, self.find, self.link)
+
+    def conditions(self, anchor: ItemKey) -> KeyConditions | None:
+        """The Query for the targets of a source."""
+        return None if self.find is None else self.find.conditions(named_fields(self.link, self.source, anchor))
+
+    @cached_property
+    def pointer(self) -> Pointer:
+        """From a target to its source."""
+        return Pointer(self.link, self.source)
+
+    def points(self, item: Item) -> bool:
+        return self.pointer(item) is not None
+
+    def source_key(self, target: Item) -> ItemKey | None:
+        """The key of the source that a target points to; None when it points to none."""
+        return self.pointer(target)
+
+    def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
+        key = self.pointer(target)
+        return () if key is None else (key,)
+
+    # ---------------------------------------------------------------- what matters
+    @cached_property
+    def link_paths(self) -> tuple[Path, ...]:
+        """The target paths that say which source it points to, without those inside its key, which cannot change."""
+        return self.target.changing(ref.path for _, ref in self.link)
+
+    @cached_property
+    def where_paths(self) -> tuple[Path, ...]:
+        """The target paths that `where` reads, and those of a sparse index, without what the target's key binds, which
+        cannot change.
+        """
+        read = self.target.changing(map(self.target.stored, self.where.target_paths if self.where else ()))
+        return (*read, *self.sparse_paths)
+
+    @cached_property
+    def decided_by(self) -> tuple[Path, ...]:
+        return (*self.link_paths, *self.where_paths)
+
+    @cached_property
+    def relevant_paths(self) -> tuple[Path, ...]:
+        """Link, copies, `where`, and the keys of the index by which a target is listed, because an item that moves
+        inside an index can slip past a page.
+        """
+        index = self.find.index if self.find is not None else None
+        keys = [a.name for a in self.target.table.index(index).attributes] if index else []
+        return tuple(dict.fromkeys([*self.link_paths, *self.copies, *self.where_paths, *((name,) for name in keys)]))
+
+    @property
+    @abstractmethod
+    def source_paths(self) -> tuple[Path, ...]:
+        """The source paths that the rule reads: a change of one pushes."""
+
+    @property
+    def watches_in_source(self) -> tuple[Path, ...]:
+        return self.source_paths
+
+    # ---------------------------------------------------------------- what is true
+    def where_holds(self, source: Item, target: Item) -> bool | Blocked:
+        """True if the rule speaks of this pair; blocked where `where` cannot be evaluated."""
+        if self.find is not None and self.find.leaves_out(target):
+            return False
+        if self.where is None:
+            return True
+        of_source, of_target = self.where.source_paths, self.where.target_paths
+        try:
+            return self.where.holds(self.source.view(source, of_source), self.target.view(target, of_target))
+        except ConditionError as error:
+            return Blocked(error.reason)
+
+    def without_source(self, target: Item) -> Mapping[Path, AttributeValue | None] | None:
+        """The values for a target whose source does not exist, or does not count; None: the rule says nothing.
+
+        Only `clear` brings a default back. Another policy leaves what stands, whatever it was: then a default is for
+        what is missing, so that nobody has to know which source there was before.
+        """
+        if CLEARS[self.on_delete]:
+            return {copy: self.defaults.get(copy) for copy in self.copies}
+        missing = {copy: value for copy, value in self.defaults.items() if get(target, copy) is None}
+        return missing or None
+
+    def deletes(self, target: Item) -> bool:
+        """True if a target goes with its source. Where `where` does not hold, the rule says nothing of it; `check` sees
+        to it that it reads no attribute of a source that is gone.
+        """
+        return self.on_delete == "delete" and self.where_holds({}, target) is True
+
+    def restricts(self, target: Item) -> bool:
+        return self.on_delete == "restrict" and self.where_holds({}, target) is True
+
+    def outlives(self, image: Item) -> bool:
+        kept = (copy for copy in self.copies if get(image, copy) is not None and copy not in self.defaulted(image))
+        return bool(self.where_holds({}, image)) and any(kept)
+
+    def defaulted(self, item: Item) -> tuple[Path, ...]:
+        return tuple(copy for copy, value in self.defaults.items() if same(get(item, copy), value))
+
+    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:
+        return self.source_keys(image)
+
+    def known_by_key(self, entity: Entity) -> bool:
+        return True  # a target names its source by what it holds, and a source lists its targets
+
+    # ---------------------------------------------------------------- what it needs of tables
+    def finding_uses(self) -> Iterator[Use]:
+        return listing_uses(self, Moment.LISTED)
+
+    def writing_uses(self) -> Iterator[Use]:
+        yield from super().writing_uses() if self.copies else ()
+        if self.on_delete == "delete":
+            target, source = name_of(self.target), name_of(self.source)
+            goes = f"on_delete: {target} goes with its {source}"
+            yield Use(Moment.DELETED, Operation.DELETE, self.target.table, goes)
+            yield Use(Moment.DELETED, Operation.CHECK, self.source.table, f"on_delete: {source} still is gone")
+
+    # ---------------------------------------------------------------- guards
+    def source_guard(self, source: Item | None) -> tuple[Condition, ...]:
+        return unchanged(self.source.table.partition.name, source, self.source_paths)

@@ -1,0 +1,139 @@
+"""Stands for a client, a resource or a table of boto3, and notes what is written through it on declared entities.
+
+Invariant: a write goes to the client as it was made, and its answer comes back as the application asked for it. Beside
+it the former item is learnt: from the answer where that can be, else it is read before.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from typing import Any
+
+from sync_rules.adapters.plain_client import client_of, converts, table_name
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import ItemKey
+from sync_rules.model.python_values import raw_of
+from sync_rules.model.values import Item
+from sync_rules.rules.ruleset import Rules
+from sync_rules.write.actions import Given
+
+
+class Original:
+    """A client, resource or table, `given` by the application. `python`: it takes Python values; `usual` has the
+    parameters that a table adds to each request.
+    """
+
+    def __init__(self, given: Any) -> None:
+        name = table_name(given)
+        self.given = given
+        self.client = client_of(given)
+        self.python = converts(self.client)
+        self.usual: Mapping[str, Any] = {} if name is None else {"TableName": name}
+
+
+class ClientProxy(ABC):
+    """All that it does not have itself is that of the client, the resource or the table."""
+
+    def __init__(self, rules: Rules, given: Any) -> None:
+        self._rules = rules
+        self._tables: Mapping[str, Table] = {table.physical_name: table for table in rules.tables.values()}
+        self._original = Original(given)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(self._original.given, name)
+        return self._proxied_table if name == "Table" else found
+
+    def _proxied_table(self, *named: Any, **given: Any) -> Any:
+        """A table of the resource, on which writes are noted too."""
+        twin = copy(self)
+        vars(twin)["_original"] = Original(self._original.given.Table(*named, **given))
+        return twin
+
+    @abstractmethod
+    def _note(self, key: ItemKey, before: Item | None) -> None:
+        """Note that an item was written, or is about to be, and what it was before."""
+
+    @abstractmethod
+    def _is_noted(self, key: ItemKey) -> bool:
+        """Tell whether it is known what this item was before."""
+
+    @abstractmethod
+    def _read(self, keys: tuple[ItemKey, ...]) -> Iterable[Item | None]:
+        """Read items, strongly consistent."""
+
+    # ------------------------------------------------------------ writes
+    def put_item(self, **parameters: Any) -> Any:
+        """Put an item, and note it."""
+        return self._one(self._original.client.put_item, parameters, parameters.get("Item"))
+
+    def update_item(self, **parameters: Any) -> Any:
+        """Update an item, and note it."""
+        return self._one(self._original.client.update_item, parameters, parameters.get("Key"))
+
+    def delete_item(self, **parameters: Any) -> Any:
+        """Delete an item, and note it."""
+        return self._one(self._original.client.delete_item, parameters, parameters.get("Key"))
+
+    def batch_write_item(self, **parameters: Any) -> Any:
+        """Write several items, and note them."""
+        requests = [(name, one) for name, some in parameters.get("RequestItems", {}).items() for one in some]
+        self._before((name, of.get("Item") or of.get("Key")) for name, one in requests for of in one.values())
+        return self._original.client.batch_write_item(**parameters)
+
+    def transact_write_items(self, **parameters: Any) -> Any:
+        """Write several items together, and note them."""
+        actions = [
+            of for one in parameters.get("TransactItems", ()) for verb, of in one.items() if verb != "ConditionCheck"
+        ]
+        self._before((of["TableName"], of.get("Item") or of.get("Key")) for of in actions)
+        return self._original.client.transact_write_items(**parameters)
+
+    def batch_writer(self, **options: Any) -> Any:
+        """The batch writer of a table; what it writes is noted."""
+        made = type(self._original.given.batch_writer())
+        return made(self._original.usual["TableName"], self, **options)
+
+    # ------------------------------------------------------------ what they were before
+    def _one(self, call: Callable[..., Any], given: Mapping[str, Any], named: Given | None) -> Any:
+        """Make a write of one item. The answer brings the former item, unless the application wants another one."""
+        parameters = {**self._original.usual, **given}
+        key = self._key(parameters.get("TableName", ""), named or {})
+        if key is None or self._is_noted(key):
+            return call(**parameters)
+        if parameters.get("ReturnValues", "NONE") not in ("NONE", "ALL_OLD"):
+            self._before([(parameters["TableName"], named)])
+            return call(**parameters)
+        answer = call(**{**parameters, "ReturnValues": "ALL_OLD"})
+        former = answer.get("Attributes")
+        self._note(key, self._raw(former) if former else None)
+        if parameters.get("ReturnValues", "NONE") == "NONE":
+            answer.pop("Attributes", None)
+        return answer
+
+    def _before(self, named: Iterable[tuple[str, Given | None]]) -> None:
+        """Read items before they are written."""
+        keys = (self._key(table, item or {}) for table, item in named)
+        unread = tuple(key for key in dict.fromkeys(keys) if key is not None and not self._is_noted(key))
+        if unread:
+            for key, item in zip(unread, self._read(unread), strict=True):
+                self._note(key, item)
+
+    def _key(self, physical_name: str, item: Given) -> ItemKey | None:
+        """The key of an item of a declared entity; None for any other, and for one that the client will refuse."""
+        table = self._tables.get(physical_name.rpartition("/")[2])  # an ARN is good too
+        if table is None:
+            return None
+        try:
+            key = table.key_of(self._raw({one.name: item[one.name] for one in table.key if one.name in item}))
+        except (UserError, TypeError):
+            return None
+        return None if key is None or self._rules.entity_of(key) is None else key
+
+    def _raw(self, item: Given) -> Item:
+        """Attribute values of what the client takes and returns."""
+        return {name: raw_of(value) for name, value in item.items()} if self._original.python else dict(item)

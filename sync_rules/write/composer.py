@@ -1,0 +1,205 @@
+"""Composes one transaction: an action for each item that changed, and a check of each item that only decided.
+
+Invariant: the transaction that writes compares every item that decided with what was read of it. An item that is
+written has its own action compare; another one gets a check. So a source that changes meanwhile cancels the
+transaction, and nothing is ever written from an old value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sync_rules.model.items import ItemKey
+from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.model.semantics import SETS, same_item
+from sync_rules.model.sizes import item_bytes
+from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps
+from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, unchanged
+from sync_rules.rules.ruleset import Rules
+from sync_rules.write.actions import Own, Place, elements_without, paths_of
+from sync_rules.write.needs import Needs
+from sync_rules.write.read_through import Applied, ReadThrough
+
+ACTIONS_MAX: Final = 100  # quota of TransactWriteItems
+BYTES_MAX: Final = 4 * 1024 * 1024  # of all items of one transaction
+CONDITIONS_MAX: Final = 150  # of one action: an expression has at most 4 KB
+NOTHING: Final = Applied()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One action of the transaction, and the application's action that it carries, if there is one. Its guard may be
+    empty where the application writes an item that no rule reads.
+    """
+
+    action: Action
+    own: Own | None = None
+
+
+def compose(owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: Collection[str] = ()) -> list[Planned]:
+    """The actions that do what was done in memory, under the guards of all that decided it; the application's come
+    first. `left` names the rules that left something: what they found right is unknown.
+    """
+    return _Composer(owns, store, rules, left).planned()
+
+
+def fits(planned: Iterable[Planned]) -> bool:
+    """True if DynamoDB takes these actions as one transaction."""
+    planned = list(planned)
+    if len(planned) > ACTIONS_MAX or any(len(one.action.guard) > CONDITIONS_MAX for one in planned):
+        return False
+    return sum(map(_bytes, planned)) <= BYTES_MAX
+
+
+def _bytes(one: Planned) -> int:
+    action = one.action
+    values = sum(item_bytes({".".join(c.path): c.value}) for c in action.guard if c.value is not None)
+    match action:
+        case Put():
+            return values + item_bytes(action.item)
+        case Update():
+            return values + sum(item_bytes({".".join(p): v}) for p, v in (*action.sets, *action.adds, *action.discards))
+    return values
+
+
+class _Composer:
+    def __init__(self, owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: Collection[str] = ()) -> None:
+        self._owns = owns
+        self._store = store
+        self._needs = Needs(owns, store, rules, left)
+
+    def planned(self) -> list[Planned]:
+        store = self._store
+        known = [place for place in store.before if place not in self._owns]
+        derived = [place for place in known if not same_item(store.before[place], store.now(place))]
+        written = {**dict.fromkeys(self._owns), **dict.fromkeys(derived)}
+        self._needs.note(written)
+        found = [Planned(self._own(place, own), own) for place, own in self._owns.items()]
+        found += (Planned(self._derived(place)) for place in derived)
+        checked = dict.fromkeys((*self._needs.places, *store.applied))
+        for place in checked:
+            if place not in written and (guard := self._guard(place)):
+                found.append(Planned(Check(store.keys[place], guard)))
+        return found
+
+    # ------------------------------------------------------------ actions
+    def _guard(self, place: Place) -> tuple[Condition, ...]:
+        """The item is as it was read, in what was read of it, and in what its change is made from."""
+        return distinct((*self._store.applied.get(place, NOTHING).guard, *self._needs.guard(place)))
+
+    def _own(self, place: Place, own: Own) -> Action:
+        """The application's action, with what rules add to it."""
+        before, now = self._store.before[place], self._store.now(place)
+        applied = self._store.applied.get(place, NOTHING)
+        if own.override and now is not None:
+            now = _overridden(own, before, now)
+        if own.verb == "put":
+            needs = self._needs.guard(place)
+            return self._gone(own.key, before, needs) if now is None else Put(own.key, now, needs)
+        guard = self._guard(place)
+        if now is None:
+            if own.verb == "delete":
+                return Delete(own.key, self._needs.guard(place))
+            return self._gone(own.key, before, guard)
+        if own.verb == "delete":
+            return Put(own.key, now, guard)
+        if own.update is None:
+            return Check(own.key, guard) if same_item(before, now) else self._derived(place)
+        if before is None and applied.paths:
+            guard = distinct((*guard, Condition(Test.ABSENT, (own.key.values[0][0],))))
+        derived = [path for path in applied.paths if not (own.override and _touched(path, paths_of(own.update)))]
+        return _completed(replace(own.update, guard=guard), derived, applied.elements, before, now)
+
+    def _gone(self, key: ItemKey, before: Item | None, guard: tuple[Condition, ...]) -> Action:
+        """The action for an item that rules have taken away."""
+        if before is not None:
+            return Delete(key, guard)
+        return Check(key, guard or (Condition(Test.ABSENT, (key.values[0][0],)),))
+
+    def _derived(self, place: Place) -> Action:
+        """The action for an item that rules changed."""
+        key, before, now = self._store.keys[place], self._store.before[place], self._store.now(place)
+        applied = self._store.applied.get(place, NOTHING)
+        guard = self._guard(place)
+        if now is None:
+            return Delete(key, guard)
+        only_numbers = applied.numbers and not (applied.whole or applied.paths or applied.elements)
+        if only_numbers and (amounts := _amounts(applied, before or {}, now)) is not None:
+            return Update(key, (), (), guard, amounts)
+        if before is None or applied.whole:
+            absent = () if before is not None else (Condition(Test.ABSENT, (key.values[0][0],)),)
+            return Put(key, now, distinct((*guard, *absent)))
+        paths = (*applied.paths, *((name,) for name in applied.numbers))
+        return _completed(Update(key, (), (), guard), paths, applied.elements, before, now)
+
+
+def _overridden(own: Own, before: Item | None, now: Item) -> Item:
+    """The item with what the application insists on."""
+    meant = own.after(before) or {}
+    new = dict(now)
+    for path in own.paths:
+        if path[0] in meant:
+            new[path[0]] = meant[path[0]]
+        else:
+            new.pop(path[0], None)
+    return new
+
+
+def _touched(path: Path, others: Iterable[Path]) -> bool:
+    return any(overlaps(path, other) for other in others)
+
+
+def _amounts(applied: Applied, before: Item, now: Item) -> tuple[tuple[Path, AttributeValue], ...] | None:
+    """The amount that is added to each number; None where that cannot be said in one number."""
+    found: list[tuple[Path, AttributeValue]] = []
+    for name in applied.numbers:
+        old, new = number_of(before.get(name, {"N": "0"})), number_of(now.get(name))
+        if old is None or new is None or not holdable(amount := total_of((new, old.copy_negate()))):
+            return None
+        if amount:
+            found.append(((name,), {"N": spelt(amount)}))
+    return tuple(found)
+
+
+def _completed(
+    update: Update, derived: Iterable[Path], elements: Iterable[str], before: Item | None, now: Item
+) -> Update:
+    """An update with what rules changed beside it. Where both touch one attribute, it is set to what it became."""
+    own_adds = {path[0]: (path, value) for path, value in (*update.adds, *update.discards)}
+    paths = [*(path for path, _ in update.sets), *update.removes, *derived]
+    adds, discards, guard = list(update.adds), list(update.discards), update.guard
+    for name in elements:
+        if name in own_adds or any(path[0] == name for path in paths):
+            paths.append((name,))
+            continue
+        more, less = _moved(get(before, (name,)), get(now, (name,)))
+        if more and less:  # one expression may not name a set twice
+            paths.append((name,))
+            guard = distinct((*guard, *unchanged(update.key.values[0][0], before, [(name,)])))
+        elif more:
+            adds.append(((name,), more))
+        elif less:
+            discards.append(((name,), less))
+    adds = [(path, value) for path, value in adds if not _touched(path, paths)]
+    discards = [(path, value) for path, value in discards if not _touched(path, paths)]
+    shortest = [path for path in dict.fromkeys(paths) if not _inside(path, paths)]
+    sets = [(path, value) for path in shortest if (value := get(now, path)) is not None]
+    removes = [path for path in shortest if get(now, path) is None]
+    return replace(
+        update, sets=tuple(sets), removes=tuple(removes), adds=tuple(adds), discards=tuple(discards), guard=guard
+    )
+
+
+def _inside(path: Path, paths: Iterable[Path]) -> bool:
+    return any(len(other) < len(path) and path[: len(other)] == other for other in paths)
+
+
+def _moved(
+    before: AttributeValue | None, now: AttributeValue | None
+) -> tuple[AttributeValue | None, AttributeValue | None]:
+    """The elements that a set got, and those that it lost."""
+    kind = next(iter(SETS & (now or before or {}).keys()))
+    old, new = (before or {}).get(kind, ()), (now or {}).get(kind, ())
+    return elements_without(kind, new, old), elements_without(kind, old, new)

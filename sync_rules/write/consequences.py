@@ -1,0 +1,252 @@
+"""The consequences of the application's actions: the pipeline's own work on a store, until nothing changes any more.
+
+Invariant: the stages of the pipeline apply the rules, in rounds, as stream records would bring them. Some work is left
+to the stream as a whole, and `left` lists it: effects, second looks through an index, messages, parked work, books that
+are not complete, listings that are too long.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from sync_rules.model.errors import OUT_OF_TIME, StoreError
+from sync_rules.model.items import Change, Failure, ItemKey, Outcome
+from sync_rules.model.limits import Bounds, Limits
+from sync_rules.model.values import Item, changed, get
+from sync_rules.pipeline.books import read_marks
+from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage
+from sync_rules.pipeline.report import Report
+from sync_rules.pipeline.requests import Store, Work, World, run_work
+from sync_rules.pipeline.sources import read_all
+from sync_rules.pipeline.tasks import Pull, Tasks, tasks_of
+from sync_rules.pipeline.work import STAGES, do_tasks
+from sync_rules.rules.families import TargetRule
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.ruleset import Rules
+from sync_rules.write.read_through import LISTED_MAX_ITEMS, TOO_MANY
+
+ROUNDS_MAX: Final = 50
+LIMITS: Final = Limits(
+    fan_out_page_max_items=LISTED_MAX_ITEMS, fan_out_inline_max_items=LISTED_MAX_ITEMS, parked_max_looks=0
+)
+EFFECT: Final = "an effect outside the tables"
+SECOND_LOOK: Final = "a second look through an index"
+MESSAGE: Final = "more items than are done at once"
+BOOKS: Final = "its books are not complete"
+NO_ROOM: Final = "more items than a transaction has room for"
+ENDLESS: Final = "it does not come to an end"
+PASSING: Final = (EFFECT, MESSAGE, NO_ROOM, ENDLESS, TOO_MANY, OUT_OF_TIME)  # the stream does it at once
+BY_THE_STREAM: Final = "by the stream, a moment after the write"
+
+Pushed = tuple[ItemKey, tuple[str, ...]]  # the item that a push starts from, and its rules
+
+
+class ChangeLog(Store, Protocol):
+    """A store that lists the changes that were made on it."""
+
+    writes: int  # how many were made
+
+    def changes(self) -> Sequence[Change]:
+        """The records of what was done since this was asked last."""
+
+    def image(self, key: ItemKey) -> Item | None:
+        """An item as it was seen last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Work that is left to the stream: of which rule, why, for how many items, None where that is not known, and when
+    it is usually done.
+    """
+
+    rule: str
+    why: str
+    items: int | None = None
+    when: str = BY_THE_STREAM
+
+
+@dataclass
+class Consequences:
+    """The consequences on one store. `skipped` are the pushes that are left to the stream from the beginning; `pushed`
+    counts the writes of each push. `own` are the keys of the items that the application writes.
+    """
+
+    rules: Rules
+    store: ChangeLog
+    out_of_time: Callable[[], bool]
+    limits: Limits = LIMITS
+    skipped: frozenset[Pushed] = frozenset()
+    own: Sequence[ItemKey] = ()
+    pushed: Counter[Pushed] = field(default_factory=Counter)
+    _left: dict[tuple[str, str], int | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._bounds = Bounds(self.limits, self.out_of_time)
+        self._world = World(self.store, self, self)
+
+    @property
+    def left(self) -> tuple[Left, ...]:
+        named = [
+            Left(self._title(rule), why, items, self._when(rule, why)) for (rule, why), items in self._left.items()
+        ]
+        return tuple(dict.fromkeys(named))
+
+    def _title(self, rule: str) -> str:
+        found = self.rules.rules.get(rule)
+        return rule if found is None else found.title
+
+    def _when(self, rule: str, why: str) -> str:
+        """The time when it is usually done."""
+        if why == SECOND_LOOK and rule in self.rules.rules:
+            return f"{self.rules.rules[rule].settle_seconds} s after the write, when the index shows it"
+        if why == BOOKS:
+            return "when a backfill of the rule has completed its books"
+        return (
+            BY_THE_STREAM if why.startswith(PASSING) else "when its cause is gone; the stream records it as a failure"
+        )
+
+    def run(self) -> None:
+        """Process the records of all that was done, and of what that does, until there are none."""
+        waiting = self.own
+        for _ in range(ROUNDS_MAX):
+            changes = self.store.changes()
+            came = {change.key for change in changes if change.old is None}
+            if changes:
+                self._judge(run_work(self._process(changes), self._world))
+            if waiting:
+                self._judge(run_work(self._complete([key for key in waiting if key not in came]), self._world))
+                waiting = ()
+            elif not changes:
+                return
+        for name in self.rules.rules:
+            self._leave(name, ENDLESS)
+
+    def _process(self, changes: Sequence[Change]) -> Work[Report]:
+        """Do what the changes ask for. Effects, and what an index does not list yet, are left to the stream."""
+        tasks = tasks_of(changes, self.rules)
+        for change in changes:
+            self._leave_what_was_replaced(change)
+        for rule, _ in tasks.unlisted:
+            self._leave(rule, SECOND_LOOK, 1)
+        for _, effect in tasks.effects:
+            self._leave(effect.rule, EFFECT, 1)
+        return (yield from self._do(replace(tasks, unlisted=(), effects=())))
+
+    def _do(self, tasks: Tasks) -> Work[Report]:
+        """Do tasks as everywhere, but push by push, and only the parts of complete books."""
+        stages = {"push": self._push_one_by_one, "parts": self._reconcile_parts}
+        return (yield from do_tasks(tasks, self.rules, self._bounds, stages))
+
+    def _complete(self, keys: Sequence[ItemKey]) -> Work[Report]:
+        """Look at items that were there before as if each had just come: their own record may not have come yet.
+
+        An index needs no second look: the record of the insert brings it. Items that others list are listed only for an
+        item that has nothing of the rule: otherwise each write of it would cost a Query.
+        """
+        items = yield from read_all(keys)
+        came = [Change(key, None, item) for key, item in items.items() if isinstance(item, dict)]
+        tasks = tasks_of(came, self.rules)
+        images = {change.key: change.new or {} for change in came}
+        pulls = [
+            replace(one, image=None, settles=False, rules=tuple(self._unlisted(one, images.get(one.key))))
+            for one in tasks.pulls
+        ]
+        pushes = [
+            replace(one, rules=tuple(rule for rule in one.part_rules if not _has_any(rule, images[one.source])))
+            for one in tasks.pushes
+        ]
+        parts = (look for look in tasks.parts if look.part.target not in images)  # elements it has may be many
+        asked = Tasks(tuple(one for one in pulls if one.rules), tuple(one for one in pushes if one.rules), tuple(parts))
+        return (yield from self._do(asked))
+
+    def _unlisted(self, one: Pull, image: Item | None) -> Iterator[TargetRule]:
+        """The rules of a pull, without those that list items for values that an own item has."""
+        for rule in one.rules:
+            if image is None or not _has_any(rule, image) or rule.members(one.key, image) is None:
+                yield rule
+
+    # ------------------------------------------------------------ stages of its own
+    def _push_one_by_one(self, tasks: Tasks, rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
+        """Push what is not skipped, and count the writes of each push."""
+        for one in tasks.pushes:
+            pushed = one.source, one.names
+            if pushed in self.skipped:
+                for rule in one.names:
+                    self._leave(rule, NO_ROOM)
+                continue
+            before = self.store.writes
+            yield from STAGES["push"](Tasks(pushes=(one,)), rules, bounds, report)
+            self.pushed[pushed] += self.store.writes - before
+
+    def _reconcile_parts(self, tasks: Tasks, rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
+        """Reconcile the parts that are in no books, or in complete ones: a total is unknown until they are."""
+        books = dict.fromkeys(one for look in tasks.parts if (one := look.part.rule.books) is not None)
+        marks = yield from read_marks(books)
+        kept = []
+        for look in tasks.parts:
+            one = look.part.rule.books
+            mark = None if one is None else marks[one]
+            if one is None or (not isinstance(mark, StoreError) and one.complete(mark)):
+                kept.append(look)
+            else:
+                self._leave(look.part.rule.name, BOOKS, 1)
+        yield from STAGES["parts"](Tasks(parts=tuple(kept)), rules, bounds, report)
+
+    def _judge(self, report: Report) -> None:
+        """Note what was not finished."""
+        for unfinished in report.failed.values():
+            for rule in unfinished.rules:
+                self._leave(rule, unfinished.reason)
+        for (rule, outcome), times in report.outcomes.items():
+            if outcome is Outcome.WAITING:
+                self._leave(rule, BOOKS, times)
+
+    def _leave(self, rule: str, why: str, items: int | None = None) -> None:
+        before = self._left.get((rule, why), 0)
+        self._left[rule, why] = None if items is None or before is None else before + items
+
+    # ------------------------------------------------------------ the world: Queue, Failures
+    def send(self, message: Message, delay_seconds: int) -> None:
+        """Leave what a message asks for to the stream."""
+        why = SECOND_LOOK if delay_seconds else MESSAGE
+        match message:
+            case PartMessage() | CallMessage():
+                self._leave(message.rule, why, 1)
+            case PullMessage():
+                self._leave_look(message.target, why)
+            case _:
+                for rule in message.rules:
+                    self._leave(rule, why)
+
+    def _leave_look(self, key: ItemKey, why: str) -> None:
+        """Leave the look at a target: of the rules that list its members through an index."""
+        for rule in self._listing_by_index(key, self.store.image(key) or {}):
+            self._leave(rule.name, why)
+
+    def _leave_what_was_replaced(self, change: Change) -> None:
+        """Leave a second look at copies that were replaced: they may have named what an index does not show yet."""
+        old, new = change.old, change.new
+        if old is not None and new is not None:
+            for rule in self._listing_by_index(change.key, new):
+                if changed(old, new, rule.copies):
+                    self._leave(rule.name, SECOND_LOOK)
+
+    def _listing_by_index(self, key: ItemKey, image: Item) -> Iterator[TargetRule]:
+        """The rules of a target that list its members through an index."""
+        entity = self.rules.entity_of(key)
+        for rule in () if entity is None else self.rules.into_target(entity):
+            members = rule.members(key, image)
+            if members is not None and members.index is not None:
+                yield rule
+
+    def park(self, failure: Failure) -> None:
+        """Leave what cannot be done to the stream, which reports it."""
+        self._leave(failure.rule, failure.reason, 1)
+
+
+def _has_any(rule: Rule, item: Item) -> bool:
+    """True if an item has a value at one of the paths that a rule keeps."""
+    return any(get(item, path) is not None for path in rule.copies)

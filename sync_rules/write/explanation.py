@@ -1,0 +1,221 @@
+"""The requests that a write would make, and why: for applications that build them by hand, in any language.
+
+Invariant: nothing is written. The attempt is that of `transact`, on the items of the tables, or on given ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.model.entities import Entity
+from sync_rules.model.items import ItemKey
+from sync_rules.model.values import Path, overlaps, same, show_path
+from sync_rules.model.writes import Delete, Put, Test, Update
+from sync_rules.pipeline.books import finish_empty
+from sync_rules.pipeline.requests import NULL_PORTS, Apply, List, Page, Read, Scan, World, run_work
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.ruleset import Rules
+from sync_rules.write.actions import Actions, paths_of
+from sync_rules.write.composer import Planned
+from sync_rules.write.consequences import Left
+from sync_rules.write.document import Document
+from sync_rules.write.request import actions_of
+from sync_rules.write.transaction import Transact
+
+DEADLINE_SECONDS: Final = 60.0  # of the reads
+WHOLE: Final = "the whole item"
+STANDS: Final = {Test.ABSENT: "absent", Test.EXISTS: "there"}
+Reasons = Mapping[tuple[str, ...], list[str]]  # the titles of rules, and the paths of an item for them
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action of a transaction: what it does to which item, as which action of the application, if it is one; what
+    rules write with it, and what it compares for rules with what was read. `stands`: what it compares is that the item
+    is there, or absent, and nothing else.
+    """
+
+    verb: str
+    key: ItemKey
+    own: str
+    writes: Reasons
+    compares: Reasons
+    stands: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A write as `transact` makes it: its reads as operations with parameters, its actions, and each one's reasons."""
+
+    reads: tuple[tuple[str, Mapping[str, Any]], ...]
+    actions: tuple[Mapping[str, Any], ...]
+    steps: tuple[Step, ...]
+    left: tuple[Left, ...]
+
+
+def explain_write(document: Document, rules: Rules, client: Any = None) -> Explanation:
+    """The requests of a write. They read through this client; without one, the tables hold the items of the document
+    and nothing else, and books are complete.
+
+    Raises:
+        WriteError: as `transact` does.
+        StoreError: when a read failed.
+    """
+    noting: Any = _Noting(client)  # of a client, what an attempt needs
+    store: Any = DynamoStore(noting, rules.tables, write_mode="update")
+    if client is None:
+        store = _Imagined(store, _given(document, rules))
+    tx = Transact(rules, noting, raw=document.raw, require=document.require, deadline_seconds=DEADLINE_SECONDS,
+                  store=store)  # fmt: skip
+    document.add_to(tx)
+    attempt = tx.first_attempt()
+    items = actions_of(attempt.planned, rules.tables)
+    entities = {entity.name for one in attempt.planned if (entity := rules.entity_of(one.action.key)) is not None}
+    steps = (
+        _Reader(rules, entities, planned).step(next(iter(item)))
+        for planned, item in zip(attempt.planned, items, strict=True)
+    )
+    return Explanation(tuple(noting.asked), tuple(items), tuple(steps), attempt.left)
+
+
+def _given(document: Document, rules: Rules) -> MemoryStore:
+    """Tables with the items of a document, and complete books."""
+    store = MemoryStore(rules.tables)
+    run_work(finish_empty(rules), World(store, NULL_PORTS, NULL_PORTS))
+    actions = Actions(rules, raw=document.raw)
+    for entity, item in document.items:
+        values = actions.values(item)
+        _, key = actions.key_of(entity, values)
+        store.put(key.table, {**values, **key.attributes()})
+    return store
+
+
+class _Noting:
+    """A client that notes what it is asked, and lets another one answer. Without one, nothing is found."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.asked: list[tuple[str, Mapping[str, Any]]] = []
+
+    def get_item(self, **parameters: Any) -> Any:
+        self.asked.append(("GetItem", parameters))
+        return {} if self._client is None else self._client.get_item(**parameters)
+
+    def batch_get_item(self, **parameters: Any) -> Any:
+        self.asked.append(("BatchGetItem", parameters))
+        return {"Responses": {}} if self._client is None else self._client.batch_get_item(**parameters)
+
+    def query(self, **parameters: Any) -> Any:
+        self.asked.append(("Query", parameters))
+        return {"Items": []} if self._client is None else self._client.query(**parameters)
+
+    def transact_write_items(self, **_: Any) -> Any:
+        raise AssertionError("an explanation writes nothing")
+
+
+class _Imagined:
+    """A store in memory whose reads are noted as the requests that they would be."""
+
+    def __init__(self, noted: DynamoStore, memory: MemoryStore) -> None:
+        self._noted = noted
+        self._memory = memory
+
+    def read(self, request: Read) -> Any:
+        self._noted.read(request)
+        return self._memory.read(request)
+
+    def list(self, request: List) -> Page:
+        self._noted.list(request)
+        return self._memory.list(request)
+
+    def scan(self, request: Scan) -> Page:
+        return self._memory.scan(request)
+
+    def apply(self, request: Apply) -> Any:  # noqa: ARG002 - of every store
+        raise AssertionError("an explanation writes nothing")
+
+
+# ---------------------------------------------------------------- reasons
+class _Reader:
+    """Tells which rules an action is for: those between its entity and another one of the same transaction, or any of
+    its entity where none of these has to do with it.
+    """
+
+    def __init__(self, rules: Rules, entities: Iterable[str], planned: Planned) -> None:
+        self._planned = planned
+        self._entity = rules.entity_of(planned.action.key)
+        every = () if self._entity is None else tuple(_rules_of(rules, self._entity))
+        names = {*entities}
+        near = tuple(rule for rule in every if rule.source.name in names and rule.target.name in names)
+        self._choices = (near, every)
+
+    def step(self, verb: str) -> Step:
+        own, action = self._planned.own, self._planned.action
+        paths = [one.path for one in action.guard if not self._is_key(one.path)]
+        tested = {one.test for one in action.guard} & STANDS.keys() if not paths else set()
+        compares = self._by(lambda path: self._readers(path) or self._keepers(path), paths)
+        if tested:
+            near, every = self._choices
+            compares = {tuple(dict.fromkeys(rule.title for rule in near or every)): []}
+        stands = STANDS[min(tested, key=lambda one: one.value)] if tested else ""
+        return Step(verb, action.key, "" if own is None else own.verb, self._writes(), compares, stands)
+
+    def _is_key(self, path: Path) -> bool:
+        return path[0] in {name for name, _, _ in self._planned.action.key.values}
+
+    def _writes(self) -> Reasons:
+        """The paths that rules write, by the rules that keep them."""
+        action, own = self._planned.action, self._planned.own
+        if isinstance(action, Update):
+            mine = () if own is None else own.paths
+            paths = [path for path in paths_of(action) if not any(overlaps(path, one) for one in mine)]
+            return self._by(self._keepers, paths)
+        if isinstance(action, Put) and own is not None and own.verb == "put":
+            names = [
+                name for name in {**own.item, **action.item} if not same(own.item.get(name), action.item.get(name))
+            ]
+            return self._by(self._keepers, [(name,) for name in names])
+        if isinstance(action, Put) or (isinstance(action, Delete) and own is None):
+            return {tuple(dict.fromkeys(self._keepers(None))): [WHOLE]}
+        return {}
+
+    def _by(self, find: Callable[[Path], Iterable[str]], paths: Iterable[Path]) -> Reasons:
+        found: dict[tuple[str, ...], list[str]] = {}
+        for path in dict.fromkeys(paths):
+            found.setdefault(tuple(dict.fromkeys(find(path))), []).append(show_path(path))
+        return found
+
+    def _keepers(self, path: Path | None) -> list[str]:
+        """The rules that keep this path of the item, or all of it. No rule has a total as its target."""
+        near, every = self._choices
+        for rules in (near, every):
+            mine = [rule for rule in rules if rule.target is self._entity]
+            exact = [rule for rule in mine if path is not None and any(overlaps(path, copy) for copy in rule.copies)]
+            if exact or mine:
+                return [rule.title for rule in exact or mine]
+        return [rule.title for rule in near or every]
+
+    def _readers(self, path: Path) -> list[str]:
+        """The rules that read this path of the item as their source."""
+        for rules in self._choices:
+            found = [rule.title for rule in rules if self._reads(rule, path)]
+            if found:
+                return found
+        return []
+
+    def _reads(self, rule: Rule, path: Path) -> bool:
+        if self._entity is None or rule.source is not self._entity:
+            return False
+        watched = rule.watches(self._entity)
+        return watched is None or any(overlaps(path, one) for one in watched)
+
+
+def _rules_of(rules: Rules, entity: Entity) -> Iterator[Rule]:
+    """The rules that read or keep items of an entity."""
+    for rule in dict.fromkeys((*rules.from_source(entity), *rules.into_target(entity), *rules.parts_of(entity))):
+        if rule.swept:
+            yield rule

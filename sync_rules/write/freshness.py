@@ -1,0 +1,217 @@
+"""`fresh` and `fresh_page`: items with their copies as they must be now, from strongly consistent reads.
+
+Invariant: the rules judge in memory, and nothing is written. A repair is a look of the pipeline, under its guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sync_rules.adapters.plain_client import client_of, converts, table_name
+from sync_rules.model.durations import seconds_of
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
+from sync_rules.model.items import ItemKey
+from sync_rules.model.limits import Bounds
+from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.model.semantics import same_item
+from sync_rules.model.sizes import possible_key
+from sync_rules.model.values import Item
+from sync_rules.pipeline.requests import Read, Store
+from sync_rules.rules.ruleset import Rules
+from sync_rules.write import judgement
+from sync_rules.write.actions import Actions, Given, place_of
+from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
+from sync_rules.write.errors import WriteError
+from sync_rules.write.lag import Behind
+from sync_rules.write.read_through import ReadThrough
+from sync_rules.write.transaction import Client
+
+IN_PART: Final = ("ProjectionExpression", "AttributesToGet", "Select")  # an item that is shown in part is not judged
+LAST: Final = "LastEvaluatedKey"
+
+
+@dataclass(frozen=True, slots=True)
+class FreshPage:
+    """The items of a page, and the key after which the next one begins, as the client returned it: its
+    ExclusiveStartKey. None: it was the last.
+    """
+
+    items: list[dict[str, Any]]
+    last_evaluated_key: Mapping[str, Any] | None = None
+
+
+def fresh(
+    rules: Rules,
+    client: Client,
+    entity: str,
+    item: Given,
+    *,
+    raw: bool = False,
+    repair: bool = False,
+    max_age: str | float | None = None,
+    lag: Behind | None = None,
+    deadline_seconds: float = DEADLINE_SECONDS,
+    store: Store | None = None,
+) -> dict[str, Any] | None:
+    """The item of this entity as the rules that keep something on it want it now; None where there is none.
+
+    `item` has the fields of its key. With all that names its sources, such as the item as it was read before, one
+    request reads all; else what names them is read first. `repair` writes what differs, under guard. With `max_age`
+    the item is given as it stands while `lag` says that the pipeline is not further behind.
+
+    Raises:
+        WriteError: when no key can be made of the fields.
+        StoreError: when a request failed.
+    """
+    actions = Actions(rules, raw=raw)
+    values = actions.values(item)
+    _, key = actions.key_of(entity, values)
+    site = _Site(rules, client, deadline_seconds, store)
+    if _young(max_age, lag):
+        (found,) = site.store.read(Read((key,)))
+        return None if found is None else _output(found, raw=raw)
+    image = {**values, **key.attributes()}
+    site.seen.load(one for one in (key, *judgement.sources_of(key, image, rules)) if possible_key(one))
+    (now,) = site.judged([key], repair=repair)
+    return None if now is None else _output(now, raw=raw)
+
+
+def fresh_page(
+    rules: Rules,
+    client: Client,
+    page: Mapping[str, Any] | Iterable[Given],
+    *,
+    table: str | None = None,
+    raw: bool = False,
+    repair: bool = False,
+    max_age: str | float | None = None,
+    lag: Behind | None = None,
+    deadline_seconds: float = DEADLINE_SECONDS,
+    store: Store | None = None,
+) -> FreshPage:
+    """The items of a page as the rules that keep something on them want them now, each source read once.
+
+    `page` has the parameters of a Query, as the client takes them, or of a Scan if there is no key condition. Of a
+    base table it is then read strongly consistently, and the items are not read again. It may also be items that were
+    read before, of the `table` of this name in DynamoDB: they are read again, with their sources. Items that are there
+    no more are left out, and items of no entity stay as they are.
+
+    Raises:
+        WriteError: when the items cannot be judged as they are asked for.
+        StoreError: when a request for items or sources failed; the error of the client when its Query did.
+    """
+    site = _Site(rules, client, deadline_seconds, store)
+    young = _young(max_age, lag)
+    if not isinstance(page, Mapping):
+        of = site.table(table or table_name(client) or "")
+        given = Actions(rules, raw=raw)
+        values = [given.values(item) for item in page]
+        site.guessed = dict(zip(_keys(of, values), values, strict=True))
+        keys = list(site.guessed)
+        return FreshPage(site.standing(keys, raw=raw) if young else site.shown(keys, repair=repair, raw=raw))
+    query = {**({} if (name := table_name(client)) is None else {"TableName": name}), **page}
+    of = site.table(str(query.get("TableName", "")))
+    for part in IN_PART:
+        if part in query:
+            raise WriteError(f"a page with {part} has items in part", f"leave {part} out: rules judge whole items")
+    at_base = "IndexName" not in query
+    if at_base and not young:
+        query["ConsistentRead"] = True
+    found, last = _asked(client, query)
+    if young and at_base:
+        return FreshPage([_output(item, raw=raw) for item in found], last)
+    keys = _keys(of, found)
+    if young:  # an index may show a part of each
+        return FreshPage(site.standing(keys, raw=raw), last)
+    if at_base:
+        for key, item in zip(keys, found, strict=True):
+            site.seen.know(key, item)
+    else:
+        site.guessed = dict(zip(keys, found, strict=True))
+    return FreshPage(site.shown(keys, repair=repair, raw=raw), last)
+
+
+class _Site:
+    """The store that one call reads, before its deadline, and what was read of it."""
+
+    def __init__(self, rules: Rules, client: Client, deadline_seconds: float, store: Store | None) -> None:
+        self._rules = rules
+        self._deadline = Deadline(deadline_seconds)
+        self.store = store or self._deadline.store(client, rules)
+        self.seen = ReadThrough(self.store, rules.tables)
+        self.guessed: Mapping[ItemKey, Item] = {}
+
+    def table(self, physical_name: str) -> Table:
+        """The table of this name in DynamoDB."""
+        for table in self._rules.tables.values():
+            if table.physical_name == physical_name.rpartition("/")[2]:  # an ARN is good too
+                return table
+        known = ", ".join(sorted(table.physical_name for table in self._rules.tables.values()))
+        raise WriteError(f"no table of the rules is named {physical_name!r}", f"name one of {known}")
+
+    def judged(self, keys: Sequence[ItemKey], *, repair: bool) -> list[Item | None]:
+        """The items of these keys as they must be now."""
+        likely = (one for key, item in self.guessed.items() for one in judgement.sources_of(key, item, self._rules))
+        self.seen.load(one for one in (*keys, *likely) if possible_key(one))
+        try:
+            found = judgement.judge(keys, self._rules, self.seen, self._deadline.passed)
+        except StoreError as error:
+            if error.reason == OUT_OF_TIME:
+                raise WriteError(
+                    "there was no time left to judge the items", "give it more: deadline_seconds="
+                ) from error
+            raise
+        for key, item in found.items.items() if repair else ():
+            before = self.seen.before[place_of(key)]
+            if not same_item(before, item):
+                bounds = Bounds(judgement.REPAIRING, self._deadline.passed)
+                judgement.repair(key, before, self._rules, self.store, left=found.left, bounds=bounds)
+        return [found.items[key] for key in keys]
+
+    def standing(self, keys: Sequence[ItemKey], *, raw: bool) -> list[dict[str, Any]]:
+        """These items for the application as they stand: sources are not read."""
+        return [_output(item, raw=raw) for item in self.store.read(Read(tuple(keys))) if item is not None]
+
+    def shown(self, keys: Sequence[ItemKey], *, repair: bool, raw: bool) -> list[dict[str, Any]]:
+        """These items for the application."""
+        return [_output(item, raw=raw) for item in self.judged(keys, repair=repair) if item is not None]
+
+
+def _asked(client: Any, query: Mapping[str, Any]) -> tuple[list[Item], Mapping[str, Any] | None]:
+    """A page of the application's own Query or Scan, in attribute values."""
+    own = client_of(client)
+    asks = own.query if {"KeyConditionExpression", "KeyConditions"} & query.keys() else own.scan
+    answer = asks(**query)
+    found = answer["Items"]
+    if converts(own):
+        found = [{name: raw_of(value) for name, value in item.items()} for item in found]
+    return found, answer.get(LAST) or None
+
+
+def _keys(table: Table, items: Iterable[Item]) -> list[ItemKey]:
+    keys = [table.key_of(item) for item in items]
+    if any(key is None for key in keys):
+        names = ", ".join(f"{one.name} ({one.type})" for one in table.key)
+        raise WriteError(f"an item has no key of table {table.physical_name}", f"give each with {names}")
+    return [key for key in keys if key is not None]
+
+
+def _young(max_age: str | float | None, lag: Behind | None) -> bool:
+    """True if the pipeline is known to be no further behind than that."""
+    if max_age is None:
+        return False
+    try:
+        most = float(seconds_of(max_age)) if isinstance(max_age, str) else max_age
+    except UserError as error:
+        raise WriteError(str(error), "give max_age as 5s, or as seconds") from error
+    if lag is None:
+        raise WriteError("max_age without lag", "say who knows how far the pipeline is behind: lag=Lag(...)")
+    behind = lag()
+    return behind is not None and behind <= most
+
+
+def _output(item: Item, *, raw: bool) -> dict[str, Any]:
+    return dict(item) if raw else {name: plain_of(value) for name, value in item.items()}

@@ -1,0 +1,145 @@
+"""Judges items in memory: what the rules would make of each by its sources as they stand, and the same as a repair.
+
+Invariant: every item and every source is read once, strongly consistent, images first. Only the items themselves are
+judged: their own attributes, the elements in their sets, and mirrors by the item that each was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.limits import Bounds, Limits
+from sync_rules.model.sizes import possible_key
+from sync_rules.model.values import Item
+from sync_rules.pipeline.report import Report
+from sync_rules.pipeline.requests import NULL_PORTS, Store, Work, World, run_work
+from sync_rules.pipeline.tasks import PartLook, Tasks, group_pushes, pull_of
+from sync_rules.pipeline.work import do_tasks
+from sync_rules.rules.families import Part, PartRule
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.ruleset import Rules
+from sync_rules.write.read_through import LISTED_MAX_ITEMS, TOO_MANY, ReadThrough
+
+ROUNDS_MAX: Final = 20  # one for each rule that waits for another rule's value on the same item
+IN_MEMORY: Final = Limits(
+    fan_out_page_max_items=LISTED_MAX_ITEMS, fan_out_inline_max_items=LISTED_MAX_ITEMS, parked_max_looks=0
+)
+REPAIRING: Final = Limits(parked_max_looks=0)
+
+Pushed = tuple[ItemKey, Rule]
+
+
+@dataclass
+class Judgement:
+    """The items as they must be. `left` are those, and the rules, that stand as they were read: what these keep there
+    is made of more items than one page lists.
+    """
+
+    items: dict[ItemKey, Item | None] = field(default_factory=dict)
+    left: frozenset[Pushed] = frozenset()
+
+
+def judge(keys: Iterable[ItemKey], rules: Rules, seen: ReadThrough, out_of_time: Callable[[], bool]) -> Judgement:
+    """Say what the rules would make of these items, which `seen` knows: of each by the others as they were read.
+
+    Raises:
+        StoreError: when something of it could not be read.
+    """
+    wanted = tuple(keys)
+    seen.load(key for one in wanted for key in sources_of(one, seen.image(one), rules) if possible_key(key))
+    bounds, done = Bounds(IN_MEMORY, out_of_time), Judgement()
+    for key in wanted:
+        before = seen.image(key)
+        if before is not None:
+            done.left |= _judge_one(key, before, rules, seen, bounds)
+        done.items[key] = seen.image(key)
+        seen.know(key, before)
+    return done
+
+
+def _judge_one(key: ItemKey, before: Item, rules: Rules, seen: ReadThrough, bounds: Bounds) -> frozenset[Pushed]:
+    """Make one item in memory what the rules say. Returns what is left as it was."""
+    left = frozenset(one for one in _listed(key, rules) if _has_too_many(one, before, rules))
+    for _ in range(ROUNDS_MAX):
+        report = run_work(_work(key, seen.image(key), rules, left, bounds), World(seen, NULL_PORTS, NULL_PORTS))
+        if _is_too_long(report) and left != (everything := frozenset(_listed(key, rules))):
+            seen.know(key, before)
+            left = everything
+        elif not seen.changes():
+            break
+    return left
+
+
+def repair(
+    key: ItemKey, before: Item | None, rules: Rules, store: Store, *, left: frozenset[Pushed], bounds: Bounds
+) -> None:
+    """Write what differs on an item as it was read, under guard."""
+    run_work(_work(key, before, rules, left, bounds), World(store, NULL_PORTS, NULL_PORTS))
+
+
+def sources_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemKey]:
+    """The keys that decide about an item beside itself, as far as it names them: sources, and marks of books."""
+    entity = rules.entity_of(key)
+    if entity is None or image is None:
+        return
+    for rule in rules.into_target(entity):
+        yield from rule.source_keys(image)
+        if rule.books is not None:
+            yield rule.books.mark
+    for part in _parts(key, image, rules):
+        if part.source is not None and part.rule.find is None:  # else most of them are listed
+            yield part.source
+
+
+def _work(key: ItemKey, image: Item | None, rules: Rules, left: frozenset[Pushed], bounds: Bounds) -> Work[Report]:
+    """The pipeline's own work on an item: as a target, as a node whose edges are listed, as a part."""
+    one = pull_of(key, rules)
+    listed = dict.fromkeys((one for one in _listed(key, rules) if one not in left), False)
+    looks = (PartLook(part) for part in _parts(key, image, rules) if (key, part.rule) not in left)
+    tasks = Tasks(() if one is None else (one,), group_pushes(listed), tuple(looks))
+    return (yield from do_tasks(tasks, rules, bounds))
+
+
+def _listed(key: ItemKey, rules: Rules) -> Iterator[Pushed]:
+    """The rules that keep elements on an item, and list what they are made of in the base table, consistently."""
+    entity = rules.entity_of(key)
+    for rule in () if entity is None else rules.anchored(entity):
+        if isinstance(rule, PartRule) and rule.target is entity and _plain(rule):
+            yield key, rule
+
+
+def _parts(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[Part]:
+    """The parts that stand on an item, or that it is."""
+    entity = rules.entity_of(key)
+    if entity is None or image is None:
+        return
+    for rule in rules.parts_of(entity):
+        if rule.target is entity and _plain(rule):
+            yield from (part for part in rule.parts(Change(key, None, image), entity) if part.target == key)
+
+
+def _plain(rule: PartRule) -> bool:
+    """True if two items decide about a part, which no index must list: no books, and no listing of all of them."""
+    return rule.books is None and not rule.by_listing and (rule.find is None or rule.find.index is None)
+
+
+def _has_too_many(pushed: Pushed, image: Item, rules: Rules) -> bool:
+    """True if an item has more elements of a rule than are looked at."""
+    key, rule = pushed
+    return sum(part.rule is rule for part in _parts(key, image, rules)) > LISTED_MAX_ITEMS
+
+
+def _is_too_long(report: Report) -> bool:
+    """True if a listing did not end.
+
+    Raises:
+        StoreError: when something failed for another reason.
+    """
+    for one in report.failed.values():
+        if not one.reason.startswith(TOO_MANY):
+            raise StoreError(one.reason.partition(":")[0], "what rules make an item of: " + ", ".join(one.rules))
+    return bool(report.failed)

@@ -1,0 +1,235 @@
+"""What decided a transaction: the paths of items that rules read to do, or to leave out, each write.
+
+Invariant: every item that decided something is compared with what was read of it. An item that was found right, or that
+was not there, decides as much as one whose value is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from sync_rules.model.entities import Entity
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.semantics import SETS, same_item
+from sync_rules.model.values import AttributeValue, Item, Path, changed, get, overlaps, same
+from sync_rules.model.writes import Condition, unchanged
+from sync_rules.pipeline.requests import List
+from sync_rules.rules.families import Part, PartRule, TargetRule
+from sync_rules.rules.ruleset import Rules
+from sync_rules.write.actions import Own, Place, elements_without, place_of
+from sync_rules.write.read_through import LISTED_MAX_ITEMS, ReadThrough
+
+Paths = tuple[Path, ...] | None  # None: all of an item
+
+
+class Needs:
+    """The paths of each item, read before a write, that decided it. `left` names the rules that left something: what
+    they found right is unknown.
+    """
+
+    def __init__(self, owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: Collection[str]) -> None:
+        self._owns = owns
+        self._store = store
+        self._rules = rules
+        self._left = left
+        self._needs: dict[Place, dict[Path, None] | None] = {}
+
+    @property
+    def places(self) -> Collection[Place]:
+        """The items that decided something."""
+        return self._needs
+
+    def note(self, written: Collection[Place]) -> None:
+        """Note what decided about the items that are written, and about those that stay as they are."""
+        for place in written:
+            self._note_needs(place)
+        for place in self._store.before:
+            self._note_what_stands(place, written)
+
+    def guard(self, place: Place) -> tuple[Condition, ...]:
+        """The item is as it was read, in what decided."""
+        if place not in self._needs:
+            return ()
+        key, before, needs = self._store.keys[place], self._store.before[place], self._needs[place]
+        names = {name for name, _, _ in key.values}
+        paths = [(name,) for name in before or ()] if needs is None else list(needs)
+        return unchanged(key.values[0][0], before, (path for path in paths if path[0] not in names))
+
+    def _need(self, key: ItemKey, paths: Paths) -> None:
+        """Note that these paths of an item decided something."""
+        place = place_of(key)
+        if place not in self._store.before:
+            return
+        before = self._needs.get(place, {})
+        self._needs[place] = None if paths is None or before is None else {**before, **dict.fromkeys(paths)}
+
+    def _note_needs(self, place: Place) -> None:
+        """Note what decided about an item that is written."""
+        key, entity = self._store.keys[place], self._entity(place)
+        if entity is None:
+            return
+        before, now = self._store.before[place], self._store.now(place)
+        own = self._owns.get(place)
+        if own is not None:
+            self._need_own(own, before)
+        change = Change(key, before, now)
+        meant = now if now is not None or own is None else own.after(before)  # a rule may have moved it since
+        for rule in self._rules.into_target(entity) if meant is not None else ():
+            self._need_of_copies(rule, Change(key, before, meant), own)
+        for of_source in self._rules.from_source(entity):
+            if isinstance(of_source, TargetRule):
+                for hint in of_source.hints(change):
+                    self._need_looked_at(of_source, hint.target, (before, now))
+        for part_rule in self._rules.parts_of(entity):
+            for part in self._parts(part_rule, change, own):
+                self._need_of_part(part)
+
+    def _parts(self, rule: PartRule, change: Change, own: Own | None) -> Iterator[Part]:
+        """The parts that a change concerns. An own item may also have lacked parts, which then come with it."""
+        entity = self._rules.entity_of(change.key)
+        if entity is None:
+            return
+        yield from rule.parts(change, entity)
+        if own is not None and change.old is not None and change.new is not None:
+            whole = rule.parts(replace(change, old=None), entity)
+            yield from (part for part in whole if part.target != change.key and self._changed(part.target))
+
+    def _need_of_part(self, part: Part) -> None:
+        """Note what decided about a part: its source where it was written, else what stands as it should."""
+        source = None if part.source is None else place_of(part.source)
+        if source in self._store.before and self._changed(part.target):
+            item = self._store.before[source]
+            self._need(self._store.keys[source], () if item is None else part.rule.read_of(item))
+        self._need_absence(part.target)
+        if (standing := self._standing_of(part)) is not None:  # as it should be: that must be so when it is written
+            self._need(part.target, standing)
+
+    def _note_what_stands(self, place: Place, written: Collection[Place]) -> None:
+        """Note an item, written or not, with copies that were found right though a source of theirs is written."""
+        item, entity = self._store.now(place), self._entity(place)
+        for rule in () if item is None or entity is None else self._rules.into_target(entity):
+            for source in map(place_of, rule.source_keys(item or {})):
+                if source in written and self._read_of(source, rule.watches_in_source):
+                    self._need_looked_at(rule, self._store.keys[place])
+
+    def _read_of(self, place: Place, paths: Paths) -> bool:
+        """True if any of these paths of an item changes."""
+        before, now = self._store.before[place] or {}, self._store.now(place) or {}
+        return paths is None or changed(before, now, paths) or (not before) != (not now)
+
+    def _need_looked_at(self, rule: TargetRule, key: ItemKey, of: Collection[Item | None] = ()) -> None:
+        """Note that a rule found copies of an item right, or no item at all: that must be so when their source is
+        written. `of` has that source, before and after, where it is one of several. If it counts, these decided, too.
+        """
+        place = place_of(key)
+        before, now = self._store.before.get(place), self._store.now(place) if place in self._store.keys else None
+        if before is None:
+            self._need_absence(key)
+        elif rule.title not in self._left and now is not None:
+            copies = dict.fromkeys(path for one in of if one is not None for path in rule.copies_of(one, before))
+            standing = _standing(copies or rule.copies, before, now)
+            if standing:
+                self._need(key, (*rule.decided_by, *standing))
+                if not of or any(one is not None and rule.belongs(key, one) is not False for one in of):
+                    self._need_sources(rule, key, now)
+
+    def _need_absence(self, key: ItemKey) -> None:
+        """Note that there was no item to write on: one that came meanwhile has listed its sources without this one."""
+        place = place_of(key)
+        if self._store.before.get(place) is None and not self._changed(key):
+            self._need(key, ())
+
+    def _need_of_copies(self, rule: TargetRule, change: Change, own: Own | None) -> None:
+        """Note what decided about the copies of one rule: a source that is not there, or says nothing, decides too. A
+        copy that comes meanwhile would go with what erases it.
+        """
+        key, before, now = change.key, change.old, change.new
+        if now is None:
+            return
+        kept, looked = self._kept_by(rule, own, before, now), rule.pulls(change)
+        if kept or looked:
+            self._need_sources(rule, key, now)
+        if looked and before is not None and not (kept and own is not None and own.verb == "put"):
+            self._need(key, _standing(rule.copies, before, now))  # they were found right, or there were none
+        if own is None:
+            return
+        if _says(own, rule.relevant_paths) and not rule.pulls(Change(key, before, own.after(before))):
+            self._need(key, rule.relevant_paths)  # the rule had no reason to look: all is as it was
+        if _says(own, rule.copies) and not kept:
+            self._need(key, rule.copies)
+
+    def _need_own(self, own: Own, before: Item | None) -> None:
+        """Note that the former state of an own item decides: what it named must be taken back elsewhere."""
+        entity = own.entity
+        reading = [rule.watches_in_source for rule in self._rules.from_source(entity) if isinstance(rule, TargetRule)]
+        for rule in self._rules.parts_of(entity):
+            if rule.source is entity:
+                reading.append(() if before is None else rule.read_of(before))
+            if rule.target is entity and _says(own, rule.copies):
+                reading.append(rule.copies)
+        if own.verb != "check":
+            for paths in reading:
+                self._need(own.key, paths)
+        if own.new or (before is None and self._rules.into_target(entity)):
+            self._need(own.key, ())
+
+    def _kept_by(self, rule: TargetRule, own: Own | None, before: Item | None, now: Item) -> bool:
+        """True if a rule has given this item a value, or the application has put one that the rule found right."""
+        if own is not None and own.verb == "put":
+            return any(get(now, path) is not None or get(before, path) is not None for path in rule.copies)
+        return any(not same(get(before, path), get(now, path)) for path in rule.copies)
+
+    def _need_sources(self, rule: TargetRule, key: ItemKey, item: Item) -> None:
+        marks = () if rule.books is None else (rule.books.mark,)
+        for source in rule.source_keys(item):
+            if source not in marks:
+                self._need(source, rule.watches_in_source)
+        members = rule.members(key, item)
+        if members is not None:
+            limit = min(members.max_items, LISTED_MAX_ITEMS) if members.enough else LISTED_MAX_ITEMS
+            asked = List(members.table, members.index, members.conditions, limit, None, members.backward)
+            for row in self._store.memory.list(asked).items:
+                member = rule.source.table.key_of(row)
+                if member is not None and rule.belongs(key, self._store.memory.item(member) or {}) is True:
+                    self._need(member, rule.watches_in_source)
+
+    def _standing_of(self, part: Part) -> Paths:
+        """The paths by which a part is compared that stands as it was, though its item may change; None for one that
+        comes, changes or goes. Of a set, others than its element may come and go.
+        """
+        before, now = self._store.before.get(place_of(part.target)), self._store.image(part.target)
+        if before is None or now is None:
+            return None
+        if not self._changed(part.target):
+            return part.rule.compared(before)
+        if not part.element:
+            return _standing(part.rule.compared(before), before, now) or None
+        stands = all(
+            _in_set(part.element, get(before, to)) == _in_set(part.element, get(now, to)) for to in part.rule.copies
+        )
+        return part.rule.copies if stands else None
+
+    def _changed(self, key: ItemKey) -> bool:
+        place = place_of(key)
+        return place in self._store.before and not same_item(self._store.before[place], self._store.now(place))
+
+    def _entity(self, place: Place) -> Entity | None:
+        return self._rules.entity_of(self._store.keys[place])
+
+
+def _standing(paths: Iterable[Path], before: Item, now: Item) -> tuple[Path, ...]:
+    """Keep the paths that are as they were."""
+    return tuple(path for path in paths if same(get(before, path), get(now, path)))
+
+
+def _says(own: Own, paths: Iterable[Path]) -> bool:
+    """True if an action of the application says something of these paths: a put does of all of them."""
+    if own.verb == "update":
+        return any(overlaps(path, other) for path in own.paths for other in paths)
+    return own.verb != "check"
+
+
+def _in_set(element: str, value: AttributeValue | None) -> bool:
+    kind = next(iter(SETS & (value or {}).keys()), None)
+    return kind is not None and elements_without(kind, [element], (value or {})[kind]) is None

@@ -1,0 +1,55 @@
+"""Settings of tables: Time to Live and vector indexes, on which no fingerprint depends."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.language.load import check_rules, parse_rules
+from sync_rules.rules import fingerprints
+
+TEXT = """
+tables:
+  shop:
+    key: {PK: S, SK: S}
+    ttl: expires_at
+    vectors: {near: {vector: embedding, dimensions: 3}}
+entities:
+  user:  {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+rules:
+  names: copy user.name into order.user_name
+"""
+
+
+def test_no_fingerprint_depends_on_settings():
+    """Fingerprints are the same with all settings and with none."""
+    with_all, with_none = parse_rules(TEXT), parse_rules(TEXT.replace("    ttl:", "#").replace("    vectors:", "#"))
+    assert with_all.tables["shop"].ttl
+    assert with_all.tables["shop"].vectors
+    assert not with_none.tables["shop"].ttl
+    assert not with_none.tables["shop"].vectors
+    assert with_all.fingerprint == with_none.fingerprint
+    assert fingerprints.of_each(with_all) == fingerprints.of_each(with_none)
+
+
+@pytest.mark.parametrize("name", ["billing", "warm", "class", "deletion_protection", "backups"])
+def test_setting_of_the_table_itself_is_refused(name):
+    """A file that was written for them says what becomes of each, once, at its key."""
+    _, problems = check_rules(TEXT.replace("    ttl:", f"    {name}: {{read: 1}}\n    ttl:"))
+    assert [(problem.code, problem.location.line, problem.location.column) for problem in problems] == [("SR130", 5, 5)]
+
+
+ARCHIVED = """
+tables: {{games: {{key: {{game_id: S}}{ttl}}}}}
+entities: {{game: {{table: games}}}}
+rules: {{kept: {{archive: game, when: expired, into: "s3://games-that-were/"}}}}
+"""
+
+
+@pytest.mark.parametrize(("ttl", "codes"), [("", {"SR470"}), (", ttl: expires_at", set())])
+def test_time_to_live_of_a_table_is_one_that_archives_may_rely_on(ttl, codes):
+    """An archive of expired items needs no attribute of its own where the table says which."""
+    rules, problems = check_rules(ARCHIVED.format(ttl=ttl))
+    assert {problem.code for problem in problems} == codes
+    assert rules.times_to_live == ({"games": "expires_at"} if ttl else {})
+    assert rules.needed_times_to_live == {}
