@@ -37,7 +37,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.language.yaml_source import places_of
 from sync_rules.model import limits
 from sync_rules.write.document import read_document
-from sync_rules.write.explanation import explained
+from sync_rules.write.explanation import explain_write
 from tests.docs import proposed
 from tests.test_house import EXTRA, RINGS, ROOMS, sentence_of
 
@@ -249,7 +249,7 @@ def explained_write() -> str:
     """The write of docs/javascript.md, as `explain --transact` prints it."""
     text = (ROOT / WRITES_PAGE).read_text()
     rules, write = (re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[0] for language in ("yaml", "json"))
-    found = explained(read_document(json.loads(write), items=True), parse_rules(rules))
+    found = explain_write(read_document(json.loads(write), items=True), parse_rules(rules))
     texts = (text for _, text in transaction_rows(found, imagined=True))
     return fenced("\n".join(text if isinstance(text, str) else "\n".join(text) for text in texts))
 
