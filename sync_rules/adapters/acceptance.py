@@ -98,10 +98,13 @@ def list_guarded(rules: Rules) -> tuple[TargetRule | PartRule, ...]:
 # ---------------------------------------------------------------- a stack
 def make_for_stack(rules: Rules, state: State, stack_name: str = SERVICE) -> Acceptance:
     """The acceptance of a deployed stack. Raises UserError, StoreError: without it a function processes nothing."""
-    options = "" if stack_name == SERVICE else f" --stack {stack_name}"
-    return Acceptance(
-        rules, lambda: read_accepted(rules, state), f"run `sync-rules backfill --remote{options} --rule {{}}`"
-    )
+    way = f"run `{set_stack(stack_name)}sync-rules backfill --remote --rule {{}}`"
+    return Acceptance(rules, lambda: read_accepted(rules, state), way)
+
+
+def set_stack(stack_name: str) -> str:
+    """The beginning of a command line with --remote: it names the stack, unless that has the usual name."""
+    return "" if stack_name == SERVICE else f"SYNC_RULES_STACK={stack_name} "
 
 
 def read_accepted(rules: Rules, state: State) -> frozenset[str]:

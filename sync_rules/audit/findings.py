@@ -156,8 +156,6 @@ class Tally:
 def share_of(percent: float | None, seed: int | None, workers: int) -> tuple[Share, int | None]:
     """The segments to look at: each worker's, or a sample drawn by the seed, which is given back."""
     if percent is None or percent == 100:  # noqa: PLR2004 - percent
-        if seed is not None:
-            raise UserError("--seed is for a sample: give --sample PERCENT too")
         return Share(workers, tuple(range(workers))), None
     seed = randbelow(SEEDS) if seed is None else seed
     numbers = drawn(percent, Random(seed))  # noqa: S311 - nobody gains by guessing it

@@ -243,7 +243,7 @@ def test_run_stops_on_a_signal_and_resumes(bench, arguments, tmp_path):
     """SIGINT ends a run with exit code 0, a summary and a checkpoint; the next run does only what came after."""
     bench.put("a", 1, name={"S": "Ada"})
     bench.client.put_item(TableName=bench.table, Item=order("a"))
-    command = [sys.executable, "-m", "sync_rules", *arguments, "--jsonl"]
+    command = [sys.executable, "-m", "sync_rules", *arguments, "--format", "jsonl"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ}, text=True) as running:
         wait_for(lambda: copied_name(bench, "a") == "Ada")
         running.send_signal(signal.SIGINT)

@@ -117,7 +117,7 @@ def test_record_engine_records_what_happens_and_replay_ends_right(shop, capsys):
         shop.settle()
 
     live = recorded_meanwhile(shop, do)
-    options = ["--once", "--endpoint-url", shop.url, "--json"]
+    options = ["--once", "--endpoint-url", shop.url, "--format", "json"]
     for name, words in {"all": [], "redacted": ["--redact"], "posts": ["--table", "posts"]}.items():
         out = str(shop.folder / f"{name}.jsonl")
         assert main.main(["record", str(shop.folder / "rules.yaml"), "--out", out, *options, *words]) == 0
@@ -146,7 +146,7 @@ def test_record_engine_from_now_leaves_out_what_was(shop, capsys):
     """`record --from-now` leaves out earlier records and ends."""
     shop.work(Random(1))
     out = str(shop.folder / "r.jsonl")
-    words = ["record", str(shop.folder / "rules.yaml"), "--out", out, "--endpoint-url", shop.url, "--json"]
+    words = ["record", str(shop.folder / "rules.yaml"), "--out", out, "--endpoint-url", shop.url, "--format", "json"]
     assert main.main([*words, "--from-now", "--for", "1"]) == 0
     assert json.loads(capsys.readouterr().out)["records"] == 0
     assert main.main([*words, "--append", "--once"]) == 0

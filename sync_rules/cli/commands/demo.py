@@ -26,6 +26,7 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.drift import as_line, grid
 from sync_rules.cli.show.rule_graph import graph_of
 from sync_rules.cli.show.text import counted
+from sync_rules.cli.verb import Verb
 from sync_rules.deploy import files
 from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import RULES, EngineStage, answers, folder_of
@@ -40,6 +41,10 @@ from sync_rules.rules.ruleset import Rules
 
 GRACE_SECONDS: Final = 2.0
 SETTLE_SECONDS: Final = 1  # the engine's indexes do not lag
+
+VERB: Final = Verb(
+    well="every copy is right at the end, and every expectation held", found="one is not, or did not hold"
+)
 
 
 def demo(

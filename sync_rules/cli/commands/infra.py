@@ -19,6 +19,7 @@ import typer
 
 from sync_rules import __version__
 from sync_rules.adapters.files import replacing
+from sync_rules.cli.verb import Verb
 from sync_rules.deploy import explain_iam, originals
 from sync_rules.deploy.blocks import differences
 from sync_rules.deploy.deployment import deployment_of
@@ -34,6 +35,11 @@ from sync_rules.deploy.template import (
 from sync_rules.model.errors import UserError
 
 TEMPLATE: Final = Path("template.yaml")
+
+VERB: Final = Verb(
+    well="it was written, or nothing differs",
+    found="--check found a difference, or an upgrade left lines that you had changed",
+)
 
 
 class What(StrEnum):

@@ -24,9 +24,11 @@ from sync_rules.adapters.host import steady_clock
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams, StreamReader
 from sync_rules.cli import options as opt
+from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import counted
 from sync_rules.cli.signals import stop_signals
+from sync_rules.cli.verb import Verb
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.run import WAIT_SECONDS
@@ -40,6 +42,13 @@ from sync_rules.rules.ruleset import Rules
 
 BATCH_MAX_RECORDS: Final = 1_000
 SALT_BYTES: Final = 32
+
+VERB: Final = Verb(
+    well="stopped by Ctrl-C or SIGTERM, or finished",
+    mistake="a table or stream is missing, or the file cannot be written",
+    stopped=ExitCode.WELL,
+    needs={"--salt": ("--redact",), "--keep-shape": ("--redact",)},
+)
 
 
 def record(
@@ -79,7 +88,7 @@ def record(
     ] = None,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
-    as_json: opt.Json = False,
+    form: opt.Document = opt.DocumentForm.TEXT,
 ) -> int:
     """Write the stream records of all tables to a file, until stopped."""
     rules = load_rules(rules_file)
@@ -106,7 +115,8 @@ def record(
         status = stack.enter_context(console.status("recording", spinner="dots"))
         until = Until(once=once, seconds=seconds, stopping=stopping)
         taped(tape, FromNow(reader, arns) if from_now else reader, arns, until, lambda: status.update(tape.as_line()))
-    print(json.dumps({**tape.row(), "file": str(out)}) if as_json else f"{tape.as_line()} in {out}")
+    text = f"{tape.as_line()} in {out}"
+    print(text if form is opt.DocumentForm.TEXT else json.dumps({**tape.row(), "file": str(out)}))
     return 0
 
 

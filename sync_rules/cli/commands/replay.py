@@ -17,6 +17,7 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import counted
 from sync_rules.cli.signals import stop_signals
+from sync_rules.cli.verb import Verb
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.recording import Recorded, Recording, read_all, writing
 from sync_rules.lab.replay import Mismatch, Replay, load_data
@@ -35,6 +36,14 @@ SKIPPED: Final = {
     "gone": "of items that no longer exist by then",
     "refused": "that no table accepts",
 }
+
+VERB: Final = Verb(
+    well="every replay ends right",
+    found="one does not, also when Ctrl-C ended the reduction",
+    mistake="a file is invalid, and nothing was replayed",
+    only_reads=True,
+    excludes={"--seed": ("--seeds",)},
+)
 
 
 @dataclass(frozen=True)
@@ -84,9 +93,10 @@ def replay(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="New file for the reduced recording of a failure.")
     ] = None,
-    as_json: opt.Json = False,
+    form: opt.Document = opt.DocumentForm.TEXT,
 ) -> int:
     """Replay a recording in memory, under every delivery order. A failure is reduced to few records."""
+    as_json = form is opt.DocumentForm.JSON
     if out is not None and out.exists():
         raise UserError(f"{out} exists, and recordings are never overwritten: give another name")
     known = rules_in_memory(rules_file)

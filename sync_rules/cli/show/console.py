@@ -47,6 +47,15 @@ def say(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
+def print_parts(console: Console, parts: Iterable[Grid | str]) -> None:
+    """Print tables and lines."""
+    for part in parts:
+        if isinstance(part, Grid):
+            console.print(part)
+        else:
+            say(console, part)
+
+
 def as_markdown(table: Grid) -> str:
     """A table in GitHub's Markdown: https://github.github.com/gfm/#tables-extension-."""
     marks = ["---:" if column.justify == "right" else "---" for column in table.columns]

@@ -48,8 +48,8 @@ def summary(tally: Tally, *, repair: bool, kept: str = "the failures file") -> s
 def sampled(share: Share, seed: int | None, rules: Rules, only: frozenset[str]) -> Iterator[str]:
     """Lines about the coverage of a sample; none for a full verify."""
     if share.sampled:
-        of = f"{len(share.numbers)} of {share.segments} segments, --seed {seed}"
-        yield f"a sample: {share.percent:g} % of each table was checked ({of})"
+        of = f"{len(share.numbers)} of {share.segments} segments"
+        yield f"a sample: {share.percent:g} % of each table was checked ({of}; --sample {share.percent:g}:{seed})"
         if any(True for _ in ledgers(rules, only)):
             yield "totals of ledgers were not checked: they are sums of all entries, not of a sample"
 

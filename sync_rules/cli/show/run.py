@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.text import Text
 
 from sync_rules.cli.show.console import say
-from sync_rules.cli.show.live import Display
+from sync_rules.cli.show.display import Display
 from sync_rules.cli.show.text import bracket_alterations, counted, duration
 from sync_rules.jobs.consume.run import Files, Status
 from sync_rules.rules.ruleset import Rules

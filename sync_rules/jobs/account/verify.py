@@ -48,7 +48,7 @@ from sync_rules.rules.ruleset import Rules
 
 SEGMENT_ITEMS: Final = 100_000  # of all tables together: minutes of a call, were it only 500 a second
 SEGMENTS_MAX: Final = 1_000
-CURE: Final = "Run it again, with more --segments where the reason is OutOfTime"
+CURE: Final = "Run it again, with more --workers where the reason is OutOfTime"
 AFTER: Final = "comes after what was not looked at"
 
 
@@ -238,8 +238,8 @@ class VerifyWork:
         return name
 
     def _share(self, asked: Body, items: int) -> Share:
-        """The segments of the sample, or as many as make each small enough for one call."""
+        """The segments of the sample; otherwise as many as are asked for, or more, so that one call can check each."""
         if asked["numbers"] is not None:
             return Share(SAMPLE_SEGMENTS, tuple(asked["numbers"]))
-        segments = asked["segments"] or min(SEGMENTS_MAX, max(1, -(-items // SEGMENT_ITEMS)))
+        segments = max(asked["segments"] or 1, min(SEGMENTS_MAX, -(-items // SEGMENT_ITEMS)))
         return Share(segments, tuple(range(segments)))

@@ -24,7 +24,7 @@ OF: Final = {
     "tables": "tables",
     "table": "--table",
     "where": "--where",
-    "segments": "--segments",
+    "segments": "segments",
     "export": "--from-export",
 }
 

@@ -35,7 +35,7 @@ def test_acceptance_of_a_stack_is_a_backfill_that_ended():
     state.save(HEAD, {"done": False})
     state.save("applied", {})
     assert make_for_stack(RULES, state, "other")() == {
-        "names": "run `sync-rules backfill --remote --stack other --rule names`"
+        "names": "run `SYNC_RULES_STACK=other sync-rules backfill --remote --rule names`"
     }
     save_applied(state, {"names": fingerprints.of_each(RULES)["names"]}, datetime.now(UTC))
     assert make_for_stack(RULES, state)() == {}

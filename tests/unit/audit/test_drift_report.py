@@ -135,7 +135,7 @@ def test_drift_report_knows_its_age(file):
 
 OTHER = HEAD["rules"] | {"names": "0" * 64}
 REFUSED = {
-    "nothing": ([""], ":1: expected a report of sync-rules verify --jsonl, found something else"),
+    "nothing": ([""], ":1: expected a report of sync-rules verify --format jsonl, found something else"),
     "text": (["rule names: wrong"], ":1: expected a report of"),
     "a list": ([[1]], ":1: expected a report of"),
     "other JSON": ([{"rule": "names"}], ":1: expected a report of"),

@@ -62,7 +62,7 @@ def test_check_lets_warnings_pass_unless_told(tmp_path, capsys):
 def test_check_prints_json_for_machines(tmp_path, capsys):
     """An array, as editors and CI read it: code, place, message, why and cure of each problem."""
     (tmp_path / "rules.yaml").write_text(GOOD.replace("book.author_name", "bok.author_name"))
-    assert main.main(["check", "--json"]) == 1
+    assert main.main(["check", "--format", "json"]) == 1
     (problem,) = json.loads(capsys.readouterr().out)
     assert {**problem, "why": "", "cure": ""} == {
         "code": "SR102",
@@ -78,7 +78,7 @@ def test_check_prints_json_for_machines(tmp_path, capsys):
     assert problem["why"]
     assert problem["cure"]
     (tmp_path / "rules.yaml").write_text(GOOD)
-    assert main.main(["check", "--json"]) == 0
+    assert main.main(["check", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
 

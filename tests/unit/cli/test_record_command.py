@@ -209,7 +209,7 @@ def test_record_command_writes_a_recording(run, tmp_path):
     assert (header["redacted"], header["tables"]["shop"]) == (False, "shop")
     assert header["at"].endswith("+00:00")
     assert body["dynamodb"]["NewImage"]["name"] == {"S": "Ada"}
-    code, out, _ = run("--out", "r.jsonl", "--append", "--from-now", "--json")
+    code, out, _ = run("--out", "r.jsonl", "--append", "--from-now", "--format", "json")
     assert (code, json.loads(out)["records"]) == (0, 0)
 
 

@@ -75,7 +75,7 @@ def test_replay_command_says_that_all_is_right(run, tape):
     assert "every copy is right at the end" in out
     assert "written by the recorded pipeline" in out
     assert "of a ledger" in out
-    code, out, _ = run("tape.jsonl", "--variant", "in-order", "--seed", "4", "--with-copies", "--json")
+    code, out, _ = run("tape.jsonl", "--variant", "in-order", "--seed", "4", "--with-copies", "--format", "json")
     row = json.loads(out)
     assert (code, row["ok"], row["replays"], row["copies"]) == (0, True, 1, 0)
     assert row["records"] == len(tape.bodies)
@@ -94,7 +94,7 @@ def test_replay_command_shrinks_what_ends_wrong_and_says_how_to_see_it_again(run
     assert "· rule " in out
     words = shlex.split(again)
     assert words[:3] == ["sync-rules", "replay", "drift.jsonl"]
-    code, second, _ = run(*words[2:], "--shrink-tries", "0", "--json")
+    code, second, _ = run(*words[2:], "--shrink-tries", "0", "--format", "json")
     assert code == 1
     found = json.loads(second)
     rule = found["rule"] or "none"
@@ -108,7 +108,7 @@ def test_replay_command_shrinks_what_ends_wrong_and_says_how_to_see_it_again(run
 def test_replay_command_without_out_points_at_the_recording(run, tape, monkeypatch):
     """Without --out a failed replay writes no file, and prints the command that repeats it."""
     break_deletes(monkeypatch)
-    code, out, _ = run("tape.jsonl", "--with-copies", "--json", "--shrink-tries", "20")
+    code, out, _ = run("tape.jsonl", "--with-copies", "--format", "json", "--shrink-tries", "20")
     found = json.loads(out)
     assert code == 1
     assert found["again"].startswith("sync-rules replay tape.jsonl --rules rules.yaml --with-copies --variant ")

@@ -636,7 +636,7 @@ def test_run_shows_times_as_people_say_them(ms, text):
 
 
 def test_run_status_with_errors_is_json(tmp_path, capsys):
-    """The status of a run that met an error is what --jsonl prints: errors are counts by name."""
+    """The status of a run that met an error is what --format jsonl prints: errors are counts by name."""
     bench = Bench(tmp_path, 1)
     local = bench.start()
     bench.stream.faults["shards"] = [StoreError("InternalServerError")]
@@ -649,7 +649,7 @@ def test_run_status_with_errors_is_json(tmp_path, capsys):
 
 
 def test_run_prints_json_lines_when_asked(capsys):
-    """--jsonl gives one object per line, for machines."""
+    """--format jsonl gives one object per line, for machines."""
     with display_on(Console(), as_json=True) as display:
         display.say("a notice")
         display.update(lambda: BUSY)
@@ -667,7 +667,7 @@ def test_run_is_a_verb_with_help(capsys):
     for option in ("--endpoint-url", "--region", "--checkpoint", "--failures", "--batch-size", "--parallelization"):
         assert option in shown
     assert "--once" in shown
-    assert "--jsonl" in shown
+    assert "--format" in shown
 
 
 @pytest.mark.parametrize("option", ["--failures", "--checkpoint"])

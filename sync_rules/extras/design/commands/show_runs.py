@@ -34,7 +34,7 @@ def lines(measured: Measured) -> Iterator[str]:
     for one in measured.mismatches[:SHOWN_MAX]:
         yield visible(f"  {_told(one)}")
     if len(measured.mismatches) > SHOWN_MAX:
-        yield f"  and {len(measured.mismatches) - SHOWN_MAX} more: --json has all"
+        yield f"  and {len(measured.mismatches) - SHOWN_MAX} more: --format json has all"
 
 
 def _told(one: Mismatch) -> str:

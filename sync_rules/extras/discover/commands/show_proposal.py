@@ -34,7 +34,7 @@ SHORT_OF_ALL: Final = 99.99
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownProposal:
     """A proposal with its rules file. `repair`: the figures of its repair, where they were planned. `values`: whether
     values of items are shown.
     """

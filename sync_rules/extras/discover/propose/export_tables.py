@@ -37,7 +37,9 @@ from sync_rules.model.values import Item
 TOLD_EVERY_ITEMS: Final = 10_000  # how often progress is told
 CHUNK_BYTES: Final = 1 << 20
 READ_OFF: Final = "its key is read off the items, for an export does not hold it"
-NO_INDEXES: Final = "its indexes are not known, for an export does not hold them: add them, or give --index"
+NO_INDEXES: Final = (
+    "its indexes are not known, for an export does not hold them: add them, or give --key TABLE/INDEX=PK,SK"
+)
 
 
 @dataclass(frozen=True)

@@ -267,7 +267,9 @@ class Scanning:
         paths = tuple(self._path(scan, segment, number) for segment, one in read for number in range(one.files))
         gone = next((path for path in paths if not path.exists()), None)
         if gone is not None:
-            raise UserError(f"{gone}: expected a file of an earlier run, found none. Read the tables anew: --restart")
+            raise UserError(
+                f"{gone}: expected a file of an earlier run, found none. Delete the folder of --workspace first"
+            )
         items, size = sum(one.items for _, one in read), sum(path.stat().st_size for path in paths)
         return GatheredTable(scan.table.found, paths, items, size)
 

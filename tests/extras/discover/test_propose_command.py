@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from moto import mock_aws
 
 from sync_rules.adapters import aws
-from sync_rules.cli import main
+from sync_rules.cli import main, options
 from sync_rules.cli.commands.check import report
 from sync_rules.extras.discover.propose import database
 from sync_rules.language.load import check_rules
@@ -108,7 +109,7 @@ LIVE = ["propose", "--table", "shop", "--region", "eu-central-1"]
 
 # ---------------------------------------------------------------- live tables
 def test_propose_reads_a_live_table_and_writes_a_rules_file(client, folder, capsys, monkeypatch):
-    """Cost first; then the file, which passes check, and its figures. A second run reads nothing, --restart all."""
+    """Cost first; then the file, which passes check, and its figures. A second run reads nothing, one without the folder all."""
     asked = scans(client, monkeypatch)
     weigh(client, monkeypatch, 400_000_000)
     assert main.main([*LIVE, "--yes", "--out", "rules.yaml"]) == 0
@@ -128,7 +129,8 @@ def test_propose_reads_a_live_table_and_writes_a_rules_file(client, folder, caps
     assert again == text
     assert "table shop: read from 2" in err
     assert len(asked) == read
-    assert main.main([*LIVE, "--restart", "--yes"]) == 0
+    shutil.rmtree(".sync-rules-propose")
+    assert main.main([*LIVE, "--yes"]) == 0
     assert len(asked) == 2 * read
 
 
@@ -152,8 +154,8 @@ def test_propose_asks_before_it_pays(client, capsys, monkeypatch):
     assert "table shop: DynamoDB has not counted it yet, so what a scan costs is not known" in refused
     assert "USD" not in refused
     assert main.main(LIVE) == 2
-    assert "nobody can be asked here: give --yes" in capsys.readouterr().err
-    monkeypatch.setattr("sync_rules.extras.discover.commands.reading_terminal.agreed", lambda question, yes: False)
+    assert "no question can be answered: give --yes" in capsys.readouterr().err
+    monkeypatch.setattr("sync_rules.extras.discover.commands.reading_terminal.confirm", lambda question, yes: False)
     assert main.main(LIVE) == 0
     assert "nothing was read" in capsys.readouterr().err
     assert not asked
@@ -170,10 +172,12 @@ def test_propose_goes_on_after_an_interrupt(client, folder, capsys, monkeypatch)
         return inner(**request)
 
     monkeypatch.setattr(client, "scan", interrupted)
-    assert main.main([*LIVE, "--yes", "--workers", "1", "--segments", "3"]) == 130
-    assert "the same command goes on; --restart reads all again" in capsys.readouterr().err
+    monkeypatch.setattr(options, "WORKERS", 1)
+    monkeypatch.setattr(options, "SEGMENTS", 3)
+    assert main.main([*LIVE, "--yes"]) == 130
+    assert "the same command goes on; without the folder of --workspace it reads all again" in capsys.readouterr().err
     assert 0 < len(asked) < 10
-    assert main.main([*LIVE, "--yes", "--segments", "3"]) == 0
+    assert main.main([*LIVE, "--yes"]) == 0
     out, err = capsys.readouterr()
     assert "copy user.name into order.user_name" in out
     assert "% of it read before" in err
@@ -217,7 +221,7 @@ def test_propose_prints_one_document_for_machines(folder, capsys):
     assert {one["name"]: one["items"] for one in made["tables"][0]["entities"]} == {"user": USERS, "order": ORDERS}
     assert check_rules(made["file"], {})[0] is not None
     assert all(one.keys() == {"key"} for one in rule["examples"])
-    assert main.main([*EXPORT, "--json", "--show-values"]) == 0
+    assert main.main([*EXPORT, "--format", "json", "--show-values"]) == 0
     example = json.loads(capsys.readouterr().out)["rules"][0]["examples"][0]
     assert SECRET in example["expected"]
     assert SECRET in example["found"]
@@ -228,10 +232,10 @@ def test_propose_shows_no_value(folder, capsys):
     exported(folder, "shop", SHOP)
     assert main.main([*EXPORT, "--out", "rules.yaml", "--report", "page.html"]) == 0
     assert main.main(EXPORT) == 0
-    assert main.main([*EXPORT, "--json"]) == 0
+    assert main.main([*EXPORT, "--format", "json"]) == 0
     for name in ("user_name", "order.note", "total", "order"):
         assert main.main([*EXPORT, "--why", name]) == 0
-        assert main.main([*EXPORT, "--why", name, "--json"]) == 0
+        assert main.main([*EXPORT, "--why", name, "--format", "json"]) == 0
     out, err = capsys.readouterr()
     written = "".join((folder / name).read_text() for name in ("rules.yaml", "page.html"))
     assert "user_name" in out

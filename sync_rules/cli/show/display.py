@@ -1,20 +1,39 @@
-"""The progress of a long command on standard error: a bar on a terminal, a line now and then in a log."""
+"""The display of a long command: sentences at once; figures as a bar on a terminal, as lines in a log."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple
+from math import inf
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from sync_rules.cli.show.console import say
-from sync_rules.cli.show.live import Display, Figures
 
 LINE_EVERY_SECONDS: Final = 10.0
+Figures = TypeVar("Figures")
+
+
+@dataclass
+class Display(Generic[Figures]):
+    """Shows sentences and figures. `shown`: when it showed figures last. Called by one thread at a time."""
+
+    say: Callable[[str], None]
+    show: Callable[[Figures], None]
+    every_seconds: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+    shown: float = -inf
+
+    def update(self, figures: Callable[[], Figures]) -> None:
+        """Show the figures, if it is time to."""
+        if self.clock() - self.shown >= self.every_seconds:
+            self.shown = self.clock()
+            self.show(figures())
 
 
 class Bar(NamedTuple):

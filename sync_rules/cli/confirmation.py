@@ -9,10 +9,10 @@ import typer
 from sync_rules.model.errors import UserError
 
 
-def agreed(question: str, *, yes: bool) -> bool:
-    """Ask. Raises UserError where nobody can answer."""
+def confirm(question: str, *, yes: bool) -> bool:
+    """Ask the question. Raises UserError where standard input is not a terminal."""
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise UserError("nobody can be asked here: give --yes")
+        raise UserError("standard input is not a terminal, so no question can be answered: give --yes")
     return typer.confirm(question, err=True)

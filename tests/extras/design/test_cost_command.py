@@ -62,7 +62,7 @@ def test_cost_prints_what_the_page_shows(command):
 
 def test_cost_in_json_has_everything(command):
     """One document: lines, capacity, storage, break-even, sources, and what is not stated."""
-    code, out, _ = command("--json")
+    code, out, _ = command("--format", "json")
     body = json.loads(out)
     assert code == 0
     assert body["region"] == "eu-central-1"
@@ -88,7 +88,7 @@ def test_cost_measures_a_sample(command):
     for number in range(20):
         command.store.put("shop", {"PK": s("USER#1"), "SK": s(f"ORDER#{number}"), "text": s("x" * 3_000)})
     command.store.put("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "name": s("SECRET")})
-    code, out, err = command("--sample", "100", "--json", text=re.sub(r", size: 1KB, items: \d+", "", RULES))
+    code, out, err = command("--sample", "100", "--format", "json", text=re.sub(r", size: 1KB, items: \d+", "", RULES))
     assert code == 0
     assert "SECRET" not in out + err
     body = json.loads(out)
@@ -114,10 +114,10 @@ def test_cost_takes_prices_from_a_file_and_names_what_it_lacks(command):
         (["--prices", "prices.json"], "eu-west-1", ["prices.json", "no region 'eu-west-1'", "moon-1"]),
         (["--prices", "broken.json"], "moon-1", ["broken.json", "currency"]),
         (["--prices", "none.json"], "moon-1", ["none.json", "expected a price file"]),
-        (["--seed", "3"], "eu-west-1", ["--seed", "--sample"]),
+        (["--sample", "x"], "eu-west-1", ["such as 5 or 5:4711"]),
         (["--target", "95"], "eu-west-1", ["target", "90"]),
     ],
-    ids=["region", "file-without-region", "broken", "missing", "seed", "target"],
+    ids=["region", "file-without-region", "broken", "missing", "sample", "target"],
 )
 def test_cost_refuses_what_cannot_be(command, options, region, words):
     """A mistake is told with its cure, and exits with 2."""

@@ -70,7 +70,7 @@ def test_patterns_find_hot_keys(tmp_path, capsys):
     assert "a key that has more than 25% of them is hot" in said.out
     assert "HOT: the busiest key of shop takes 1,080 write units" in said.out
     assert ran(tmp_path, capsys, f"{BASE}{READ.replace('5000', '7000')}", "--strict-warnings")[0] == 1
-    document = json.loads(ran(tmp_path, capsys, more, "--json")[1].out)
+    document = json.loads(ran(tmp_path, capsys, more, "--format", "json")[1].out)
     assert [(one["key"], one["shards"], one["certain"]) for one in document["hot"]] == [
         ("PK = NEWS", 3, True), ("the busiest", 2, True), ("", 4, False),
     ]  # fmt: skip
@@ -87,14 +87,14 @@ def test_patterns_are_optional(tmp_path, capsys):
 
 def test_patterns_as_a_matrix_and_as_a_document(tmp_path, capsys):
     """The guide's matrix, and every part by its name."""
-    code, _ = ran(tmp_path, capsys, BASE, "--markdown", "--out", str(tmp_path / "patterns.md"))
+    code, _ = ran(tmp_path, capsys, BASE, "--format", "markdown", "--out", str(tmp_path / "patterns.md"))
     assert code == 0
     head, _, row = (tmp_path / "patterns.md").read_text().splitlines()
     assert head.split(" | ")[3] == "table or index"
     assert (
         r"| PK = USER\#{user\_id} and begins\_with(SK, ORDER\#) |  | user\_name, total | eventual | 1 request," in row
     )
-    document = json.loads(ran(tmp_path, capsys, BASE, "--json")[1].out)
+    document = json.loads(ran(tmp_path, capsys, BASE, "--format", "json")[1].out)
     (pattern,) = document["patterns"]
     assert pattern["served"] is True
     assert pattern["requests"][0]["read_units"] == 3.5
@@ -105,7 +105,6 @@ def test_patterns_as_a_matrix_and_as_a_document(tmp_path, capsys):
     ("text", "options", "said"),
     [
         (BASE.replace("get: order", "get: ordre"), [], "no entity 'ordre'"),
-        (BASE, ["--json", "--markdown"], "exclude each other"),
     ],
 )
 def test_patterns_say_what_was_meant(text, options, said, tmp_path, capsys):
@@ -113,3 +112,62 @@ def test_patterns_say_what_was_meant(text, options, said, tmp_path, capsys):
     code, printed = ran(tmp_path, capsys, text, *options)
     assert code == 2
     assert said in printed.err
+
+
+PATTERNS = """
+tables:
+  shop: {key: {PK: S, SK: S}, indexes: {by_place: {partition: {state: S}, sort: {place: S}}}}
+  records: {key: {source: S, target: S}, indexes: {gsi0: {target: S, gsi0: S}}}
+  parts: {key: {id: S}, indexes: {by_parent: {parent: S, id: S}, by_path: {graph: S, path: S}}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+  store: {table: shop, key: {PK: "STORE#{store_id}", SK: STORE}}
+  user_by_email: {table: shop, key: {PK: "EMAIL#{email}", SK: USER}}
+  goal: {table: records, key: {source: "GOAL-{goal_id}", target: "GOAL-{goal_id}"}}
+  member: {table: records, key: {source: "USER-{user_id}", target: "USER-{user_id}"}}
+  membership: {table: records, key: {source: "GOAL-{goal_id}", target: "OF-USER-{user_id}"}, required: [gsi0]}
+  part: {table: parts}
+rules:
+  names: copy user.name into order.user_name
+  mails: {mirror: user, into: user_by_email, attributes: [name]}
+  place: {derive: store.place, as: "{city:upper}#{zip}"}
+  edges: {collect: membership, into: goal.edges, as: "{target}-{role}"}
+  paths: {path: part.path, parent: parent, graph: graph}
+patterns:
+  orders: {get: order, by: [user_id], returns: [user.name, total, user.email], where: "status == 'OPEN'"}
+  mail: {get: user, by: [email], one: true, returns: [name]}
+  stores: {get: store, by: [state, city], returns: [name]}
+  goals: {graph: goal, from: member, through: membership, neighbours: [member], attributes: [title]}
+  below: {tree: part, under: id, attributes: [name]}
+  bad: {get: order, by: [order_id]}
+"""
+
+KEPT = {
+    "orders": {("order.user_name", "names"), ("order.total", None), ("user.email", None), ("order.status", None)},
+    "mail": {("user_by_email", "mails"), ("user_by_email.name", "mails")},
+    "stores": {("store.state", None), ("store.place", "place"), ("store.name", None)},
+    "goals": {("goal.edges", "edges"), ("goal.title", None)},
+    "below": {("part.path", "paths"), ("part.graph", "paths"), ("part.name", None)},
+    "bad": set(),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_patterns_name_the_rule_that_keeps_each_attribute_of_a_pattern(tmp_path, capsys, name):
+    """A copy under the name that the pattern asks for, a key that a rule makes, mirrors, sets, paths."""
+    code, said = ran(tmp_path, capsys, PATTERNS, "--pattern", name, "--format", "json")
+    (found,) = json.loads(said.out)["patterns"]
+    assert found["served"] == (name != "bad") == (code == 0)
+    assert {(row["place"], row["rule"]) for row in found["attributes"]} == KEPT[name]
+    if name == "orders":
+        lines = ran(tmp_path, capsys, PATTERNS, "--pattern", name)[1].out.splitlines()
+        assert "  returns user.name = order.user_name: kept by rule names (copy) from user.name" in lines
+
+
+def test_patterns_say_which_patterns_there_are(tmp_path, capsys):
+    """A name that is none is an error with the known ones."""
+    code, said = ran(tmp_path, capsys, PATTERNS, "--pattern", "mial")
+    assert code == 2
+    assert "no pattern 'mial'" in said.err
+    assert "Did you mean 'mail'" in said.err

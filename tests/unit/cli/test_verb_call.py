@@ -1,4 +1,4 @@
-"""Habits of the command line that every verb has: -h, --rules, --json and --jsonl, `-`, completion, --version."""
+"""Habits of the command line that every verb has: -h, --rules, --format json and --format jsonl, `-`, completion, --version."""
 
 from __future__ import annotations
 
@@ -59,37 +59,16 @@ def test_each_verb_has_a_short_form_of_help(run, verb):
 
 
 @pytest.mark.parametrize(
-    "verb", sorted(set(main.VERBS) - {"schema", "demo", "tables", "emulator", "init", "selftest", "doctor", "propose"})
-)
-def test_each_verb_that_reads_rules_takes_them_by_option(run, verb):
-    assert "--rules FILE" in run(f"{verb} -h")[1]
-
-
-@pytest.mark.parametrize(
     "line",
     ["test scenarios --seed 1", "explain --record record.json", "failures --file failures.jsonl", "test nowhere"],
 )
 def test_json_is_the_list_of_the_lines(folder, run, line):
-    """--json prints one document, with what --jsonl prints a line each; a mistake prints neither."""
-    code, lines, said = run(f"{line} --jsonl")
-    also, document, also_said = run(f"{line} --json")
+    """--format json prints one document, with the lines of --format jsonl; a mistake prints neither."""
+    code, lines, said = run(f"{line} --format jsonl")
+    also, document, also_said = run(f"{line} --format json")
     assert (code, said) == (also, also_said)
     assert [json.loads(one) for one in lines.splitlines()] == (json.loads(document) if document else [])
     assert document or code == 2
-
-
-def test_json_with_jsonl_is_a_mistake(folder, run):
-    code, out, said = run("test scenarios --json --jsonl")
-    assert (code, out) == (2, "")
-    assert "--json and --jsonl exclude each other" in said
-
-
-def test_rules_are_given_once(folder, run):
-    """By argument or by option, to the same effect; by both is a mistake, which names both."""
-    assert run("graph rules.yaml") == run("graph --rules rules.yaml") == run("graph")
-    code, out, said = run("graph rules.yaml --rules other.yaml")
-    assert (code, out) == (2, "")
-    assert "rules.yaml and --rules other.yaml" in said
 
 
 def test_scenarios_can_be_played_with_other_rules(folder, run):
@@ -101,7 +80,7 @@ def test_scenarios_can_be_played_with_other_rules(folder, run):
 
 def test_a_dash_is_standard_input(folder):
     """A rules file, and a record, from a pipe. `run` reads it once too: it looks for changes of files alone."""
-    for words in (["check", "-"], ["graph", "--rules", "-"], ["explain", "--record", "-"]):
+    for words in (["check", "-"], ["graph", "-"], ["explain", "--record", "-"]):
         text = json.dumps(RECORD) if "--record" in words else RULES
         done = subprocess.run(
             [sys.executable, "-m", "sync_rules", *words], input=text, capture_output=True, text=True, check=False,
@@ -138,7 +117,7 @@ class TestFormsOfCheck:
     @pytest.fixture
     def broken(self, folder, run):
         (folder / "rules.yaml").write_text(RULES.replace("user.name", "usr.name"))
-        code, out, _ = run("check --json")
+        code, out, _ = run("check --format json")
         assert code == 1
         return json.loads(out)
 
@@ -162,9 +141,3 @@ class TestFormsOfCheck:
         for line, problem in zip(lines, broken, strict=True):
             place = f"::{problem['severity']} file=rules.yaml,line={problem['line']},col={problem['column']},title={problem['code']}::"
             assert line.startswith(place)
-
-    def test_json_is_one_of_them(self, broken, run):
-        assert run("check --format json") == run("check --json")
-        code, _, said = run("check --json --format sarif")
-        assert code == 2
-        assert "exclude each other" in said

@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.audit.findings import WHOLE
 from sync_rules.extras.discover.commands.proposal_page import NOT_PLANNED, Searched, page
-from sync_rules.extras.discover.commands.show_proposal import Shown, missing_indexes, percent
+from sync_rules.extras.discover.commands.show_proposal import ShownProposal, missing_indexes, percent
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.extras.discover.imports.key_schemas import as_key
 from sync_rules.extras.discover.propose.proposal import (
@@ -96,7 +96,7 @@ def searched(found: Proposal = FOUND, repair: Repair | None = REPAIR, *, values:
         "region": "eu-central-1",
         "prices": own_prices(),
     }
-    return Searched(shown=Shown(found, "rules: {}", repair, values), **{**fields, **changes})
+    return Searched(shown=ShownProposal(found, "rules: {}", repair, values), **{**fields, **changes})
 
 
 def test_propose_page_asks_for_nothing_and_is_well_formed():
