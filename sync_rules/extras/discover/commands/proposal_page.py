@@ -95,10 +95,10 @@ def _figures(shown: ShownProposal) -> str:
     if not shown.proposal.rules:
         return ""
     lines = (
-        html.Figures(number, rule.name, *_verdict(rule, ""), _cells(rule, shown))
+        html.RuleLine(number, rule.name, *_verdict(rule, ""), _cells(rule, shown))
         for number, rule in enumerate(_in_order(shown))
     )
-    return f"<h2>Figures</h2>{html.figures(COLUMNS, lines)}"
+    return f"<h2>Figures</h2>{html.rules_table(COLUMNS, lines)}"
 
 
 def _verdict(rule: Proposed, reason: str) -> tuple[str, str]:
