@@ -55,7 +55,7 @@ def replay(
         typer.Option(metavar="FILE", help="Items that existed without records, in the form of data.yaml."),
     ] = None,
     with_copies: Annotated[
-        bool, typer.Option("--with-copies", help="Also replay records in which only copies changed.")
+        bool, typer.Option("--with-copies", help="Also replay records that changed copies only.")
     ] = False,
     variant: opt.Variants = None,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of seeds to run each variant with.")] = 3,

@@ -43,7 +43,7 @@ SHOWN_GROUPS: Final = (
     "sqs",
     "cloudwatch",
 )
-FLAT: Final = "Lambda, SQS and CloudWatch had one price in"  # the Regions for which it is quoted
+FLAT: Final = "Lambda, SQS and CloudWatch had one price in"  # begins the note of these Regions
 DERIVED: Final = ("derived", "price of storage")
 NOT_STATED: Final = "not stated"
 UNITS: Final = ("reads/s", "writes/s", "indexes", "transactions")
@@ -181,7 +181,7 @@ class ShownCosts:
         )
 
     def _kept(self) -> str:
-        """The way in which capacity is kept."""
+        """How capacity is kept, in words."""
         targets = {target for one in self.made.provisions for target in one.targets} or {self.target}
         if targets == {None}:
             return "with the fixed capacity of the rules file"

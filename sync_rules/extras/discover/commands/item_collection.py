@@ -1,7 +1,7 @@
 """Items gathered for `propose`, with what that costs, the question before it, and its progress.
 
-Invariant: nothing is read of a table on AWS before somebody agreed to what it costs. What an earlier run has read is
-not read again, and that is said.
+Invariant: the command reads no table on AWS before the user has agreed to its cost. It does not read again what an
+earlier run has read, and says so.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Source:
 
 
 class ReadingMeter:
-    """The figures of a reading: so many of about so many items, the units they took, and the time that is left."""
+    """The progress of a reading: items read, of about how many, the units they took, and the time left."""
 
     def __init__(self, of_items: int) -> None:
         self.items = self.before = 0

@@ -28,7 +28,9 @@ from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.rules.ruleset import Rules
 
 COLUMNS: Final = ("agreement", "checked", "agree", "differ", "orphans", "write units")
-NOT_PLANNED: Final = "What a repair costs was not computed for so many items: `sync-rules plan` computes it."
+NOT_PLANNED: Final = (
+    "What a repair costs was not computed, because there are too many items: `sync-rules plan` computes it."
+)
 MEANINGS: Final[Mapping[str, str]] = {
     "checked": "targets that name a source which exists, or parents with their children",
     "agree": "targets that are as the rule says",
