@@ -169,7 +169,7 @@ def _is_output_error(error: Exception) -> bool:
 
 
 def _output_failed(error: OSError) -> int:
-    """Report it, unless the reader has closed the pipe: the output is incomplete, but nobody made a mistake."""
+    """Report the error, unless the reader has closed the pipe: then the incomplete output is not a mistake."""
     if error.errno != errno.EPIPE:
         with suppress(OSError):
             print(f"sync-rules: cannot write the output: {error.strerror}", file=sys.stderr, flush=True)
@@ -183,7 +183,7 @@ def _output_failed(error: OSError) -> int:
 
 
 def _debug() -> None:
-    """Print the traceback of the exception being handled, where it is asked for."""
+    """Print the traceback of the exception being handled, if the user asked for tracebacks."""
     if os.environ.get(DEBUG):
         import traceback  # noqa: PLC0415 - half of the time that this module takes to import
 

@@ -70,4 +70,4 @@ def _next(rules_file: Path | None, url: str) -> str:
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)  # it stays open, and whoever waits for the line reads a pipe
+    print(text, flush=True)  # the command stays open, and a reader of its pipe waits for the line

@@ -136,7 +136,7 @@ def _titles_gone(names: list[str], rules: Rules) -> frozenset[str] | None:
 
 
 def _dropped(given: Places, rules: Rules, only: frozenset[str] | None, *, as_json: bool) -> None:
-    """Remove the failure records and messages of rules that no longer exist, and print how many of which."""
+    """Remove the failure records and messages of rules that no longer exist, and print their number by rule."""
     places = given.places()
     dropped: Counter[str] = Counter()
     calls: set[str] = set()

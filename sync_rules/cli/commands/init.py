@@ -52,7 +52,7 @@ def init(
         list[str] | None, typer.Option("--from-account", metavar="TABLE", help="A live table. Repeatable.")
     ] = None,
     samples: Annotated[
-        int, typer.Option("--samples", min=0, metavar="N", help="Read at most so many items of each live table.")
+        int, typer.Option("--samples", min=0, metavar="N", help="Read at most this number of items of each live table.")
     ] = SAMPLES,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,

@@ -50,7 +50,7 @@ from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
 
-READ_ONCE: Final = Limits(fan_out_again_first_seconds=0, fan_out_again_max_seconds=0)  # nobody would take what waits
+READ_ONCE: Final = Limits(fan_out_again_first_seconds=0, fan_out_again_max_seconds=0)  # later work would never be taken
 LOOK_EVERY_SECONDS: Final = 2.0  # at the rules file
 A = TypeVar("A")
 B = TypeVar("B")

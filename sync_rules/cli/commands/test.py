@@ -1,4 +1,4 @@
-"""`sync-rules test`: play scenarios for your own rules in memory, under every order in which records may arrive."""
+"""`sync-rules test`: play scenarios for your own rules in memory, in every order of delivery."""
 # ruff: noqa: PT028 - `test` is a verb here, not a case
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules
-from sync_rules.rules.selection import select_rules
+from sync_rules.rules.selection import Share, select_rules
 
 WORKERS_MAX: Final = 64
 REMOTE_WORKERS: Final = 8
@@ -158,12 +158,8 @@ def verify(
         head = {**header(rules, only, datetime.now(UTC), share), "seed": seed} if as_json else None
         show(findings, verifier.tally, only, head=head, whole=whole, repair=repair)
         if whole and not as_json:
-            for line in (
-                *sampled(share, seed, rules, only),
-                *unseen(rules, verifier.tally, only, share),
-                *waiting(rules, verifier.tally, opt.used(rules_file, endpoint_url, region)),
-            ):
-                print(line)
+            here = opt.used(rules_file, endpoint_url, region)
+            show_coverage(rules, verifier.tally, only, share, seed, options=here)
     if page_file is not None:
         tally = verifier.tally
         verified = Verified(
@@ -249,6 +245,18 @@ def show(
     print(summary(tally, repair=repair, kept=kept))
 
 
+def show_coverage(
+    rules: Rules, tally: Tally, only: frozenset[str], share: Share, seed: int | None, *, options: str
+) -> None:
+    """Print what was not checked. `options`: those of a backfill at the same place."""
+    for line in (
+        *sampled(share, seed, rules, only),
+        *unseen(rules, tally, only, share),
+        *waiting(rules, tally, options),
+    ):
+        print(line)
+
+
 # ---------------------------------------------------------------- in the account
 def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any]) -> RemoteResult:
     """Start a verify and watch it to its end. Prints a notice if the result is incomplete.
@@ -261,12 +269,10 @@ def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any]) 
     reports = BucketReports(aws.s3(account.endpoint_url, account.region), account.stack.output("BucketName"))
     place = f"s3://{account.stack.output('BucketName')}/{reports.key(f'{name}/report')}"
     later = f"Its report will be {place}; get it with: {account.copy_command(place, 'report.jsonl')}"
-    print(f"{name} in stack {account.stack.name} is running; Ctrl-C stops watching, not the run", file=sys.stderr)
-    try:
-        with make_console(stderr=True).status("verifying", spinner="dots") as status:
-            ended = account.machine.watch(name, lambda: status.update(_progress(account, name)))
-    except KeyboardInterrupt as stopped:
-        raise KeyboardInterrupt(f"{stopped}\n{later}") from None
+    running = f"{name} in stack {account.stack.name} is running; Ctrl-C stops watching, not the run"
+    print(f"{running}\n{later}", file=sys.stderr)
+    with make_console(stderr=True).status("verifying", spinner="dots") as status:
+        ended = account.machine.watch(name, lambda: status.update(_progress(account, name)))
     well = ended.well()
     found = account.state.load(head_of(name))
     if not well and not (found and found["report"]):
@@ -336,10 +342,5 @@ def _show_remote(
         result.print_report()
     else:
         show(result.findings(), tally, only, repair=repair, kept=kept)
-        for line in (
-            *sampled(share, seed, rules, only),
-            *unseen(rules, tally, only, share),
-            *waiting(rules, tally, " --remote"),
-        ):
-            print(line)
+        show_coverage(rules, tally, only, share, seed, options=" --remote")
     return 1 if tally.left or not result.whole else 0

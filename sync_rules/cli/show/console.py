@@ -25,7 +25,7 @@ class _SafeConsole(Console):
 
 def make_console(*, stderr: bool = False) -> Console:
     """The console of standard output or standard error. It has a width only on a terminal: elsewhere each record is one
-    whole line, however long, for whoever searches or cuts it.
+    whole line, however long, so that other programs can search it.
     """
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream is not None and stream.isatty() else WIDE_COLUMNS

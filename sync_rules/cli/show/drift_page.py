@@ -142,13 +142,13 @@ def _figures(titles: Sequence[str], verified: Verified) -> str:
     tally = verified.tally
     heads = ("left", "drift", "checked", *(name for name in totals(tally, "") if name != "drift"))  # worst first
 
-    def lines() -> Iterator[html.Figures]:
+    def lines() -> Iterator[html.RuleLine]:
         for number, title in enumerate(titles):
             for name in _named(title, verified):
                 found = {**totals(tally, name), "checked": tally.seen(name), "left": _left(name, tally)}
-                yield html.Figures(number, name, *_verdict((name,), tally), [f"{found[head]:,}" for head in heads])
+                yield html.RuleLine(number, name, *_verdict((name,), tally), [f"{found[head]:,}" for head in heads])
 
-    return html.figures(heads, lines())
+    return html.rules_table(heads, lines())
 
 
 def _verdict(names: Sequence[str], tally: Tally) -> tuple[str, str]:

@@ -54,7 +54,7 @@ class Page:
         return document(f"{self.headline} · sync-rules {self.verb}", body)
 
 
-class Figures(NamedTuple):
+class RuleLine(NamedTuple):
     """A line of the table of rules: the number of the rule's section, its name, its verdict with its class, numbers."""
 
     section: int
@@ -64,7 +64,7 @@ class Figures(NamedTuple):
     numbers: Iterable[str]
 
 
-def figures(heads: Iterable[str], lines: Iterable[Figures]) -> str:
+def rules_table(heads: Iterable[str], lines: Iterable[RuleLine]) -> str:
     """The table of rules, each with a link to its section, its verdict and its figures."""
     rows = (
         f'<tr><th scope="row"><a href="#rule-{line.section}">{text(line.name)}</a></th>'

@@ -48,7 +48,7 @@ SHOWN_MONEY: Final = Decimal("0.000001")
 class ShownPlan:
     """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
     has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill;
-    `pull_only`: those for which no record of a source finds targets; `moves`: by the rules that move items, those that
+    `pull_only`: the rules whose sources find no targets by a record; `moves`: by the rules that move items, those that
     lose them; `expiring`: by the rules that would write a Time to Live, its attribute; `links`: what a sample found;
     `options`: those of a backfill here; `loads`: the bulk loads since the last backfill.
     """

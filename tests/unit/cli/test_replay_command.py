@@ -9,8 +9,9 @@ import shlex
 import pytest
 
 from sync_rules.cli import main
-from sync_rules.cli.commands.replay import SHOWN_MAX_EVENTS, replayed
+from sync_rules.cli.commands.replay import SHOWN_MAX_EVENTS
 from sync_rules.lab.delivery import VARIANTS
+from sync_rules.lab.replay_case import replay_all
 from sync_rules.language.load import parse_rules
 from sync_rules.model.writes import Delete
 from sync_rules.pipeline import consumer
@@ -53,7 +54,7 @@ def test_replay_that_is_interrupted_says_that_nothing_was_written(run, monkeypat
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sync_rules.cli.commands.replay.replayed", stop)
+    monkeypatch.setattr("sync_rules.cli.commands.replay.replay_all", stop)
     code, out, err = run("tape.jsonl")
     assert (code, out) == (130, "")
     assert err.endswith("sync-rules: interrupted: nothing was written\n")
@@ -165,9 +166,9 @@ def test_replay_command_tries_what_is_simplest_first(run, tape, monkeypatch):
 
     def note(*given):
         tried.extend((one.name, one.seed) for one in given[2])
-        return replayed(*given)
+        return replay_all(*given)
 
-    monkeypatch.setattr("sync_rules.cli.commands.replay.replayed", note)
+    monkeypatch.setattr("sync_rules.cli.commands.replay.replay_all", note)
     run("tape.jsonl", "--seeds", "2", "--variant", "in-order", "--variant", "crashing")
     assert tried == [("in-order", 0), ("crashing", 0), ("in-order", 1), ("crashing", 1)]
     assert {name for name, _ in tried} <= {variant.name for variant in VARIANTS}

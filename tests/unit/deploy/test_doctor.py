@@ -459,7 +459,7 @@ DAMAGES = (
     (small_messages, "queues", "up to 262,144 bytes", "FanoutQueue --attributes MaximumMessageSize=1048576"),
     (hidden_briefly, "queues", "less than the timeout of FanoutFunction", "VisibilityTimeout=1080"),
     (open_queue, "queues", "FailuresQueue: its policy", BY_HAND),
-    (dead_letters, "queues", "1,200", "`sync-rules redrive rules.yaml --region eu-west-1 --remote`"),
+    (dead_letters, "queues", "1,200", "`sync-rules redrive rules.yaml --remote --region eu-west-1`"),
     (failures, "queues", "FailuresQueue: messages", f"`sync-rules failures rules.yaml --queue {QUEUE_URL} --region"),
     (failed_schedule, "queues", "AsyncDeadLetters: messages that wait: 2", f"{RUNBOOK}failed-schedule"),
     (other_rules, "versions", "not those of rules.yaml", DEPLOYED_AGAIN),

@@ -198,7 +198,7 @@ def _both(right: MemoryStore, found: MemoryStore) -> Items:
 
 
 def _scanned(store: DynamoStore, table: str, most: int | None) -> Iterator[Item]:
-    """The items of a table, at most so many."""
+    """The items of a table, at most `most`."""
     cursor: Item | None = None
     left = most
     while left is None or left > 0:

@@ -42,7 +42,7 @@ SHOWN_GROUPS: Final = (
     "sqs",
     "cloudwatch",
 )
-FLAT: Final = "Lambda, SQS and CloudWatch had one price in"  # the Regions for which it is quoted
+FLAT: Final = "Lambda, SQS and CloudWatch had one price in"  # begins the note of these Regions
 DERIVED: Final = ("derived", "price of storage")
 NOT_STATED: Final = "not stated"
 UNITS: Final = ("reads/s", "writes/s", "indexes", "transactions")

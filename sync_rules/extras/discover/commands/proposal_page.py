@@ -28,7 +28,9 @@ from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.rules.ruleset import Rules
 
 COLUMNS: Final = ("agreement", "checked", "agree", "differ", "orphans", "write units")
-NOT_PLANNED: Final = "What a repair costs was not computed for so many items: `sync-rules plan` computes it."
+NOT_PLANNED: Final = (
+    "What a repair costs was not computed, because there are too many items: `sync-rules plan` computes it."
+)
 MEANINGS: Final[Mapping[str, str]] = {
     "checked": "targets that name a source which exists, or parents with their children",
     "agree": "targets that are as the rule says",
@@ -95,10 +97,10 @@ def _figures(shown: ShownProposal) -> str:
     if not shown.proposal.rules:
         return ""
     lines = (
-        html.Figures(number, rule.name, *_verdict(rule, ""), _cells(rule, shown))
+        html.RuleLine(number, rule.name, *_verdict(rule, ""), _cells(rule, shown))
         for number, rule in enumerate(_in_order(shown))
     )
-    return f"<h2>Figures</h2>{html.figures(COLUMNS, lines)}"
+    return f"<h2>Figures</h2>{html.rules_table(COLUMNS, lines)}"
 
 
 def _verdict(rule: Proposed, reason: str) -> tuple[str, str]:

@@ -91,7 +91,7 @@ class ShownProposal:
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
-        """The whole proposal, without what was looked at in vain."""
+        """The whole proposal, without the candidates that were not taken."""
         proposal = self.proposal
         return {
             "tables": [_table(table) for table in proposal.tables],
