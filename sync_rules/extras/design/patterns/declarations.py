@@ -35,6 +35,18 @@ class Range:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OfEntity:
+    """A pattern that names one entity."""
+
+    entity: str
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """The entities that it names."""
+        return (self.entity,)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReadPattern:
     """The part that all reads share. `returns`: the attributes that are needed, None for all; one of another entity is
     `user.name`. `rate` is in calls per second; `page` in items per request; `items` are those that one call finds
@@ -50,13 +62,12 @@ class ReadPattern:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GetPattern(ReadPattern):
+class GetPattern(OfEntity, ReadPattern):
     """Items of one entity. `by` are the fields that each call gives; `fixed` those that the condition `where` sets to a
     value. `keeps`: the share of the items that the condition lets in, from 0 to 1. `keys`: so many items at once, each
     by its key.
     """
 
-    entity: str
     by: tuple[str, ...] = ()
     within: Range | None = None
     order: str | None = None
@@ -68,11 +79,6 @@ class GetPattern(ReadPattern):
     keeps: float | None = None
     consistent: bool = False
     via: str | None = None
-
-    @property
-    def entities(self) -> tuple[str, ...]:
-        """The entities that it names."""
-        return (self.entity,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,59 +105,41 @@ class GraphPattern(ReadPattern):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreePattern(ReadPattern):
+class TreePattern(OfEntity, ReadPattern):
     """Items of a hierarchy, around the one that `field` names: those under it, above it, or its children. `depth`: at
     most so many levels down. `itself`: that one too.
     """
 
-    entity: str
     direction: Direction
     field: str
     depth: int | None = None
     itself: bool = False
 
-    @property
-    def entities(self) -> tuple[str, ...]:
-        """The entities that it names."""
-        return (self.entity,)
-
 
 @dataclass(frozen=True, kw_only=True)
-class SearchPattern(ReadPattern):
+class SearchPattern(OfEntity, ReadPattern):
     """The `top` items of an entity whose vectors are nearest to one that each call gives. Each call also gives a value
     for each of `by`: attributes of the items, or of an entity that they name. `via`: the vector index.
     """
 
-    entity: str
     by: tuple[str, ...] = ()
     top: int | None = None
     via: str | None = None
     one = False
     consistent = False
 
-    @property
-    def entities(self) -> tuple[str, ...]:
-        """The entities that it names."""
-        return (self.entity,)
-
 
 @dataclass(frozen=True, kw_only=True)
-class WritePattern:
+class WritePattern(OfEntity):
     """Writes of the application to items of one entity, `rate` per second. `sets`: the attributes that an update sets,
     None: not stated. `busiest`: as with reads.
     """
 
     name: str
     operation: Operation
-    entity: str
     sets: tuple[str, ...] | None = None
     rate: float | None = None
     busiest: float | None = None
-
-    @property
-    def entities(self) -> tuple[str, ...]:
-        """The entities that it names."""
-        return (self.entity,)
 
 
 Pattern = GetPattern | GraphPattern | TreePattern | SearchPattern | WritePattern

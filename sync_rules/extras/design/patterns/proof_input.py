@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sync_rules.extras.design.patterns.answers import Request, Step, Term, batches_of
 from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.model.entities import Entity
@@ -17,6 +18,45 @@ class Model:
     rules: Rules
     makers: Makers
 
+    @classmethod
+    def of(cls, rules: Rules) -> Model:
+        """The rules of a file."""
+        return cls(rules, Makers(rules))
+
+    # ------------------------------------------------------------ requests
+    def by_key(self, entity: Entity, request: Request) -> Step:
+        """A request for one item by its key."""
+        terms = tuple(
+            Term(self.makers.best(entity, attribute, frozenset(entity.identity)), "equals", entity.identity)
+            for attribute in entity.table.key
+        )
+        return Step(request, entity, terms=terms, items=1, size_bytes=self.size_of(entity))
+
+    def batch_read(
+        self,
+        entity: Entity,
+        items: int | None,
+        follows: str,
+        projects: tuple[str, ...] | None = None,
+        *,
+        one: bool = False,
+        consistent: bool = False,
+        filters: str = "",
+    ) -> Step:
+        """A read of so many items whose keys an earlier request shows; None: nothing says how many."""
+        return Step(
+            "GetItem" if one else "BatchGetItem",
+            entity,
+            projects=projects,
+            follows=follows,
+            filters=filters,
+            consistent=consistent,
+            requests=batches_of(items),
+            items=items,
+            size_bytes=self.size_of(entity),
+        )
+
+    # ------------------------------------------------------------ facts
     def size_of(self, entity: Entity) -> int | None:
         """The stated size of an item, in bytes."""
         volume = design_of(self.rules).volumes.get(entity.name)

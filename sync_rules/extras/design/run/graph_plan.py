@@ -10,7 +10,6 @@ from typing import Any
 from sync_rules.extras.design.patterns.answers import Answer
 from sync_rules.extras.design.patterns.declarations import GraphPattern
 from sync_rules.extras.design.patterns.graphs import ends_of, names_of, set_rule
-from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.extras.design.patterns.proof_input import Model
 from sync_rules.extras.design.run.arguments import CallValues
 from sync_rules.extras.design.run.key_conditions import condition_of, exact
@@ -37,7 +36,7 @@ class GraphPlan:
     @cached_property
     def _rule(self) -> CollectRule | None:
         """The rule that keeps the set of a node's edges."""
-        model = Model(self.rules, Makers(self.rules))
+        model = Model.of(self.rules)
         return set_rule(model, ends_of(model, self.pattern))
 
     @property

@@ -10,7 +10,6 @@ from typing import Any
 
 from sync_rules.extras.design.patterns.answers import BATCH_KEYS_MAX, Answer
 from sync_rules.extras.design.patterns.declarations import TreePattern
-from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.extras.design.patterns.proof_input import Model
 from sync_rules.extras.design.patterns.trees import rule_of
 from sync_rules.extras.design.run.arguments import CallValues
@@ -35,7 +34,7 @@ class TreePlan:
 
     @cached_property
     def _rule(self) -> TreeRule:
-        rule = rule_of(Model(self.rules, Makers(self.rules)), self.rules.entities[self.pattern.entity])
+        rule = rule_of(Model.of(self.rules), self.rules.entities[self.pattern.entity])
         assert rule is not None, "a pattern is proved by a rule"
         return rule
 
