@@ -29,7 +29,7 @@ from sync_rules.cli.show.transaction import transaction_rows
 from sync_rules.extras.design.commands.show_patterns import lines_of as pattern_lines
 from sync_rules.extras.design.commands.show_patterns import markdown
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.extras.proof.assumptions import ASSUMPTIONS, Assumption
+from sync_rules.extras.proof.probe import ASSUMPTIONS, Assumption
 from sync_rules.language.codes import CODES
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.registry import KINDS

@@ -20,7 +20,7 @@ PRICES_REGION: Final = "us-east-1"
 
 @dataclass(frozen=True, slots=True)
 class CostPart:
-    """So many of one thing, and the price in USD of `per` of them."""
+    """A quantity, and its USD price per `per` units."""
 
     what: str
     quantity: int

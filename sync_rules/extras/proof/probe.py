@@ -1,4 +1,4 @@
-"""A probe and its verdict: one fact about AWS, tried out, holds, does not hold, or could not be seen.
+"""The numbered facts about AWS that code relies on, and the verdict of a probe on one of them.
 
 Invariant: a probe says `holds` only after it saw the fact. An answer that no probe expects counts against the fact; a
 right that is missing, or a service that does not answer, counts neither way and is named.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import time
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from sync_rules.adapters import aws_errors, retries
@@ -24,6 +26,31 @@ DENIED: Final = re.compile(r"not authorized to perform:? ([A-Za-z0-9-]+:[A-Za-z0
 NOT_ALLOWED: Final = frozenset({"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"})
 
 
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """One fact: its number, where it is documented, what follows if it is false, and the code that relies on it.
+
+    `avoid`: the setting that makes the product independent of it, "" if there is none. `not_tested`: the reason why
+    minutes in an account cannot show it, "" for a fact that has a probe.
+    """
+
+    number: int
+    section: str
+    fact: str
+    source: str
+    if_false: str
+    relied_on: tuple[str, ...]
+    avoid: str = ""
+    not_tested: str = ""
+
+
+ASSUMPTIONS: Final = {
+    int(number): Assumption(int(number), **{**one, "relied_on": tuple(one["relied_on"])})
+    for number, one in tomllib.loads(Path(__file__).with_name("assumptions.toml").read_text(encoding="utf-8")).items()
+}
+
+
+# ---------------------------------------------------------------- probes
 class Verdict(StrEnum):
     """The outcome of one probe. `FAILED`: it could not be carried out, for a reason that is not the fact's."""
 

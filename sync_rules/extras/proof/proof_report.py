@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules import __version__
-from sync_rules.extras.proof.assumptions import ASSUMPTIONS
 from sync_rules.extras.proof.latency import Latency
-from sync_rules.extras.proof.probe import ProbeResult, Verdict
+from sync_rules.extras.proof.probe import ASSUMPTIONS, ProbeResult, Verdict
 
 FORMAT: Final = 1
 BAD: Final = frozenset({Verdict.FALSE, Verdict.FAILED})

@@ -31,7 +31,7 @@ PREFIX: Final = f"{TAG}-"
 JOURNAL_PATTERN: Final = f".{PREFIX}*.json"
 STACK_SECONDS: Final = 900.0  # to create or delete one: a mapping alone takes minutes
 STACK_LOOK_SECONDS: Final = 0.5  # between two looks at a stack
-APPEARS_SECONDS: Final = 3.0  # in which a stack that was just asked for may appear
+APPEARS_SECONDS: Final = 3.0  # until a stack appears after CreateStack
 GONE: Final = "ValidationError"  # DescribeStacks of a name that no stack has
 DELETED_AT_ONCE_MAX: Final = 1_000  # of DeleteObjects
 BATCH_MAX_ITEMS: Final = 25  # of BatchWriteItem
@@ -139,7 +139,7 @@ class Site:
 
 
 def longer_than(number: int) -> Callable[[Sized], bool]:
-    """A test of what was seen: more than so many."""
+    """A test for a sequence of more than `number` elements."""
     return lambda seen: len(seen) > number
 
 

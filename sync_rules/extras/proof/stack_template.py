@@ -192,7 +192,7 @@ def _mapping(table: str, **more: Any) -> Resource:
 
 # ---------------------------------------------------------------- the state machine
 def _machine(name: str) -> dict[str, Resource]:
-    """A distributed map in which one unit fails, under a role with the rights that the product's has."""
+    """A distributed map whose units may fail, under a role with the rights of the product's own."""
     states = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}"
     itself = {"Fn::Sub": f"{states}:stateMachine:{name}"}
     children = {"Fn::Sub": f"{states}:execution:{name}/*"}

@@ -6,11 +6,9 @@ import re
 from decimal import Decimal
 
 from sync_rules.extras.proof import cost_estimate
-from sync_rules.extras.proof.assumptions import ASSUMPTIONS
-from sync_rules.extras.proof.probe import ProbeResult, Verdict
-from sync_rules.extras.proof.probe_table import PROBES
+from sync_rules.extras.proof.probe import ASSUMPTIONS, ProbeResult, Verdict
 from sync_rules.extras.proof.proof_report import _entry, consequence
-from sync_rules.extras.proof.self_test import LAST
+from sync_rules.extras.proof.self_test import LAST, PROBES
 from sync_rules.extras.proof.stack_template import CODE, FILTERS, template
 from tests.docs.reference import ROOT
 

@@ -55,7 +55,7 @@ def read(root: Node) -> ImportedModel:
 
 
 def _models(root: Node) -> list[Node]:
-    """The models of a document, each of which may be under `schema`."""
+    """The models of a document. Each may be the value of a key `schema`."""
     found = models(root, "indexes", "schema")
     return [one["schema"] if isinstance(one["schema"].value, dict) else one for one in found]
 
@@ -239,7 +239,7 @@ class _Model:
 
 
 def _composites(part: Node) -> list[str]:
-    """The attributes of which a key is made, in order."""
+    """The attributes in a key, in order."""
     if template := part["template"].said:
         return [name for name in IN_TEMPLATE.findall(template) if name]
     given = part["composite"] or part["facets"]

@@ -44,7 +44,7 @@ class RulesDraft:
 
 @dataclass(eq=False)
 class FoundTable:
-    """A table. `called` is its name among people, of which its name in the file is made; `physical` its name in
+    """A table. `called` is its name in the source, which becomes its name in the file. `physical` is its name in
     DynamoDB, with ${VAR} and ${VAR:-default}.
     """
 
@@ -82,7 +82,7 @@ class FoundEntity:
 
 
 def whole_table(table: FoundTable, attributes: Sequence[str] = ()) -> FoundEntity:
-    """The entity of a table of which only the key is known: all of its items."""
+    """The entity of a table whose items are unknown but for their key: all of its items."""
     checks = [UNKNOWN_ITEMS] if any(says_nothing(one.name) for one in table.key) else []
     return FoundEntity(singular(table_slug(table.called)), table, attributes=attributes, checks=checks)
 

@@ -1,4 +1,4 @@
-"""From a file to a rules file: the format is told by what the file holds, not by its name."""
+"""From a file to a rules file. The importer detects the format from the content of the file, not from its name."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class SettledEntity:
 
     @property
     def letters(self) -> int:
-        """The letters by which its keys are told from others."""
+        """The number of fixed letters in its keys, which set them apart from others."""
         return sum(len(text) for template in self.templates.values() for text in template.literals)
 
 
@@ -148,7 +148,7 @@ def _tables(found: Iterable[FoundTable], file: str, settled: SettledModel) -> di
 
 
 def _bare(name: str, physical: str) -> Table:
-    """A table of which only the name in DynamoDB matters."""
+    """A table with nothing but its name in DynamoDB."""
     return Table(name, physical, KeyAttribute("", "S"))
 
 

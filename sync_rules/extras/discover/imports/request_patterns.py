@@ -69,7 +69,7 @@ def may_hold(entity: FoundEntity, attribute: str) -> bool:
 
 @dataclass
 class Fit:
-    """A request read by the templates of one entity. `literals`: the letters by which its keys are told."""
+    """A request as the templates of one entity parse it. `literals`: the fixed letters in its keys."""
 
     entity: FoundEntity
     by: list[str] = field(default_factory=list)

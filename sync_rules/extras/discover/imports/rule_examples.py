@@ -80,7 +80,7 @@ def _link(source: SettledEntity, target: SettledEntity) -> dict[str, str] | None
 
 
 def _fields(entity: SettledEntity) -> list[str]:
-    """All the names by which an entity's items hold something: in keys, in index keys, as attributes."""
+    """The names of all values that an entity's items hold: in keys, in index keys, as attributes."""
     templated = [name for text in entity.key.values() for name in parse_template(text, pads=True).fields]
     keys = [one.name for one in entity.table.found.key if one.name not in entity.key]
     held = entity.found.attributes or [one.name for index in entity.table.indexes for one in index.attributes]

@@ -153,7 +153,7 @@ def _is_listable(lead: Lead) -> bool:
 
 
 def _one_writer(leads: Sequence[Lead]) -> list[Lead]:
-    """The leads, without those of which another one writes an attribute too, and explains more."""
+    """One lead for each attribute: of two that write the same attribute, the one that explains more stays."""
     taken: dict[int, Lead] = {}
     kept = []
     for lead in sorted(leads, key=lambda one: (-len(one.writes), -one.weight, -one.rate)):

@@ -26,7 +26,7 @@ SNAPSHOT_ROWS_MAX: Final = 50_000
 SNAPSHOT_SOURCES_MIN: Final = 5  # with both: targets that agree, and some that differ
 PILED: Final = 0.95  # of the pairs of one that differs and one that agrees, the former is older
 MOMENTS_MAX: Final = 4
-DIFFERING: Final = 0.97  # agree at most: of fewer that differ nobody can tell why
+DIFFERING: Final = 0.97  # agree at most: fewer differences do not show a reason
 
 
 def copies(database: Database, join: Join) -> list[Lead]:
@@ -66,7 +66,7 @@ def _sample(
 
 
 def agreements(rows: Sequence[tuple[Any, ...]], width: int) -> dict[tuple[int, int], Agreement]:
-    """The pairs of columns that agree beyond chance, in rows of a source's number, so many columns, and others."""
+    """The pairs of columns that agree beyond chance. A row has its source's number, `width` columns, and the others."""
     hits: Counter[tuple[int, int]] = Counter()
     values: dict[tuple[int, int], set[str]] = defaultdict(set)
     by_source: dict[tuple[int, int], dict[int, str]] = defaultdict(dict)

@@ -23,7 +23,7 @@ LINE_MAX_BYTES: Final = 64_000_000  # a row of the spools; DuckDB wants to know
 
 
 class Database:
-    """A database in a directory, made anew each time."""
+    """A new database in a directory; an older one there is deleted."""
 
     def __init__(self, directory: Path, *, threads: int, memory: str) -> None:
         """Raises UserError without the extra that installs DuckDB, or when the disk is full."""
@@ -46,7 +46,7 @@ class Database:
         self._full: tuple[type[Exception], ...] = (
             duckdb.OutOfMemoryException,
             duckdb.IOException,
-            duckdb.TransactionException,  # a commit that does not fit on the disk: nobody else is here
+            duckdb.TransactionException,  # a commit that does not fit on the disk: there is no other writer
             duckdb.FatalException,  # what follows that
         )
         with self._translate_errors():
@@ -63,7 +63,7 @@ class Database:
             return self._connection.execute(sql, list(values) or None).fetchall()
 
     def each(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, of which few are in memory. No other query may run meanwhile. Raises like `run`."""
+        """The rows of a query, with few of them in memory. No other query may run meanwhile. Raises like `run`."""
         with self._translate_errors():
             answer = self._connection.execute(sql)
             while some := answer.fetchmany(CHUNK):

@@ -31,7 +31,7 @@ from sync_rules.model.values import AttributeValue
 from sync_rules.rules.formula import Formula, moment_of
 
 SAMPLE: Final = 400  # items on which guesses are tried
-SEEDS: Final = 12  # items of which guesses are made
+SEEDS: Final = 12  # items to make guesses from
 KEPT: Final = 4  # guesses for an attribute that are counted over all items
 RATE_MIN: Final = 0.5
 DURATIONS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))

@@ -41,7 +41,7 @@ GENERIC_MOMENTS: Final = frozenset({
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of two columns over pairs of items in which at least one has a value."""
+    """The agreement of two columns over the pairs of items with at least one value."""
 
     pairs: int
     agree: int

@@ -1,6 +1,6 @@
 """Formulas read off an item: how one of its texts may be made of its other values.
 
-Invariant: a formula is only a guess from one item; whoever asks tries it on others.
+Invariant: a formula is only a guess from one item; the caller tries it on others.
 """
 
 from __future__ import annotations

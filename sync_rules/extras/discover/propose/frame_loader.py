@@ -43,7 +43,7 @@ PART: Final = re.compile(r"(?<=[^A-Za-z])([A-Za-z]{2,20}[_-])\{(\w+)\}")
 SAMPLES: Final = 4_000  # items of a table that entities are read off
 PARALLEL_MIN: Final = 50_000  # items, below which a second process costs more than it saves
 PARTS_MAX: Final = 1_000  # of a table
-SHARES_EACH: Final = 8  # of the files, for each process: what it has done is told after each
+SHARES_EACH: Final = 8  # of the files, for each process, which reports its progress after each
 ROUNDS: Final = 3  # times that entities are read off again, for items that fit none
 
 
@@ -197,7 +197,7 @@ def _stage_all(
     threads: int,
     on_share: Callable[[float], None],
 ) -> list[StagedBatch]:
-    """Read the files, several at once where that pays. `on_share` is told which share of them is done."""
+    """Read the files, several at once where that pays. `on_share` gets the share of them that is done."""
     workers = min(threads, len(table.files))
     base = number * PARTS_MAX
     if workers <= 1 or table.items < PARALLEL_MIN:

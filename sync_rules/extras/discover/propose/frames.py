@@ -1,6 +1,6 @@
 """Entities as tables of DuckDB, and what is known of each of their columns.
 
-Invariant: a column is named by the path by which a rule would read it.
+Invariant: the name of a column is the path that a rule would read.
 """
 
 from __future__ import annotations

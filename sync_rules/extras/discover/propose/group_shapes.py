@@ -1,6 +1,6 @@
 """Ways to make the map, list, set or text of a parent of its children: the rules that are worth a comparison.
 
-Invariant: a shape is told by some parents alone; how many agree with it is counted elsewhere.
+Invariant: some parents suggest a shape. Another module counts how many parents agree with it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PROBE_MIN: Final = 0.4  # of them agree, that it is worth a comparison with all
 MOST: Final = 0.7  # of the entries: the others may be faults
 STRAY_MAX: Final = 0.05  # of the entries have a field that no column fills
 OVERLAPPING_MAX: Final = 6  # columns of whose values a set may consist
-ORDERS_MAX: Final = 12  # columns by which lists may be ordered
+ORDERS_MAX: Final = 12  # columns that may order a list
 LIMIT_MIN: Final = 20  # items of an embed rule's limit, at least
-KINDS_MAX: Final = 200  # different values by each of which something is counted
+KINDS_MAX: Final = 200  # different values, each with a count
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def _limits(sample: Sequence[Parent]) -> list[int]:
 
 
 def _most_overlapping(sample: Sequence[Parent], columns: Sequence[Column], places: Mapping[int, int]) -> list[Column]:
-    """The columns in which most entries occur, the plainest first."""
+    """The columns that hold most of the entries, the plainest first."""
     scores: dict[int, int] = {}
     total = 0
     probe = [one for one in sample if one.entries][: 4 * PROBE]

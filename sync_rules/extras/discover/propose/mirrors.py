@@ -114,9 +114,7 @@ def _measure(database: Database, source: MirrorSource, mirror: Frame, columns: S
     if lacking and lead.grade == "sure":
         lead.grade = "weak"
         names = " and ".join(one.path for one in lacking)
-        lead.spoke_against.append(
-            f"{mirror.name} does not hold {names}, by which a mirror says whose it is: add it first"
-        )
+        lead.spoke_against.append(f"{mirror.name} does not hold {names}, which names its source: add it first")
     return lead
 
 

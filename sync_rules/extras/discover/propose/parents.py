@@ -18,8 +18,8 @@ from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
 from sync_rules.extras.discover.propose.value_texts import BOOLEAN, NUMBER, STRING
 
-KINDS_MAX: Final = 12  # different values of a column by which children are left out
-EITHER_OR: Final = 2  # different values, of which "not the one" says the same as "the other"
+KINDS_MAX: Final = 12  # different values of a column in a condition
+EITHER_OR: Final = 2  # different values: "not the one" means the same as "the other"
 PAIRS_MIN: Final = 4  # different values, from which two may be meant: of three, two are all but one
 PAIRS_MAX: Final = 6  # and up to which
 JMESPATH_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -47,14 +47,14 @@ class Parent:
 
 @dataclass(frozen=True)
 class Families:
-    """The parents and children of one link, of which children some columns are read."""
+    """The parents of one link, and some columns of their children."""
 
     database: Database
     join: Join
     columns: Sequence[Column]
 
     def children(self, parts: int, part: int = 0) -> dict[int, list[Row]]:
-        """The children of each parent in one of so many parts."""
+        """The children of each parent in part number `part` of `parts`."""
         names = ", ".join(f"t.{one.sql}" for one in self.columns)
         found: dict[int, list[Row]] = defaultdict(list)
         for row in self.database.each(
@@ -68,7 +68,7 @@ class Families:
     def parents(
         self, column: Column, parts: int, children: Mapping[int, list[Row]], part: int = 0
     ) -> dict[int, Parent]:
-        """The parents in one of so many parts, with what they hold in a column, and these children."""
+        """The parents in part number `part` of `parts`, with their entries in a column and these children."""
         source = self.join.source
         found = {
             rid: Parent(key, held, [], children.get(rid, []))

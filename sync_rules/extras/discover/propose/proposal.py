@@ -1,4 +1,4 @@
-"""The outcome of a search for rules: entities, proposed rules with their evidence, and what was looked at in vain.
+"""The outcome of a search for rules: entities, proposed rules with their evidence, and all candidates.
 
 Invariant: nothing here is applied. Values of items stand in `Example` and `Candidate` alone, and are shown only where
 somebody asks for them.

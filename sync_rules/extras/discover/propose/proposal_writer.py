@@ -1,7 +1,7 @@
 """Writes a proposal as a rules file: each rule with its evidence, the uncertain ones as comments with the reason.
 
 Invariant: the text passes `check`. A rule that `check` refuses stands as a comment with what it says; an index that is
-missing is written with a `# CHECK:`, so that whoever makes it is done.
+missing is written with a `# CHECK:`, so that the file is right once you add it.
 """
 
 from __future__ import annotations

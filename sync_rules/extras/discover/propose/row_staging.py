@@ -42,7 +42,7 @@ class Layout:
     name: str
     templates: tuple[tuple[str, str, Template], ...]  # of each key attribute: its name, its type
     fields: tuple[str, ...]
-    identity: int  # so many of the fields name one item
+    identity: int  # the number of fields that name one item
     indexed: tuple[tuple[str, Template], ...] = ()
     opened: frozenset[Road] = frozenset()
 

@@ -50,7 +50,7 @@ def typed(value: Mapping[str, Any]) -> str:
 
 
 def plain(value: Mapping[str, Any]) -> Any:
-    """A map or a list as JSON, in which each value is its text."""
+    """A map or a list as JSON, with the text of each value."""
     if "M" in value:
         return {name: plain(inner) for name, inner in value["M"].items()}
     if "L" in value:

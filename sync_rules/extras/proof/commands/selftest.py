@@ -26,9 +26,7 @@ from sync_rules.cli.confirmation import confirm
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.extras.proof import cost_estimate
-from sync_rules.extras.proof.assumptions import ASSUMPTIONS
-from sync_rules.extras.proof.probe import WAIT_SECONDS, ProbeResult, Verdict, Waiting
-from sync_rules.extras.proof.probe_table import PROBES
+from sync_rules.extras.proof.probe import ASSUMPTIONS, WAIT_SECONDS, ProbeResult, Verdict, Waiting
 from sync_rules.extras.proof.proof_report import ProofReport, consequence, measured_lines, page
 from sync_rules.extras.proof.proof_stack import (
     STACK_LOOK_SECONDS,
@@ -40,7 +38,7 @@ from sync_rules.extras.proof.proof_stack import (
     new_journal,
     remove,
 )
-from sync_rules.extras.proof.self_test import run
+from sync_rules.extras.proof.self_test import PROBES, run
 from sync_rules.model.errors import UserError
 
 HERE: Final = Path()

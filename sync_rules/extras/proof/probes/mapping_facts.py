@@ -1,4 +1,4 @@
-"""Probes of event source mappings: what a function is given, in which order, and again after it failed."""
+"""Probes of event source mappings: the records that a function gets, their order, and retries after it failed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOUR_MS: Final = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class LoggedRecord:
-    """A record as the function was given it: in which batch, and the record."""
+    """A record as the function got it, and the number of its batch."""
 
     batch: str
     record: Mapping[str, Any]
@@ -102,7 +102,7 @@ def event_form(site: Site) -> str:
 
 
 def _judge_deliveries(site: Site, do: str, judge: Callable[[Sequence[LoggedRecord], int], str]) -> None:
-    """Write items of which one tells the function to fail, and judge what it is given."""
+    """Write items, one with the order to fail, and judge the deliveries."""
     pk = fresh(f"in#{do}#")
     for n in range(ITEMS):
         site.put({**keyed(pk, str(n)), **({"do": {"S": do}} if n == 2 else {})}, "mapped")  # noqa: PLR2004

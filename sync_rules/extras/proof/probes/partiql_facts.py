@@ -80,13 +80,13 @@ def same_item(site: Site) -> str:
 
 def never_creates(site: Site) -> str:
     """41: UPDATE never makes an item; a false WHERE is answered with the item."""
-    nobody, key = keyed(fresh("41#")), keyed(fresh("41#"))
+    absent, key = keyed(fresh("41#")), keyed(fresh("41#"))
     stands = {**key, "v": {"S": "stands"}}
     site.put(stands)
     update = statement(site, key, 'SET "v"=?', "new", where='"v"=?', seen=("other",))
-    found = sent(site, statement(site, nobody, 'SET "v"=?', "new"), update)
+    found = sent(site, statement(site, absent, 'SET "v"=?', "new"), update)
     require(codes(found) == [FAILED, FAILED], f"without an item, and with a false WHERE: {codes(found)}")
-    require(not site.get(nobody), "UPDATE made an item")
+    require(not site.get(absent), "UPDATE made an item")
     require(site.get(key) == stands, "an UPDATE with a false WHERE was written")
     require(found[1]["Error"].get("Item") == stands, "a false WHERE is answered without the item")
     return "no item was made, and the refusal has the item"

@@ -146,7 +146,7 @@ def map_rights(site: Site) -> str:
 def tolerated(site: Site) -> str:
     """60: a map ends well although units fail."""
     found = _execute(site, [{"fail": n % 2 == 0} for n in range(4)])
-    require(found["status"] == "SUCCEEDED", f"a map of which two of four units fail ended {found['status']}")
+    require(found["status"] == "SUCCEEDED", f"a map with two failed units of four ended {found['status']}")
     return "two of four units failed, and the map ended well"
 
 

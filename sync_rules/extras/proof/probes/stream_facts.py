@@ -1,4 +1,4 @@
-"""Probes of streams, read without a function: records, their order, their numbers, a stream made anew."""
+"""Probes of streams, read without a function: records, their order, their numbers, a second stream of a table."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def sequence_numbers(site: Site) -> str:
 
 
 def made_anew(site: Site) -> str:
-    """8: a stream that is made anew has another ARN, which DescribeTable names."""
+    """8: a stream that is disabled and enabled again has another ARN, which DescribeTable names."""
     name, before = site.table("switched"), latest(site, "switched")
     for on in (False, True):
         wanted = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"} if on else {"StreamEnabled": False}

@@ -47,11 +47,11 @@ def conditions(site: Site) -> str:
         winners = [who for who, well in enumerate(pool.map(won, range(WORKERS))) if well]
     require(len(winners) == 1, f"{len(winners)} of {WORKERS} guarded writes of one value were accepted")
     require(site.get(key)["v"] == {"S": str(winners[0])}, "the item has not the value of the accepted write")
-    nobody = keyed(fresh("28#"))
+    absent = keyed(fresh("28#"))
     call = site.db.update_item
     said = "a condition on an item that does not exist"
-    require_refused(call, f"{FAILED}Exception", said, **guarded(site, nobody, "old", "new"))
-    require(not site.get(nobody), "a refused update made an item")
+    require_refused(call, f"{FAILED}Exception", said, **guarded(site, absent, "old", "new"))
+    require(not site.get(absent), "a refused update made an item")
     return f"of {WORKERS} guarded writes one was accepted; none where there is no item"
 
 
