@@ -23,7 +23,7 @@ from benchmarks.running import LOOPBACK, ROOT
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import WRITES
 from sync_rules.deploy.tables import create_tables
-from sync_rules.lab.emulator import embedded
+from sync_rules.lab.embedded_engine import embedded
 from sync_rules.language.load import parse_rules
 
 RULES: Final = """

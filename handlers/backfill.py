@@ -21,7 +21,7 @@ from sync_rules.functions.runtime import (
     rules,
     tables,
 )
-from sync_rules.jobs.account.backfill import BackfillWork
+from sync_rules.jobs.account.account_backfill import BackfillWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import job_of
 from sync_rules.pipeline.requests import NULL_PORTS, World

@@ -25,8 +25,8 @@ from sync_rules.functions.runtime import (
     rules,
     setting,
 )
+from sync_rules.jobs.account.account_redrive import MarkedStore, RedriveWork
 from sync_rules.jobs.account.protocol import answer
-from sync_rules.jobs.account.redrive import MarkedStore, RedriveWork
 from sync_rules.jobs.redrive.redriver import LeftEntry, Redriver
 
 BATCHES = "aws/lambda/"  # the names of Lambda's on-failure objects begin so

@@ -9,7 +9,7 @@ from sync_rules.adapters import aws, retries
 from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import describe, require
 from sync_rules.adapters.s3 import BucketReports
-from sync_rules.audit.findings import Tally
+from sync_rules.audit.verify_tally import Tally
 from sync_rules.functions.logs import logger
 from sync_rules.functions.metrics import emit_drift
 from sync_rules.functions.runtime import (
@@ -26,8 +26,8 @@ from sync_rules.functions.runtime import (
     setting,
     tables,
 )
+from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.protocol import answer
-from sync_rules.jobs.account.verify import VerifyWork
 from sync_rules.jobs.account.verify_unit import sample
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.order import swept_tables

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.findings import BY_RULE, Finding, Tally
 from sync_rules.audit.ledger_balance import slot_of
+from sync_rules.audit.verify_tally import BY_RULE, Finding, Tally
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import ItemKey

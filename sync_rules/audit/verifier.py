@@ -34,8 +34,8 @@ from sync_rules.audit.compare import (
     second_verdict,
     sweep_page,
 )
-from sync_rules.audit.findings import Finding, Tally
 from sync_rules.audit.ledger_balance import Balance, Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
+from sync_rules.audit.verify_tally import Finding, Tally
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from sync_rules.audit.links import LinkFinding, sample_links
+from sync_rules.audit.link_check import LinkFinding, sample_links
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.requests import Store

@@ -12,11 +12,11 @@ from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.cli.account import Account
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.show.console import make_console
-from sync_rules.jobs.account.backfill import ASKED, STOP, asked_before, asked_of, watched
+from sync_rules.jobs.account.account_backfill import ASKED, STOP, asked_before, asked_of, watched
 from sync_rules.jobs.account.protocol import as_here, prints_of, require_units
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import wanted
 from sync_rules.jobs.backfill.progress import Totals, unfinished
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import require_beginning, require_same, rules_to_apply
 from sync_rules.jobs.backfill.segments import segments as segments_of
 from sync_rules.model.errors import UserError

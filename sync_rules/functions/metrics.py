@@ -31,7 +31,7 @@ from sync_rules.pipeline.telemetry import (
 )
 
 if TYPE_CHECKING:  # imported by verify alone
-    from sync_rules.audit.findings import Tally
+    from sync_rules.audit.verify_tally import Tally
 
 UNITS: Final = {LAG: MetricUnit.Milliseconds, DRIFT_SHARE: MetricUnit.Percent}  # all others are counts
 

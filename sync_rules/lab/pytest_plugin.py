@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from sync_rules.lab.tables import PlainRehearsal
+    from sync_rules.lab.plain_rehearsal import PlainRehearsal
     from sync_rules.read import Requests
 
 

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from sync_rules.lab.delivery import VARIANTS, Delivery
+from sync_rules.lab.plain_rehearsal import Function, PlainRehearsal
 from sync_rules.lab.recording import read
-from sync_rules.lab.replay import load_data, replay
+from sync_rules.lab.recording_replay import load_data, replay
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import NAMES, as_typed, load_scenario, rules_in_memory
-from sync_rules.lab.tables import Function, PlainRehearsal
 from sync_rules.lab.trial import run_trial, variants
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules

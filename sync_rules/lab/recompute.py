@@ -16,8 +16,8 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Difference, Drift, may_be_late
 from sync_rules.audit.verifier import Verifier
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.lab.provenance import Provenance, drop_paths
 from sync_rules.model.entities import Entity

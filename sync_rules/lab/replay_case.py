@@ -10,7 +10,7 @@ from typing import Final
 
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.recording import Recorded, Recording
-from sync_rules.lab.replay import Mismatch, Replay
+from sync_rules.lab.recording_replay import Mismatch, Replay
 from sync_rules.lab.shrink import Shrunk, shrunk
 from sync_rules.model.writes import Put
 from sync_rules.rules.ruleset import Rules

@@ -23,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.lab import emulator
+from sync_rules.lab import embedded_engine as emulator
 from tests.deploy.tools import REGION, environment, tool
 from tests.support import progress
 

@@ -24,7 +24,7 @@ from ruamel.yaml import YAML
 
 from sync_rules import __version__
 from sync_rules.deploy import files
-from sync_rules.lab.emulator import LOOPBACK
+from sync_rules.lab.embedded_engine import LOOPBACK
 from tests.test_house import ROOT
 
 NAME = "sync-rules"

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import pytest
 
-from sync_rules.lab import emulator
+from sync_rules.lab import embedded_engine as emulator
 from tests.support import progress
 from tests.support.engines import ROOT
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.lab.emulator import free_port
+from sync_rules.lab.embedded_engine import free_port
 from tests.docs.test_docs import Block, blocks
 from tests.integration.test_emulator_command import READY
 from tests.test_house import ROOT

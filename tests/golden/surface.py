@@ -33,14 +33,14 @@ from sync_rules.deploy.blocks import blocks_in, inside
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.template import written
 from sync_rules.deploy.yamltext import read_yaml
-from sync_rules.jobs.account.backfill import BackfillWork
+from sync_rules.jobs.account.account_backfill import BackfillWork
+from sync_rules.jobs.account.account_redrive import RedriveWork
+from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.protocol import answer
-from sync_rules.jobs.account.redrive import RedriveWork
-from sync_rules.jobs.account.verify import VerifyWork
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import unfinished
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettings, StreamRecord, invocation_record

@@ -15,7 +15,7 @@ import pytest
 
 from sync_rules.adapters import aws
 from sync_rules.cli import main
-from sync_rules.lab.emulator import LOOPBACK, answers
+from sync_rules.lab.embedded_engine import LOOPBACK, answers
 from tests.test_house import ROOT
 from tests.unit.lab.test_emulator import wait_until
 from tests.unit.lab.test_trial import RULES

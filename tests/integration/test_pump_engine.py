@@ -20,11 +20,11 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import describe, latest_streams
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import main
-from sync_rules.jobs.consume import run as consume
+from sync_rules.jobs.consume import local_run as consume
 from sync_rules.jobs.consume.attempts import MappingSettings
+from sync_rules.jobs.consume.local_run import Pump
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.consume.run import Pump
 from sync_rules.jobs.local_files import wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.pipeline.consumer import Consumer

@@ -17,9 +17,9 @@ from sync_rules.adapters.preflight import describe
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.functions import runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
+from sync_rules.jobs.consume.local_run import Pump
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.consume.run import Pump
 from sync_rules.jobs.local_files import wall_clock_ms
 from sync_rules.language.load import parse_rules
 from sync_rules.rules.ruleset import Rules

@@ -17,11 +17,11 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import main
-from sync_rules.jobs.consume.run import LocalRun
+from sync_rules.jobs.consume.local_run import LocalRun
 from sync_rules.jobs.local_files import Files
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recording import Header, Recording, read, writing
-from sync_rules.lab.replay import replay
+from sync_rules.lab.recording_replay import replay
 from sync_rules.lab.tape import Tape, Until, record_streams, select_tables
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.rules.kinds.copy import CopyRule

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.findings import Finding
 from sync_rules.audit.verifier import Verifier
+from sync_rules.audit.verify_tally import Finding
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Path, get, same
 from sync_rules.pipeline.requests import NULL_PORTS, World

@@ -16,7 +16,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.audit.compare import Drift
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recording import Recorded
-from sync_rules.lab.replay import replay
+from sync_rules.lab.recording_replay import replay
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change
 from sync_rules.model.writes import Put

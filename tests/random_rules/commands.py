@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 from sync_rules.adapters.state import MemoryState, State
 from sync_rules.audit import verifier as verify
-from sync_rules.audit.findings import Finding
-from sync_rules.jobs.backfill import run as backfill_run
+from sync_rules.audit.verify_tally import Finding
+from sync_rules.jobs.backfill import backfill_run
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.model.items import Failure

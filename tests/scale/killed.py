@@ -22,8 +22,8 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from sync_rules.adapters import aws
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.model.values import Item
 from sync_rules.rules.ruleset import Rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from sync_rules.jobs.backfill import run
+from sync_rules.jobs.backfill import backfill_run as run
 from tests.scale import memory
 from tests.scale.killed import ROOT
 from tests.scale.memory import GROWTH_MAX_MB, measure

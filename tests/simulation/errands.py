@@ -20,13 +20,12 @@ from uuid import UUID
 
 from sync_rules.audit import verifier as verify
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.findings import Finding
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.backfill import page
-from sync_rules.jobs.backfill import run as backfill_run
+from sync_rules.audit.verify_tally import Finding
+from sync_rules.jobs.backfill import backfill_run, page
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import unfinished
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError

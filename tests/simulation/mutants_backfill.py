@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from sync_rules.jobs.backfill import backfill_run, segments
 from sync_rules.jobs.backfill import page as backfill
-from sync_rules.jobs.backfill import run as backfill_run
-from sync_rules.jobs.backfill import segments
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Pages
 from sync_rules.jobs.backfill.progress import start_of
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.pipeline.requests import Request, Scan, run_work
 from sync_rules.rules.order import Step
 from tests.simulation.breaking import Mutant, Mutation, Pairs, Work, among, answered, known, replacing

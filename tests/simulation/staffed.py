@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from sync_rules.audit.findings import Finding
+from sync_rules.audit.verify_tally import Finding
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from tests.simulation.choices import Choices

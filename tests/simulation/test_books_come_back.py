@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pytest
 
 from sync_rules.functions import books_resource
-from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item
 from sync_rules.pipeline import books as pipeline_books

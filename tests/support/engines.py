@@ -19,7 +19,7 @@ import pytest
 
 from sync_rules.adapters import aws
 from sync_rules.deploy.tables import table_parameters
-from sync_rules.lab import emulator
+from sync_rules.lab import embedded_engine as emulator
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change

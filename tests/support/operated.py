@@ -12,7 +12,7 @@ from typing import Any
 from handlers import fanout, stream
 from sync_rules.adapters import aws_errors
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.audit.findings import Tally
+from sync_rules.audit.verify_tally import Tally
 from sync_rules.functions import logs, metrics, runtime
 from sync_rules.functions.logs import CountedQueue, LoggedFailures
 from sync_rules.model.alterations import Alteration

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.audit.findings import Finding
 from sync_rules.audit.verifier import Verifier
+from sync_rules.audit.verify_tally import Finding
 from sync_rules.cli.show.drift_page import Verified, note_examples
 from sync_rules.cli.show.text import as_typed
 from sync_rules.rules.selection import Share

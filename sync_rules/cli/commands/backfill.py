@@ -35,9 +35,9 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job, job_of, unseen_changes
 from sync_rules.jobs.backfill.progress import Totals
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
     note_applied,

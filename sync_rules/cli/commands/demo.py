@@ -30,7 +30,7 @@ from sync_rules.deploy import files
 from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import RULES, EngineScene, answers, folder_of, hastened
 from sync_rules.lab.demo.story import FOLDER, StepResult, play_story, run_step
-from sync_rules.lab.emulator import ministack
+from sync_rules.lab.embedded_engine import ministack
 from sync_rules.lab.scenario import Expire, Scenario, show_plain, step_differences, wrong_answers
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.load import load_rules

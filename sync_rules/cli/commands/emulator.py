@@ -20,7 +20,7 @@ from sync_rules.cli.show.tables import lines
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.tables import compare, create_missing
-from sync_rules.lab.emulator import embedded
+from sync_rules.lab.embedded_engine import embedded
 from sync_rules.language.load import load_rules
 
 PORT: Final = 8000  # as DynamoDB Local's

@@ -13,7 +13,7 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.explain import Consequence, Standing, changed_names, consequences, standings
+from sync_rules.audit.consequences import Consequence, Standing, changed_names, consequences, standings
 from sync_rules.audit.where_used import Use, archives_of, where_used
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import Row, counted, show_rows

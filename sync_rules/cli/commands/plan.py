@@ -17,7 +17,7 @@ from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
 from sync_rules.adapters.state import applied_at
-from sync_rules.audit.findings import share_of
+from sync_rules.audit.verify_tally import share_of
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import require_rules, sample_new_rules
 from sync_rules.cli.saved_state import read_state, state_file

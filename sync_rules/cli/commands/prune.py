@@ -16,7 +16,7 @@ from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require_answer
 from sync_rules.adapters.state import applied, applied_at, save_applied
-from sync_rules.audit.prune import Leftover, Past, prune_page, remove
+from sync_rules.audit.leftovers import Leftover, Past, prune_page, remove
 from sync_rules.cli import options as opt
 from sync_rules.cli.saved_state import open_state, read_state
 from sync_rules.cli.show.console import make_console

@@ -30,8 +30,8 @@ from sync_rules.cli.account import Account, account_of
 from sync_rules.cli.commands.failures import Places, titles_named
 from sync_rules.cli.show.console import make_console, say
 from sync_rules.cli.verb import Verb
+from sync_rules.jobs.account.account_redrive import UNITS, total, unit_documents
 from sync_rules.jobs.account.protocol import as_here
-from sync_rules.jobs.account.redrive import UNITS, total, unit_documents
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.jobs.redrive.redriver import LeftEntry, RedriveCounts, Redriver
 from sync_rules.language.load import load_rules

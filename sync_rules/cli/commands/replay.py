@@ -18,7 +18,7 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.recording import Recording, read_all, writing
-from sync_rules.lab.replay import Mismatch, load_data
+from sync_rules.lab.recording_replay import Mismatch, load_data
 from sync_rules.lab.replay_case import Case, Outcome, replay_all, shrink_failure
 from sync_rules.lab.scenario_file import rules_in_memory
 from sync_rules.lab.shrink import Shrunk

@@ -24,8 +24,8 @@ from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_report, report
-from sync_rules.audit.findings import Finding, Tally, share_of
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
+from sync_rules.audit.verify_tally import Finding, Tally, share_of
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of
 from sync_rules.cli.show.console import make_console
@@ -33,9 +33,9 @@ from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen, w
 from sync_rules.cli.show.drift_page import Verified, host_of, note_examples, page
 from sync_rules.cli.show.text import FirstPerRule, as_typed
 from sync_rules.cli.verb import Verb
+from sync_rules.jobs.account.account_verify import SEGMENTS_MAX
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.protocol import as_here
-from sync_rules.jobs.account.verify import SEGMENTS_MAX
 from sync_rules.jobs.account.verify_unit import VerifyPosition, head_of, noted_share, unit_of, units_of
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules

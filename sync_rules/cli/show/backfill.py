@@ -19,8 +19,8 @@ from sync_rules.cli.show.console import grid as columns
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.display import Bar, Display, displayed
 from sync_rules.cli.show.text import bracket_alterations
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.progress import Totals
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.items import REFUSALS, Outcome
 

@@ -11,8 +11,8 @@ from rich.table import Table as Grid
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
-from sync_rules.audit.findings import Finding, Tally
 from sync_rules.audit.ledger_balance import ledgers
+from sync_rules.audit.verify_tally import Finding, Tally
 from sync_rules.cli.show.console import grid as columns
 from sync_rules.cli.show.text import bracket_alterations
 from sync_rules.model.values import show_path

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from sync_rules import __version__
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
-from sync_rules.audit.findings import Finding, Tally
+from sync_rules.audit.verify_tally import Finding, Tally
 from sync_rules.cli.show import html
 from sync_rules.cli.show.drift import sampled, summary, unseen
 from sync_rules.cli.show.rule_graph import Arrow, graph_of

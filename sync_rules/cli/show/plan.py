@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from sync_rules import DOCS
-from sync_rules.audit.links import LinkFinding
+from sync_rules.audit.link_check import LinkFinding
 from sync_rules.cli.show.console import as_markdown, grid, print_parts
 from sync_rules.cli.show.output import escape_markdown
 from sync_rules.cli.show.text import VERBS, describe_alterations

@@ -20,7 +20,7 @@ from rich.text import Text
 from sync_rules.cli.show.console import say
 from sync_rules.cli.show.display import Display
 from sync_rules.cli.show.text import bracket_alterations, counted, duration
-from sync_rules.jobs.consume.run import Status
+from sync_rules.jobs.consume.local_run import Status
 from sync_rules.jobs.local_files import Files
 from sync_rules.rules.ruleset import Rules
 

@@ -17,8 +17,8 @@ from typing import IO, Any, Final, Protocol
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import row
-from sync_rules.audit.findings import SAMPLE_SEGMENTS, Tally, drawn
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
+from sync_rules.audit.verify_tally import SAMPLE_SEGMENTS, Tally, drawn
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError

@@ -16,8 +16,8 @@ from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from sync_rules.adapters.state import MemoryState
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
 from sync_rules.jobs.dryrun.store import DryStore, TriedWrite

@@ -40,7 +40,7 @@ from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.host import THIS_PROCESS, steady_clock
 from sync_rules.adapters.preflight import require
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.run import WAIT_SECONDS, LocalRun
+from sync_rules.jobs.consume.local_run import WAIT_SECONDS, LocalRun
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.model import json_bytes
 from sync_rules.model.items import Outcome

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsE
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import PROJECTED_MAX_ATTRIBUTES, DynamoStore
-from sync_rules.lab.emulator import free_port
+from sync_rules.lab.embedded_engine import free_port
 from sync_rules.model.errors import StoreError
 from sync_rules.model.writes import Check, Condition, Delete, Increment, Put, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply, List, Read

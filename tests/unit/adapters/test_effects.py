@@ -21,7 +21,7 @@ from sync_rules.adapters.s3 import S3Archive
 from sync_rules.cli import main
 from sync_rules.cli.commands.run import calls_notices
 from sync_rules.functions import runtime
-from sync_rules.jobs.consume.run import LocalRun
+from sync_rules.jobs.consume.local_run import LocalRun
 from sync_rules.jobs.local_files import Files
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, ItemKey, Keep

@@ -9,8 +9,8 @@ from itertools import product
 
 import pytest
 
-from sync_rules.audit.findings import Tally
 from sync_rules.audit.verifier import Verifier
+from sync_rules.audit.verify_tally import Tally
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Item

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.drift_report import DriftReport, ending, header, open_report, report, row
-from sync_rules.audit.findings import Finding, Tally
+from sync_rules.audit.verify_tally import Finding, Tally
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey

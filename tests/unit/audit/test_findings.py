@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.findings import Tally
+from sync_rules.audit.verify_tally import Tally
 from tests.support.builders import key, shop
 
 ORDER = key(shop().tables["shop"], "USER#1", "ORDER#1")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.findings import Tally
 from sync_rules.audit.verifier import Verifier
+from sync_rules.audit.verify_tally import Tally
 from sync_rules.cli.show.drift import summary
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.provenance import drop_paths

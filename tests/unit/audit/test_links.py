@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.audit import links
-from sync_rules.audit.links import LinkFinding, sample_links
+from sync_rules.audit import link_check as links
+from sync_rules.audit.link_check import LinkFinding, sample_links
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.pipeline.requests import Read, Scan
 from tests.support import every_kind

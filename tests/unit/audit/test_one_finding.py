@@ -9,8 +9,8 @@ import pytest
 
 from sync_rules.audit import verifier
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.findings import Finding, Tally
 from sync_rules.audit.verifier import Verifier
+from sync_rules.audit.verify_tally import Finding, Tally
 from sync_rules.language.load import parse_rules
 from tests.support import every_kind
 from tests.support.builders import n, s

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.audit.prune import Past, prune_page, remove
+from sync_rules.audit.leftovers import Past, prune_page, remove
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.values import Item, show_path
@@ -118,7 +118,7 @@ def test_prune_leaves_snapshots_unless_they_are_named():
 
 def test_prune_goes_page_by_page(monkeypatch):
     """A page has a cursor, and what is on the next page is found there."""
-    monkeypatch.setattr("sync_rules.audit.prune.PAGE_MAX_ITEMS", 1)
+    monkeypatch.setattr("sync_rules.audit.leftovers.PAGE_MAX_ITEMS", 1)
     scene = settled(kinds("names"))
     past = Past(scene.rules, kinds("tags"))
     (table,) = past.tables

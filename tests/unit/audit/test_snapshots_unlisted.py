@@ -6,11 +6,11 @@ import pytest
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.explain import PULL_ONLY, standings
+from sync_rules.audit.consequences import PULL_ONLY, standings
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.commands.explain import use_rows
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario_file import load_scenario

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.findings import Tally
 from sync_rules.audit.verifier import LOOK_AGAIN_MAX_ITEMS, PAGE_MAX_ITEMS, Verifier
+from sync_rules.audit.verify_tally import Tally
 from sync_rules.language.load import parse_rules
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import StoreError, UserError

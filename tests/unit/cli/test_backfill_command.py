@@ -18,15 +18,15 @@ from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.files import locked
 from sync_rules.adapters.preflight import Problem, Survey
 from sync_rules.adapters.state import FileState, MemoryState, applied
-from sync_rules.audit.links import SAMPLE_SEGMENTS
+from sync_rules.audit.link_check import SAMPLE_SEGMENTS
 from sync_rules.cli import main
 from sync_rules.cli.commands import backfill
 from sync_rules.cli.show import backfill as backfill_display
 from sync_rules.cli.show.backfill import Meter, display_on
 from sync_rules.jobs.backfill import job, throttle
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import Totals, unfinished
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError

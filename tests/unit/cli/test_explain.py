@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.explain import consequences, standings
+from sync_rules.audit.consequences import consequences, standings
 from sync_rules.audit.where_used import archives_of, where_used
 from sync_rules.cli.commands.explain import item_rows, record_rows, use_rows
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.lab.recording import Header
 from sync_rules.language.load import parse_rules

@@ -192,7 +192,7 @@ def run(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(command, "require", lambda _client, _rules: Survey())
     monkeypatch.setattr(command, "DynamoDBStreams", lambda _client: stream)
-    monkeypatch.setattr("sync_rules.jobs.consume.run.WAIT_SECONDS", 0)
+    monkeypatch.setattr("sync_rules.jobs.consume.local_run.WAIT_SECONDS", 0)
 
     def command_line(*words: str) -> tuple[int, str, str]:
         code = main.main(["record", "--once", "--region", "eu-west-1", *words])

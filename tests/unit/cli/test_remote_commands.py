@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.findings import Tally
+from sync_rules.audit.verify_tally import Tally
 from sync_rules.cli import main
 from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill, redrive, verify
 from sync_rules.cli.options import RULES_FILE
 from sync_rules.cli.show.backfill import Meter
-from sync_rules.jobs.account.backfill import ASKED, watched
+from sync_rules.jobs.account.account_backfill import ASKED, watched
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.drift_report import row
-from sync_rules.audit.findings import Finding, Tally
+from sync_rules.audit.verify_tally import Finding, Tally
 from sync_rules.cli import main
 from sync_rules.cli.commands import verify
 from sync_rules.cli.show.drift import as_line

@@ -12,7 +12,7 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from sync_rules.audit.findings import Tally
+from sync_rules.audit.verify_tally import Tally
 from sync_rules.deploy import resources
 from sync_rules.deploy.deployment import Deployment, deployment_of
 from sync_rules.deploy.measures import (

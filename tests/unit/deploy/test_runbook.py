@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.adapters import aws_errors
-from sync_rules.audit.findings import Tally
+from sync_rules.audit.verify_tally import Tally
 from sync_rules.deploy.dashboard import rows
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.measures import alarm_resources, anchor, sections

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sync_rules.audit.findings import Tally
+from sync_rules.audit.verify_tally import Tally
 from sync_rules.functions import logs, metrics, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError

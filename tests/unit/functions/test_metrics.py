@@ -8,7 +8,7 @@ import pytest
 
 from handlers import stream
 from sync_rules.adapters import aws_errors
-from sync_rules.audit.findings import Tally
+from sync_rules.audit.verify_tally import Tally
 from sync_rules.functions import logs, metrics
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.items import Change, Outcome

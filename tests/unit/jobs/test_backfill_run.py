@@ -17,9 +17,9 @@ from sync_rules.adapters.metered import MeteredStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
+from sync_rules.jobs.backfill.backfill_run import BackfillRun, LeftSupply
 from sync_rules.jobs.backfill.page import TRIES_MAX, Selection
 from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, abandon, next_position, unfinished
-from sync_rules.jobs.backfill.run import BackfillRun, LeftSupply
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError

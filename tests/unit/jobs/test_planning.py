@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from sync_rules.adapters.state import MemoryState
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.dryrun.figures import PlannedWrite
 from sync_rules.jobs.dryrun.planner import Planner

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.adapters.state import LeasedState, applied
-from sync_rules.jobs.account.backfill import STOP, BackfillWork, asked_of, watched
+from sync_rules.jobs.account.account_backfill import STOP, BackfillWork, asked_of, watched
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection
@@ -461,7 +461,7 @@ def test_remote_backfill_shares_the_limit_of_a_table(monkeypatch):
     """Each of its workers takes its part of what the rules file allows."""
     made: list[tuple[Mapping[str, Table], int]] = []
     monkeypatch.setattr(
-        "sync_rules.jobs.account.backfill.Budget", lambda tables, writers: made.append((tables, writers))
+        "sync_rules.jobs.account.account_backfill.Budget", lambda tables, writers: made.append((tables, writers))
     )
     account = Account(chain(4))
     account.machine(InPeace()).run(account.asked(workers=2))

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from sync_rules.audit import ledger_balance
 from sync_rules.audit.drift_report import open_report, totals
-from sync_rules.audit.findings import Tally
 from sync_rules.audit.verifier import Verifier
+from sync_rules.audit.verify_tally import Tally
 from sync_rules.cli.account import Account as Deployed
 from sync_rules.cli.commands import verify as verify_command
-from sync_rules.jobs.account import verify as remote
+from sync_rules.jobs.account import account_verify as remote
+from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.stack import Execution, Stack
-from sync_rules.jobs.account.verify import VerifyWork
 from sync_rules.jobs.account.verify_unit import head_of, sample
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.books import waiting

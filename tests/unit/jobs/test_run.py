@@ -28,7 +28,7 @@ from sync_rules.cli.show.text import duration
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.run import STREAMS_EVERY_MS, LocalRun, Status
+from sync_rules.jobs.consume.local_run import STREAMS_EVERY_MS, LocalRun, Status
 from sync_rules.jobs.consume.run_start import RunBeginnings
 from sync_rules.jobs.local_files import Files
 from sync_rules.jobs.redrive.work import work_of

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from sync_rules.adapters.state import MemoryState, applied_at
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import HEAD, Totals
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import Scope, note_applied, require_same
 from sync_rules.model.errors import UserError
 from tests.support import every_kind

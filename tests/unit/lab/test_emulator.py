@@ -15,7 +15,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.lab import engine_process
-from sync_rules.lab.emulator import LOOPBACK, Server, answers, free_port, ministack, serving
+from sync_rules.lab.embedded_engine import LOOPBACK, Server, answers, free_port, ministack, serving
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.requests import Apply
 from tests.support.builders import key, s, table, update
@@ -24,7 +24,7 @@ from tests.support.engines import create, stream_records, unique_prefix, with_pr
 ROOT = Path(__file__).resolve().parents[3]
 PARENT = """
 import os, sys
-from sync_rules.lab.emulator import ministack
+from sync_rules.lab.embedded_engine import ministack
 with ministack() as url:
     print(url, flush=True)
     os.kill(os.getpid(), 9)

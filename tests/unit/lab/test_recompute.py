@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recompute import list_discrepancies
-from sync_rules.lab.replay import Replay
+from sync_rules.lab.recording_replay import Replay
 from tests.support import every_kind
 from tests.support.tapes import in_memory, shopping
 

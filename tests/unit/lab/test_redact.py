@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.lab.delivery import VARIANTS
+from sync_rules.lab.recording_replay import Replay
 from sync_rules.lab.redact import WORD, Redactor
-from sync_rules.lab.replay import Replay
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import parsed, spelt

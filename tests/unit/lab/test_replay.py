@@ -10,8 +10,8 @@ import pytest
 
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.recording import Recorded, read
+from sync_rules.lab.recording_replay import Event, Mismatch, Replay, action_of, list_history, load_data, replay
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.replay import Event, Mismatch, Replay, action_of, list_history, load_data, replay
 from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError

@@ -8,8 +8,8 @@ import pytest
 
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recording import Recorded
+from sync_rules.lab.recording_replay import Mismatch, Replay, replay
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.replay import Mismatch, Replay, replay
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item

@@ -8,7 +8,7 @@ import pytest
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.replay import Replay
+from sync_rules.lab.recording_replay import Replay
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item

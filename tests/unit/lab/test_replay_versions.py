@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.lab.recording import Recorded
-from sync_rules.lab.replay import replay
+from sync_rules.lab.recording_replay import replay
 from sync_rules.language.load import parse_rules
 from sync_rules.model.writes import Delete
 from sync_rules.rules.kinds.history import HistoryRule

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.tables import PlainRehearsal
+from sync_rules.lab.plain_rehearsal import PlainRehearsal
 from sync_rules.model.errors import StoreError, UserError
 from tests.support.every_kind import rules_of
 

@@ -11,10 +11,10 @@ from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import MemoryState, applied
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.account.backfill import BackfillWork
+from sync_rules.jobs.account.account_backfill import BackfillWork
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import Scope, note_applied
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules

@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 from sync_rules.audit.compare import Drift, look_again
+from sync_rules.audit.consequences import consequences, standings
 from sync_rules.audit.drift_report import finding_of, row
-from sync_rules.audit.explain import consequences, standings
-from sync_rules.audit.prune import Past, prune_page
+from sync_rules.audit.leftovers import Past, prune_page
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import parse_rules

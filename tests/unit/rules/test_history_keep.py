@@ -8,7 +8,7 @@ import pytest
 
 from sync_rules.audit import compare
 from sync_rules.audit.compare import Drift, look_again
-from sync_rules.audit.explain import consequences, standings
+from sync_rules.audit.consequences import consequences, standings
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import parse_rules

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.prune import Past
+from sync_rules.audit.leftovers import Past
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.figures import HOLDS, KEPT, POINTS, SEES, left_by_moves
 from sync_rules.jobs.redrive.redriver import Redriver

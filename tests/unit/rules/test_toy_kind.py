@@ -13,15 +13,15 @@ import pytest
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.explain import consequences, standings
-from sync_rules.audit.prune import Past, prune_page, remove
+from sync_rules.audit.consequences import consequences, standings
+from sync_rules.audit.leftovers import Past, prune_page, remove
 from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.where_used import where_used
 from sync_rules.cli import main
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.permissions import BACKFILL, STREAM, needs
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.kinds import registry

@@ -17,7 +17,7 @@ from sync_rules import DOCS
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import require_own
-from sync_rules.audit.findings import share_of
+from sync_rules.audit.verify_tally import share_of
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.verb import Verb

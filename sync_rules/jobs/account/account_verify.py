@@ -18,8 +18,8 @@ from uuid import uuid4
 
 from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.audit.drift_report import ending, header
-from sync_rules.audit.findings import SAMPLE_SEGMENTS, Tally
 from sync_rules.audit.ledger_balance import ledgers
+from sync_rules.audit.verify_tally import SAMPLE_SEGMENTS, Tally
 from sync_rules.jobs.account.protocol import (
     Answer,
     Body,

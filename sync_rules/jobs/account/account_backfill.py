@@ -18,10 +18,10 @@ from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.state import LeasedState, SharedState, State
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, begun_once, left_of, require_units
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job, wanted
 from sync_rules.jobs.backfill.page import Selection, everything
 from sync_rules.jobs.backfill.progress import HEAD, Totals, unfinished
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
     note_applied,
