@@ -26,8 +26,9 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli.commands.run import loop, settings_of
-from sync_rules.cli.show.live import Display
-from sync_rules.jobs.consume.run import Files, LocalRun
+from sync_rules.cli.show.display import Display
+from sync_rules.jobs.consume.run import LocalRun
+from sync_rules.jobs.local_files import Files
 from sync_rules.lab.emulator import embedded
 from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.consumer import Consumer

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 from unittest import mock
 
-import handlers  # noqa: F401 -- for what it sets in the process
 from benchmarks.answering import AFTER, BEFORE, SOURCE, target
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import WORKERS, DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.metered import within_budget
+from sync_rules.functions.runtime import relax_collector
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
@@ -71,6 +71,7 @@ def consumer_of(
     """The pipeline of a process. `write_units` is its limit for each table, per second. With a `queue` it sends on what
     one invocation does not do.
     """
+    relax_collector()  # as each invocation does
     rules = load_rules(RULES_FILE)
     limited = {name: replace(one, max_write_units_per_second=write_units) for name, one in rules.tables.items()}
     store = within_budget(store_of(url, rules, workers), limited)
@@ -80,6 +81,7 @@ def consumer_of(
 
 def idle_consumer(rules: Rules) -> Consumer:
     """A pipeline that must not make any request."""
+    relax_collector()
     return Consumer(rules, World(NoStore(), NULL_PORTS, NoFailures()), THIS_PROCESS, limits=INLINE)
 
 

@@ -23,11 +23,11 @@ from benchmarks.shop import RULES, record_day
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailedLines
 from sync_rules.audit.verifier import Verifier
-from sync_rules.cli.commands.record import Tape
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
 from sync_rules.lab.recording import Body, Header, read, writing
 from sync_rules.lab.replay import Common, Replay
+from sync_rules.lab.tape import Tape
 from sync_rules.lab.trial import variants
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.items import Failure, ItemKey

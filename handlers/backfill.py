@@ -9,9 +9,18 @@ from functools import partial
 from typing import Any
 
 from sync_rules.adapters import aws
-from sync_rules.functions import inaccount
-from sync_rules.functions.runtime import Context, deadline, endpoint, failures, invocation, rules, tables
-from sync_rules.functions.stackbooks import answer_stack, asked_by_stack
+from sync_rules.functions.books_resource import answer_stack, is_stack_request
+from sync_rules.functions.runtime import (
+    Context,
+    deadline,
+    distinct_failures,
+    endpoint,
+    failures,
+    invocation,
+    open_state,
+    rules,
+    tables,
+)
 from sync_rules.jobs.account.backfill import BackfillWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import job_of
@@ -22,12 +31,12 @@ from sync_rules.rules.ruleset import Rules
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Answer one request of the state machine, which retries it when this raises, or of CloudFormation."""
     with invocation(context):
-        if asked_by_stack(event):
+        if is_stack_request(event):
             answer_stack(event, _place)
             return {}
         jobs = partial(job_of, aws.dynamodb(endpoint()), rules())
         work = BackfillWork(
-            rules(), tables, inaccount.failures(), inaccount.state(), jobs, remaining_ms=deadline.remaining_ms
+            rules(), tables, distinct_failures(), open_state(), jobs, remaining_ms=deadline.remaining_ms
         )
         return answer(event, work)
 

@@ -9,17 +9,21 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.s3 import OnFailureObjects
 from sync_rules.adapters.sqs import FailedMessages, SqsQueue
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.functions import inaccount
 from sync_rules.functions.logs import logger, notes
 from sync_rules.functions.runtime import (
+    BUCKET,
+    DEAD_LETTERS_URL,
     FAILURES_URL,
+    KEPT_SECONDS,
     QUEUE_URL,
     Context,
     consumer,
     deadline,
     endpoint,
     invocation,
+    open_state,
     rules,
+    setting,
 )
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.account.redrive import MarkedStore, RedriveWork
@@ -34,20 +38,20 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     with invocation(context):
         stores: dict[str, Callable[[str], MarkedStore]] = {
             "batches": _bucket,
-            "dead letters": lambda mark: _queue(inaccount.DEAD_LETTERS_URL, mark),
+            "dead letters": lambda mark: _queue(DEAD_LETTERS_URL, mark),
             "failures": lambda mark: _queue(FAILURES_URL, mark),
         }
-        state = inaccount.state(inaccount.KEPT_SECONDS)
+        state = open_state(KEPT_SECONDS)
         return answer(event, RedriveWork(rules(), _redriver, stores, state, remaining_ms=deadline.remaining_ms))
 
 
 def _bucket(mark: str) -> OnFailureObjects:
-    return OnFailureObjects(aws.s3(endpoint()), inaccount.setting(inaccount.BUCKET), BATCHES, mark=mark)
+    return OnFailureObjects(aws.s3(endpoint()), setting(BUCKET), BATCHES, mark=mark)
 
 
 def _queue(url: str, mark: str) -> FailedMessages:
     hidden_seconds = int(deadline.remaining_seconds()) + SPARE_SECONDS
-    return FailedMessages(aws.sqs(endpoint()), inaccount.setting(url), hidden_seconds=hidden_seconds, mark=mark)
+    return FailedMessages(aws.sqs(endpoint()), setting(url), hidden_seconds=hidden_seconds, mark=mark)
 
 
 def _redriver(only: frozenset[str] | None, remaining_ms: Callable[[], int]) -> Redriver:
@@ -56,7 +60,7 @@ def _redriver(only: frozenset[str] | None, remaining_ms: Callable[[], int]) -> R
         consumer().rules,
         consumer().world,
         reader=DynamoDBStreams(aws.dynamodbstreams(endpoint())),
-        queue=SqsQueue(aws.sqs(endpoint()), inaccount.setting(QUEUE_URL)),
+        queue=SqsQueue(aws.sqs(endpoint()), setting(QUEUE_URL)),
         only=only,
         on_left=_log_left,
         remaining_ms=remaining_ms,

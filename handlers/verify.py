@@ -10,10 +10,22 @@ from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import describe, require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.findings import Tally
-from sync_rules.functions import inaccount
 from sync_rules.functions.logs import logger
 from sync_rules.functions.metrics import emit_drift
-from sync_rules.functions.runtime import Context, budget, deadline, endpoint, invocation, rules, tables
+from sync_rules.functions.runtime import (
+    BUCKET,
+    KEPT_SECONDS,
+    Context,
+    budget,
+    deadline,
+    distinct_failures,
+    endpoint,
+    invocation,
+    open_state,
+    rules,
+    setting,
+    tables,
+)
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.account.verify import VerifyWork
 from sync_rules.jobs.account.verify_unit import sample
@@ -25,11 +37,11 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Answer one request of the state machine, or of the schedule: {"do": "sample", "percent": 1}."""
     with invocation(context):
         store = within_budget(tables(), rules().tables, budget(event.get("run", {}).get("workers", 1)))
-        world = World(store, NULL_PORTS, inaccount.failures())
+        world = World(store, NULL_PORTS, distinct_failures())
         if event["do"] == "sample":
             return _sample(world, float(event["percent"]))
-        reports = BucketReports(aws.s3(endpoint()), inaccount.setting(inaccount.BUCKET))
-        state = inaccount.state(inaccount.KEPT_SECONDS)
+        reports = BucketReports(aws.s3(endpoint()), setting(BUCKET))
+        state = open_state(KEPT_SECONDS)
         work = VerifyWork(rules(), world, state, reports, _sizes, remaining_ms=deadline.remaining_ms, on_end=_emit)
         return answer(event, work)
 

@@ -161,7 +161,7 @@ def _local_session() -> botocore.session.Session:
 
 
 def _core() -> botocore.session.Session:
-    """A session of botocore. Where the environment has credentials, as in Lambda, botocore asks nobody else for them;
+    """A session of botocore. Where the environment has credentials, as in Lambda, botocore looks in no other place;
     here it does not get ready to ask, either: that makes a TLS context for a service of containers.
     """
     session = botocore.session.Session()

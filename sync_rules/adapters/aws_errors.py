@@ -1,4 +1,4 @@
-"""The meaning of AWS's errors: transient or not, a throttle and of which kind, and a short reason for records.
+"""The meaning of AWS's errors: transient or not, the kind of a throttle, and a short reason for records.
 
 Invariant: a service's message may quote values of items, so no reason has it.
 """

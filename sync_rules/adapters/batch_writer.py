@@ -28,7 +28,7 @@ BATCH_WAIT_SECONDS: Final = 0.1  # longest first pause after a throttle: 25 writ
 BATCH_WAIT_MAX_SECONDS: Final = 1.0  # a longer pause would leave capacity of the table unused
 # Fewer writes between two throttles mean that the pause is too short; more than twice as many, that it is too long.
 BETWEEN_THROTTLES_STATEMENTS: Final = 50
-CALM_STATEMENTS: Final = 1_000  # after so many writes without a throttle there is no pause
+CALM_STATEMENTS: Final = 1_000  # after this number of writes without a throttle there is no pause
 REFUSED_MAX_SHARE: Final = 0.2  # of a batch, to send the next without a pause: a few hot keys are not the table
 # Transient errors of a statement in a batch, by BatchStatementError's code; the SDKs do not retry these.
 PASSING: Final[Mapping[str, str]] = {

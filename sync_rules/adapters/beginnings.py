@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -141,7 +140,7 @@ class _Table:
             ExpressionAttributeValues=values,
             ReturnValues="ALL_NEW",
         )
-        if "Attributes" not in answer:  # a beginning that nobody knows loses changes, or calls for old ones
+        if "Attributes" not in answer:  # an unknown beginning loses changes, or calls for old ones
             raise StoreError("ResponseParserError", f"the beginnings of call rules in {self._name}")
         return _noted(answer["Attributes"])
 
@@ -175,34 +174,6 @@ class _Table:
 
 def _noted(item: Mapping[str, Any]) -> dict[str, int]:
     return {name.removeprefix(RULE): int(value["N"]) for name, value in item.items() if name.startswith(RULE)}
-
-
-# ---------------------------------------------------------------- of a run
-@dataclass(frozen=True)
-class RunBeginnings:
-    """The beginnings for one process that resumes from a checkpoint: noted in the table of calls, or else in the
-    checkpoint.
-    """
-
-    rules: Rules
-    client: Any
-    calls_table: str | None
-
-    def of(self, began: Beginnings | None, *, resumes: bool, started_ms: int) -> dict[str, int]:
-        """The beginnings of all rules that call. `began` are those of the checkpoint, None where it has none; `resumes`
-        says that there was a checkpoint. Raises like `in_table`.
-        """
-        if not self.rules.functions:
-            return {}
-        upgraded = resumes and began is None
-        if self.calls_table:
-            return in_table(self.client, self.rules, self.calls_table, lambda: started_ms, upgraded=upgraded)
-        return with_new(self.rules, began or {}, lambda: NOT_KNOWN_MS if upgraded else started_ms)
-
-    def notices(self, began: Beginnings) -> list[str]:
-        """A sentence for each rule that calls, with the changes that it calls for."""
-        functions = self.rules.functions
-        return [f"{name} calls {functions[name]} for {words}" for name, words in shown(self.rules, began).items()]
 
 
 # ---------------------------------------------------------------- when something is deployed

@@ -60,7 +60,7 @@ def caller_of(
         sys.path.append(str(folder))  # last: a file beside the rules must not stand in for an installed module
     if calls_table:
         require_calls_table(client, rules, calls_table, retrying or retries.retrying())
-    from sync_rules.adapters.functions import FunctionCaller, RememberedInMemory, RememberedInTable  # noqa: PLC0415
+    from sync_rules.adapters.function_calls import FunctionCaller, RememberedInMemory, RememberedInTable  # noqa: PLC0415
 
     memory = RememberedInTable(client, calls_table, retrying=retrying) if calls_table else RememberedInMemory()
     caller = FunctionCaller(memory, remaining_ms=remaining_ms)

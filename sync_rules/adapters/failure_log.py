@@ -39,7 +39,7 @@ def require_writable(path: Path) -> None:
 
 @contextmanager
 def locked_open(path: Path, flags: int) -> Iterator[int]:
-    """Open and lock the file at this path. A file that was replaced while this waited for the lock is opened anew.
+    """Open and lock the file at this path. A file that was replaced meanwhile is opened again.
     Raises OSError.
     """
     while True:

@@ -110,7 +110,7 @@ class CallsInFolder:
         raise StoreError(GONE, f"there is no file {place} in {', '.join(map(str, self._folders))}")
 
     def remove(self, places: Iterable[str]) -> None:
-        """Remove the files of calls that nobody needs any more. Raises StoreError. Places of a bucket are left."""
+        """Remove the files of calls that are done. Raises StoreError. Places of a bucket are left."""
         for place in places:
             for path in self._files(place):
                 try:

@@ -28,9 +28,8 @@ from sync_rules.model.semantics import (
     is_storable,
     is_well_formed,
     key_values,
+    make_item,
     same_item,
-    take_item,
-    to_update,
 )
 from sync_rules.model.sizes import impossible, max_bytes, possible_key
 from sync_rules.model.templates import possible
@@ -39,9 +38,7 @@ from sync_rules.model.writes import (
     WRITTEN,
     Action,
     Check,
-    Delete,
     Increment,
-    Put,
     Result,
     Status,
     Transaction,
@@ -147,7 +144,7 @@ class MemoryStore:
         }
 
     def copy(self) -> MemoryStore:
-        """A store of its own with the same items. It calls nobody on a change."""
+        """A store of its own with the same items. It reports no changes."""
         other = MemoryStore({name: stored.table for name, stored in self._tables.items()})
         for name, stored in self._tables.items():
             indexes = {index: rows.copy() for index, rows in stored.indexes.items()}
@@ -223,7 +220,7 @@ class MemoryStore:
         return self._stored(key.table).rows.items.get(identity(key))
 
     def items(self, table: str) -> tuple[Item, ...]:
-        """All items of a table, in the order in which their keys were first written."""
+        """All items of a table, in the order of the first write of each key."""
         return tuple(self._stored(table).rows.items.values())
 
     def put(self, table: str, item: Item) -> ItemKey:
@@ -294,19 +291,12 @@ class MemoryStore:
 
     def _new(self, action: Action, item: Item | None) -> Item | None:
         """The item after an action, checked as DynamoDB does."""
-        match action:
-            case Check():
-                return item
-            case Delete():
-                return None
-            case Put():
-                new = take_item(action)
-            case Update() | Increment():
-                try:
-                    new = apply_update(item or action.key.attributes(), to_update(action))
-                except InvalidUpdateError as error:
-                    raise RejectedError("ValidationException") from error
-        self._check(action.key, new)
+        try:
+            new = make_item(action, item)
+        except InvalidUpdateError as error:
+            raise RejectedError("ValidationException") from error
+        if new is not None and not isinstance(action, Check):
+            self._check(action.key, new)
         return new
 
     def _check(self, key: ItemKey, item: Item) -> None:

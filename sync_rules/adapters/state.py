@@ -245,7 +245,7 @@ class LeasedState:
         self._seen[name] = None
 
     def claim(self, name: str, holder: str) -> None:
-        """Become the holder of a document, whoever was. Raises StoreError."""
+        """Take over a document from any holder. Raises StoreError."""
         for _ in range(CLAIM_MAX_TRIES):
             found = self._state.load(name)
             known = found or {}

@@ -1,8 +1,8 @@
 """DynamoDB Streams: shards, iterators, pages of records in the shape of a Lambda event, and spans of a shard.
 
-Invariant: a consumer sees the Lambda event, whoever reads the stream. The API differs from the event in four things:
-binary is bytes (base64 text in the event), the creation time a datetime (epoch seconds), `userIdentity` has PrincipalId
-and Type (principalId and type), and a record does not name its stream.
+Invariant: a consumer sees the same Lambda event from every reader of the stream. The API differs from the event in four
+things: binary is bytes (base64 text in the event), the creation time a datetime (epoch seconds), `userIdentity` has
+PrincipalId and Type (principalId and type), and a record does not name its stream.
 """
 
 from __future__ import annotations

@@ -51,11 +51,11 @@ T = TypeVar("T")
 S = TypeVar("S")
 BATCH_MIN_STATEMENTS: Final = 2
 DENIED: Final = (
-    "updates may not be sent in batches (%s), so each is sent on its own, after a request in vain: allow the role "
+    "updates may not be sent in batches (%s), so each batch fails once and is then sent item by item: allow the role "
     f"dynamodb:PartiQLUpdate ({DOCS}/permissions.md), or set SYNC_RULES_WRITES=update"
 )
 FAILED: Final = (
-    "updates fail in batches (%s), so each is sent on its own, after a request in vain: nothing is lost. Set "
+    "updates fail in batches (%s), so each batch fails once and is then sent item by item: nothing is lost. Set "
     "SYNC_RULES_WRITES=update to send no batches"
 )
 INVALID_FORM: Final = (
@@ -113,7 +113,7 @@ class Writer:
 
     def _remember(self, refused: Collection[str]) -> None:
         """Note the forms of statements that were refused although the same update was accepted: all updates of a rule
-        have one form, and each would cost a request in vain.
+        have one form, and each would cost a request that fails.
         """
         if refused and len(self._refused_forms) < FORMS_MAX:
             self._refused_forms.update(refused)

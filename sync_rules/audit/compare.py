@@ -12,19 +12,19 @@ repair removes it; with `delete` or `restrict` it is reported and left to the us
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
-from sync_rules.audit.digests import at_stake, digest, ordered, whole
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
 from sync_rules.model.sizes import impossible
-from sync_rules.model.values import Item, Path, get
+from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.writes import Delete, Transaction, Update, Write, differences, misfit, update_of
 from sync_rules.pipeline.ancestors import read_expected
 from sync_rules.pipeline.decide import lost_source
@@ -41,7 +41,7 @@ BOUNDS: Final = Bounds(follows_ancestors=True)
 
 
 class Drift(Enum):
-    """The way in which a copy differs from what its rule says."""
+    """How a copy differs from its rule."""
 
     WRONG = "wrong"  # it holds another value than its source
     MISSING = "missing"  # it is not there, its source is
@@ -198,7 +198,7 @@ def compare(stock: Stock) -> Work[Comparison]:
 
 
 def _unlisted(rule: str, key: ItemKey) -> Difference:
-    """An item without a key attribute of the index by which a rule must find it: only the application can give it."""
+    """An item without a key attribute of the index that its rule lists: only the application can set it."""
     return Difference(rule, Drift.STUCK, key, None, (), "", "", NOT_IN_INDEX, repairable=False)
 
 
@@ -340,3 +340,37 @@ def _has_source(rule: TargetRule, target: Target, paths: Desired, sources: Sourc
     """True if extra values on a target stand for an item that exists, or for none that could be gone."""
     named = rule.stands_for(target.key, target.image, paths)
     return named is None or any(sources.items.get(key) is not None for key in named)
+
+
+# ---------------------------------------------------------------- digests
+def digest(*seen: object) -> str:
+    """Sixteen hexadecimal digits of a hash: two looks at a copy are compared by them, and no value is kept."""
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
+
+
+def at_stake(item: Item | StoreError | None, write: object, copies: Iterable[Path]) -> object:
+    """The values that a write would change. Of an item that is deleted: what a rule keeps on it, `copies`, or all."""
+    if item is None or isinstance(item, StoreError):
+        return None
+    paths = [*(path for path, _ in write.sets), *write.removes] if isinstance(write, Update) else list(copies)
+    return [ordered(get(item, path)) for path in paths] if paths else whole(item)
+
+
+def whole(item: Item | StoreError | None) -> object:
+    """An item as a value."""
+    return ordered({"M": item}) if item is not None and not isinstance(item, StoreError) else None
+
+
+def ordered(value: AttributeValue | None) -> object:
+    """A value without the order of its sets and maps, which may differ from one read to the next."""
+    if value is None:
+        return None
+    ((kind, content),) = value.items()
+    match kind:
+        case "SS" | "NS" | "BS":
+            return kind, sorted(content)
+        case "M":
+            return kind, [(name, ordered(content[name])) for name in sorted(content)]
+        case "L":
+            return kind, [*map(ordered, content)]
+    return kind, content

@@ -1,6 +1,6 @@
 """The report of a verify: a header, a row for each drift, the totals. Written as JSON lines, and read for a repair.
 
-The list that `--json` makes of the lines is read too.
+The list that `--format json` makes of the lines is read too.
 
 Invariant: a row says where to look and never what to write: rule, keys, element, paths, no value of an attribute. Rows
 that read the same are one. A report is read to its end before it is used: one of other rules or tables, or one that was
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.findings import BY_RULE, Finding, Share, Tally
+from sync_rules.audit.findings import BY_RULE, Finding, Tally
 from sync_rules.audit.ledger_balance import slot_of
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
@@ -29,10 +29,11 @@ from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.fingerprints import of_each
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share
 
 NAME: Final = "sync-rules verify"
 VERSION: Final = 1
-CURE: Final = "Run verify --jsonl again"
+CURE: Final = "Run verify --format jsonl again"
 BRACKETS: Final = (b"[", b"]")
 LEFT_ALONE: Final = ("repaired", "came_right")  # rows with nothing left to do
 
@@ -183,7 +184,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 except ValueError:
                     body = None
                 if not isinstance(body, dict):
-                    expected = f"a report of {NAME} --jsonl" if number == 1 else "a line of a report"
+                    expected = f"a report of {NAME} --format jsonl" if number == 1 else "a line of a report"
                     raise UserError(f"{path}:{number}: expected {expected}, found something else. {CURE}")
                 yield number, body
     except OSError as error:
@@ -194,7 +195,7 @@ def _check_header(body: Mapping[str, Any], where: str, rules: Rules) -> Mapping[
     """The fingerprints of the rules of a report. Raises UserError if the rules or the tables are others."""
     titles, tables = body.get("rules"), body.get("tables")
     if body.get("report") != NAME or not isinstance(titles, dict) or not isinstance(tables, dict):
-        raise UserError(f"{where}: expected a report of {NAME} --jsonl, found something else")
+        raise UserError(f"{where}: expected a report of {NAME} --format jsonl, found something else")
     if body.get("version") != VERSION:
         raise UserError(f"{where}: expected a report of version {VERSION}, found another. {CURE}")
     known = of_each(rules)

@@ -42,7 +42,7 @@ class Listing:
 class Consequence:
     """One thing that a record triggers by one rule: a look at all targets that its item lists (`listing`, None when it
     can list nothing), at one target, at a part, or an effect. `because` are the attributes whose change is the reason,
-    or "it came" or "it went". `unsure`: nobody can tell if an effect is due.
+    or "it came" or "it went". `unsure`: why it is not known whether an effect is due.
     """
 
     rule: Rule
@@ -88,7 +88,7 @@ def _asked(change: Change, rules: Rules) -> Iterator[_Ask]:
 
 
 def _unsure(rule: Rule, change: Change) -> str:
-    """The reason why nobody can tell if an effect is due; "" where it is plain."""
+    """The reason why it is not known whether an effect is due; "" if it is known."""
     effect = rule.effect(change) if isinstance(rule, EffectRule) else None
     return "" if effect is None else effect.unsure
 

@@ -1,4 +1,4 @@
-"""The scope and the results of a verify: the rules, the share of the tables, each finding, and the figures.
+"""The results of a verify, each finding and the figures, and how a sample is drawn.
 
 Invariant: repaired drift stays counted as drift; what came right or was kept does not. Figures are of (rule, target)
 pairs, and nothing here holds a value of an item.
@@ -15,35 +15,12 @@ from typing import Any, Final
 
 from sync_rules.audit.compare import Comparison, Difference, Drift
 from sync_rules.model.alterations import Alteration
-from sync_rules.model.errors import UserError
-from sync_rules.model.suggest import unknown
-from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share
 
-SAMPLE_SEGMENTS: Final = 1_000  # of a scan that is sampled: a share is so many of these
+SAMPLE_SEGMENTS: Final = 1_000  # of a sampled scan: a share is a number of these
 SEEDS: Final = 1_000_000
 BY_RULE: Final = ("right", "kept", "orphaned", "lag", "drift", "repaired")  # counters of a Tally
 PAIRED: Final[Mapping[str, Callable[[str], Any]]] = {"unmended": Drift, "hopeless": Drift, "alterations": Alteration}
-
-
-@dataclass(frozen=True)
-class Share:
-    """The part of each table that is looked at: `numbers` of the `segments` of a parallel scan."""
-
-    segments: int = 1
-    numbers: tuple[int, ...] = (0,)
-
-    @property
-    def sampled(self) -> bool:
-        """True if it is less than the whole."""
-        return len(self.numbers) < self.segments
-
-    @property
-    def percent(self) -> float:
-        """The percentage of the whole, as far as segments are equal."""
-        return 100 * len(self.numbers) / self.segments
-
-
-WHOLE: Final = Share()
 
 
 @dataclass(frozen=True)
@@ -156,11 +133,9 @@ class Tally:
 def share_of(percent: float | None, seed: int | None, workers: int) -> tuple[Share, int | None]:
     """The segments to look at: each worker's, or a sample drawn by the seed, which is given back."""
     if percent is None or percent == 100:  # noqa: PLR2004 - percent
-        if seed is not None:
-            raise UserError("--seed is for a sample: give --sample PERCENT too")
         return Share(workers, tuple(range(workers))), None
     seed = randbelow(SEEDS) if seed is None else seed
-    numbers = drawn(percent, Random(seed))  # noqa: S311 - nobody gains by guessing it
+    numbers = drawn(percent, Random(seed))  # noqa: S311 - a guess gains nothing
     return Share(SAMPLE_SEGMENTS, tuple(sorted(numbers))), seed
 
 
@@ -168,19 +143,3 @@ def drawn(percent: float, random: Random) -> tuple[int, ...]:
     """The segments of a sample, one at least, in the order in which they were drawn."""
     count = min(SAMPLE_SEGMENTS, max(1, round(SAMPLE_SEGMENTS * percent / 100)))
     return tuple(random.sample(range(SAMPLE_SEGMENTS), count))
-
-
-def select_rules(rules: Rules, names: list[str]) -> frozenset[str]:
-    """The rules that keep something in a table: all, or those named, each with its parts. The name of a part, as shown
-    with a drift, stands for its rule. Raises UserError for a name that is no rule's, and for a rule with effects only.
-    """
-    kept = {name: rule.title for name, rule in rules.rules.items() if rule.swept}
-    asked: set[str] = set()
-    for name in names:
-        title = rules.rules[name].title if name in rules.rules else name
-        if name in rules.rules and title not in kept.values():
-            raise UserError(f"rule {name} keeps nothing in a table that could be verified")
-        if title not in kept.values():
-            raise UserError(unknown("rule", name, dict.fromkeys(kept.values())))
-        asked.add(title)
-    return frozenset(name for name, title in kept.items() if not names or title in asked)

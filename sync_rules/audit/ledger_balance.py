@@ -2,7 +2,7 @@
 
 Invariant: a total is called wrong only if two scans, a grace period apart, find the same total, the same sum of its
 entries, and the two unequal, because a scan is no snapshot; it is repaired only while it is as they found it. A sum
-without an entry that nobody can read is no sum: as long as a rule has such an entry, its totals are left alone. Memory
+lacks each unreadable entry: as long as a rule has one, its totals are left alone. Memory
 is bounded: the first scan adds up by bucket, and forgets the slots of even buckets.
 """
 
@@ -33,7 +33,7 @@ UNEVEN_MAX_BUCKETS: Final = 4_096  # in one verify: a sixteenth of all totals; t
 ZERO: Final = Decimal(0)
 
 Slot = tuple[ItemKey, str]  # a total, and which of its attributes; its version stands for the item as a whole
-Row = tuple[TallyRule, Slot | None, "Balance"]  # without a slot: an entry that nobody can read
+Row = tuple[TallyRule, Slot | None, "Balance"]  # without a slot: an unreadable entry
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def unbalanced(table: Table, rules: Sequence[TallyRule]) -> Work[dict[Slot, Bala
 
 
 def unsound(rules: Rules, names: frozenset[str]) -> Work[frozenset[str]]:
-    """The rules of these names with an entry that nobody can read, or a total that two looks find wrong in one way."""
+    """The rules of these names with an unreadable entry, or a total that two scans find wrong in the same way."""
     found: set[str] = set()
     for table, tallies in ledgers(rules, names):
         cursor: Item | None = None
@@ -129,7 +129,7 @@ def _current(work: Work[T]) -> Work[T]:
 
 
 def still(table: Table, rules: Sequence[TallyRule], found: Mapping[Slot, Balance]) -> Work[dict[Slot, Balance]]:
-    """The slots that are exactly as they were: nobody is changing them."""
+    """The slots with the same total and sum as before: no writer is changing them."""
     again = yield from _added_up(table, rules, lambda slot: slot in found)
     return {slot: balance for slot, balance in found.items() if again.get(slot) == balance}
 

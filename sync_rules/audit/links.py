@@ -55,7 +55,7 @@ class LinkFinding:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class EntitySample:
     """Sampled items of one entity, by key. `whole`: the scan reached the end of the table. `unknown` counts the sampled
     items of the table that match no entity of the rules file.
     """
@@ -90,9 +90,9 @@ def _connected(rules: Rules, names: Iterable[str]) -> Iterator[tuple[Rule, Conne
 
 
 # ---------------------------------------------------------------- reading
-def sample_entities(wanted: Collection[Entity], store: Store, rules: Rules) -> dict[Entity, Sampled]:
+def sample_entities(wanted: Collection[Entity], store: Store, rules: Rules) -> dict[Entity, EntitySample]:
     """Sample the items of these entities with one bounded scan of each table. Raises StoreError."""
-    found: dict[Entity, Sampled] = {}
+    found: dict[Entity, EntitySample] = {}
     for table in dict.fromkeys(entity.table for entity in wanted):
         of_table = [entity for entity in wanted if entity.table is table]
         items: dict[Entity, dict[ItemKey, Item]] = {entity: {} for entity in of_table}
@@ -115,7 +115,7 @@ def sample_entities(wanted: Collection[Entity], store: Store, rules: Rules) -> d
             if pages >= SAMPLE_SEGMENTS and all(len(some) >= SAMPLE_ITEMS for some in items.values()):
                 break
         for entity, some in items.items():
-            found[entity] = Sampled(_spread(some), not cursors, unknown)
+            found[entity] = EntitySample(_spread(some), not cursors, unknown)
     return found
 
 
@@ -133,7 +133,7 @@ def _read(keys: Iterable[ItemKey], store: Store) -> dict[ItemKey, Item]:
 
 
 # ---------------------------------------------------------------- judging
-def _unmatched(rule: Rule, one: Connection, samples: Mapping[Entity, Sampled]) -> Iterator[LinkFinding]:
+def _unmatched(rule: Rule, one: Connection, samples: Mapping[Entity, EntitySample]) -> Iterator[LinkFinding]:
     """A notice for an entity without sampled items, beside items of no entity: its key template may be wrong."""
     for entity in dict.fromkeys((one.pointing, one.named)):
         sampled = samples[entity]
@@ -148,7 +148,7 @@ def _unmatched(rule: Rule, one: Connection, samples: Mapping[Entity, Sampled]) -
 def _judge(
     rule: Rule,
     one: Connection,
-    samples: Mapping[Entity, Sampled],
+    samples: Mapping[Entity, EntitySample],
     written: Sequence[Node],
     store: Store,
 ) -> Iterator[LinkFinding]:
@@ -184,7 +184,9 @@ def _is_written(entity: Entity, path: Path, written: Iterable[Node]) -> bool:
     return any(of is entity and overlaps(path, at) for of, at in (node.writes for node in written))
 
 
-def _at_stake(rule: Rule, read: tuple[Entity, Path], samples: Mapping[Entity, Sampled], nodes: Iterable[Node]) -> str:
+def _at_stake(
+    rule: Rule, read: tuple[Entity, Path], samples: Mapping[Entity, EntitySample], nodes: Iterable[Node]
+) -> str:
     """An attribute that the rule makes of the one that it reads, and that sampled items hold: without the one that it
     reads, the rule would remove these values, or put 0 in their place. "" if there is none.
     """

@@ -70,6 +70,11 @@ class Past:
         tables = {entity.table.name: entity.table for rule in self._rules for entity in _written(rule)}
         return tuple(tables.values())
 
+    @property
+    def deleted(self) -> frozenset[str]:
+        """The names, in the old rules file, of the rules that the new one lacks."""
+        return frozenset(rule.title for rule in self._rules) - {rule.title for rule in self._now.rules.values()}
+
     def leftovers(self, table: Table, item: Item) -> tuple[Leftover, ...]:
         """The leftovers on one item: a single one if the whole item is."""
         found = tuple(self._found(table, item))

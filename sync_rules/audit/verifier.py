@@ -34,7 +34,7 @@ from sync_rules.audit.compare import (
     second_verdict,
     sweep_page,
 )
-from sync_rules.audit.findings import WHOLE, Finding, Share, Tally
+from sync_rules.audit.findings import Finding, Tally
 from sync_rules.audit.ledger_balance import Balance, Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import UserError
@@ -48,6 +48,7 @@ from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import Part
 from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import WHOLE, Share
 
 PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000

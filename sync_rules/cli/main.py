@@ -12,59 +12,111 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import wraps
-from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from sync_rules import HOME, RULES_FORMAT, __version__
 from sync_rules.adapters.patience import PATIENCE_SECONDS, Patience, having
-from sync_rules.cli.exit_codes import VERB_CODES, ExitCode
-from sync_rules.cli.habits import completed_words, with_habits
+from sync_rules.cli.exit_codes import ExitCode
+from sync_rules.cli.modules import load_module
 from sync_rules.cli.show.output import wrap_output
 from sync_rules.cli.show.waits import show
-from sync_rules.model.errors import SyncRulesError
+from sync_rules.cli.verb import Verb
+from sync_rules.cli.verb_call import callable_by_typer, completed_words
+from sync_rules.model.errors import SyncRulesError, UserError
 
-# `commands/<verb>.py` has a function of the verb's name, which takes its options and gives the exit code.
-VERBS: dict[str, str] = {
-    "init": "Begin a project of your own: rules, a scenario, template, CI.",
-    "propose": "Propose rules from the data that is there, with evidence.",
-    "check": "Check a rules file: every problem with its reason and its cure.",
-    "patterns": "Prove each access pattern: its request, or why there is none.",
-    "graph": "Draw which attributes are derived from which.",
-    "schema": "Write the JSON Schema of rules files, for editors.",
-    "demo": "Run the demo, or one example, on an embedded DynamoDB engine.",
-    "test": "Play scenarios in memory, under every delivery order.",
-    "plan": "Show a backfill's writes, reads, cost and duration in advance.",
-    "cost": "Price the access patterns and rules for a month, by Region.",
-    "backfill": "Apply the rules to items that already exist.",
-    "verify": "Compare every copy with its source; --repair corrects drift.",
-    "explain": "Explain an item, a record's effects, an access pattern, a write.",
-    "prune": "Find what deleted rules left in the tables; --apply removes it.",
-    "emulator": "Run a DynamoDB engine on this machine, in memory, until stopped.",
-    "tables": "Create the tables of the rules file, on an emulator or on AWS.",
-    "run": "Consume the tables' streams and keep copies correct.",
-    "failures": "Show recorded failures by rule and reason, with count and time.",
-    "redrive": "Retry failed work; safe at any later time.",
-    "record": "Write the stream records of all tables to a file, until stopped.",
-    "replay": "Replay a recording in memory, under every delivery order.",
-    "infra": "Generate the template's rule-dependent parts; list permissions.",
-    "doctor": "Examine a deployed stack: each finding with its cure.",
-    "selftest": "Prove in your account what sync-rules relies on from AWS.",
+
+class Listed(NamedTuple):
+    """A line of `--help`: its group, and what the verb does. `module` has `VERB`, and a function of the verb's name.
+    `package` brings the libraries of the verb.
+    """
+
+    group: str
+    line: str
+    module: str
+    package: str = "sync-rules"
+
+
+# The names of all built-in verbs, as text: `--help` imports no module of theirs.
+GROUPS: dict[str, dict[str, str]] = {
+    "Begin": {
+        "init": "Begin a project of your own: rules, a scenario, template, CI.",
+        "demo": "Run the demo, or one example, on an embedded DynamoDB engine.",
+        "check": "Check a rules file: every problem with its reason and its cure.",
+        "graph": "Draw which attributes are derived from which.",
+        "schema": "Write the JSON Schema of rules files, for editors.",
+    },
+    "Rehearse": {
+        "test": "Play scenarios in memory, under every delivery order.",
+        "emulator": "Run a DynamoDB engine on this machine, in memory, until stopped.",
+        "record": "Write the stream records of all tables to a file, until stopped.",
+        "replay": "Replay a recording in memory, under every delivery order.",
+    },
+    "Apply": {
+        "tables": "Create the tables of the rules file, on an emulator or on AWS.",
+        "infra": "Generate the template's rule-dependent parts; list permissions.",
+        "preview": "Show the requests of a write, each action with its reason.",
+        "plan": "Show a backfill's writes, reads, cost and duration in advance.",
+        "run": "Consume the tables' streams and keep copies correct.",
+        "backfill": "Apply the rules to items that already exist.",
+    },
+    "Operate": {
+        "verify": "Compare every copy with its source; --repair corrects drift.",
+        "explain": "Explain an item: its values, its users; a record's effects.",
+        "failures": "Show recorded failures by rule and reason, with count and time.",
+        "redrive": "Retry failed work; safe at any later time.",
+        "prune": "Find what deleted rules left in the tables; --apply removes it.",
+        "doctor": "Examine a deployed stack: each finding with its cure.",
+    },
+    "Design": {
+        "patterns": "Prove each access pattern: its request, or why there is none.",
+        "cost": "Price the access patterns and rules for a month, by Region.",
+    },
+    "Discover": {"propose": "Propose rules from the data that is there, with evidence."},
+    "Prove": {"selftest": "Prove in your account what sync-rules relies on from AWS."},
 }
-
-# Verbs of the extras, by the module of each; all others are in `cli/commands`.
-EXTRAS: dict[str, str] = {
-    "cost": "sync_rules.extras.design.commands.cost",
-    "patterns": "sync_rules.extras.design.commands.patterns",
-    "propose": "sync_rules.extras.discover.commands.propose",
-    "selftest": "sync_rules.extras.proof.commands.selftest",
+ROOMS = {"Design": "extras.design", "Discover": "extras.discover", "Prove": "extras.proof"}  # others are in `cli`
+PACKAGES = {"propose": "sync-rules[propose]"}
+VERBS: dict[str, Listed] = {
+    verb: Listed(
+        group,
+        line,
+        f"sync_rules.{ROOMS.get(group, 'cli')}.commands.{verb}",
+        PACKAGES.get(verb, "sync-rules"),
+    )
+    for group, lines in GROUPS.items()
+    for verb, line in lines.items()
+}
+PLUG_INS = "sync_rules.verbs"  # entry points of other packages: the name is the verb, the value its module
+# Options of earlier versions, each with a way to say the same.
+INSTEAD = {
+    "--json": "use --format json",
+    "--jsonl": "use --format jsonl",
+    "--markdown": "use --format markdown",
+    "--rules": "give the rules file as an argument",
+    "--seed": "use --sample PERCENT:SEED",
+    "--stack": "set SYNC_RULES_STACK",
+    "--state-table": "use --state table:NAME",
+    "--batches": "use --file",
+    "--handler-since": "use --from-export PLACE@TIME",
+    "--forget": "use `sync-rules prune BEFORE RULES --apply`",
+    "--index": "use --key TABLE/INDEX=PK,SK",
+    "--segments": "leave it out",
+    "--workers": "leave it out",
+    "--restart": "delete the folder of --workspace to read everything again",
+    "--detach": "leave it out: Ctrl-C ends the watching, and the work goes on",
+    "--max-lag": "give a lower --rate",
+    "--key": "use `sync-rules verify --key KEY --repair`",
+    "--stream": "name a file with the DDBStreamBatchInfo of the records with --file",
+    "--pattern": "use `sync-rules patterns --pattern NAME`",
+    "--transact": "use `sync-rules preview FILE`",
 }
 ISSUES = f"{HOME}/issues"
 DEBUG = "SYNC_RULES_DEBUG"
 COMPLETING = "_SYNC_RULES_COMPLETE"  # set by the shell's completion, which typer installs
-ONLY_READS = frozenset({"plan", "replay"})  # when interrupted, these report that nothing was written
 OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})  # output cannot be written
 
 
@@ -117,7 +169,7 @@ def _is_output_error(error: Exception) -> bool:
 
 
 def _output_failed(error: OSError) -> int:
-    """Report it, unless the reader has closed the pipe: the output is incomplete, but nobody made a mistake."""
+    """Report the error, unless the reader has closed the pipe: then the incomplete output is not a mistake."""
     if error.errno != errno.EPIPE:
         with suppress(OSError):
             print(f"sync-rules: cannot write the output: {error.strerror}", file=sys.stderr, flush=True)
@@ -131,7 +183,7 @@ def _output_failed(error: OSError) -> int:
 
 
 def _debug() -> None:
-    """Print the traceback of the exception being handled, where it is asked for."""
+    """Print the traceback of the exception being handled, if the user asked for tracebacks."""
     if os.environ.get(DEBUG):
         import traceback  # noqa: PLC0415 - half of the time that this module takes to import
 
@@ -149,9 +201,39 @@ def _our_bug(error: Exception) -> int:
     return ExitCode.BUG
 
 
+class _Verbs(TyperGroup):
+    """The verbs in their groups."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        del ctx
+        width = max(map(len, VERBS))
+        for group, lines in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(verb.ljust(width), line) for verb, line in lines.items()])
+
+
+class _Command(TyperCommand):
+    """A verb. An option of an earlier version is refused with the way to say the same."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            _add_cure(error)
+            raise
+
+
+def _add_cure(error: Any) -> None:
+    """Add the cure to the error of an unknown option. Its class is typer's, or click's below older ones."""
+    option = getattr(error, "option_name", "")
+    if type(error).__name__ == "NoSuchOption" and option in INSTEAD:
+        error.message, error.possibilities = f"No such option: {option}. Instead, {INSTEAD[option]}.", None
+
+
 def _application(given: list[str]) -> Callable[..., Any]:
     """The typer application: the real function for the called verb, a name and a line of help for the others."""
     app = typer.Typer(
+        cls=_Verbs,
         help="Keep copied and derived data in DynamoDB correct. Rules say what each copy must equal.",
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -161,8 +243,12 @@ def _application(given: list[str]) -> Callable[..., Any]:
     app.callback()(_common)
     words = completed_words(os.environ) if COMPLETING in os.environ else given
     called = next((word for word in words if not word.startswith("-")), None)
-    for verb, line in VERBS.items():
-        app.command(verb, help=None if verb == called else line)(_load(verb) if verb == called else _not_called)
+    for verb, listed in VERBS.items():
+        if verb != called:
+            app.command(verb, help=listed.line)(_not_called)
+    found = None if called is None else VERBS.get(called) or _plug_in(called)
+    if called is not None and found is not None:
+        app.command(called, cls=_Command)(_load(called, found))
     command = typer.main.get_command(app)
     for one in getattr(command, "commands", {}).values():
         for parameter in one.params:
@@ -173,16 +259,23 @@ def _application(given: list[str]) -> Callable[..., Any]:
     return command
 
 
-def module_of(verb: str) -> str:
-    """The module that has the function of a verb."""
-    return EXTRAS.get(verb, f"sync_rules.cli.commands.{verb}")
+def _plug_in(verb: str) -> Listed | None:
+    """The verb of another package, by its entry point; None if no installed package has it."""
+    from importlib import metadata  # noqa: PLC0415 - slow to import, and only needed here
+
+    for point in metadata.entry_points(group=PLUG_INS, name=verb):
+        return Listed("", "", point.module, point.dist.name if point.dist else "sync-rules")
+    return None
 
 
-def _load(verb: str) -> Callable[..., None]:
+def _load(verb: str, listed: Listed) -> Callable[..., None]:
     """The verb's function, wrapped so that the process exits with the code it returns."""
-    function = with_habits(getattr(import_module(module_of(verb)), verb))
-    ends = VERB_CODES[verb].stopped is ExitCode.INTERRUPTED  # the others run until they are stopped
-    seconds = PATIENCE_SECONDS if ends else None
+    module = load_module(listed.module, listed.package, verb)
+    declared = getattr(module, "VERB", None)
+    if not isinstance(declared, Verb) or not hasattr(module, verb):
+        raise UserError(f"package {listed.package}: module {listed.module} has no VERB, or no function {verb}")
+    function = callable_by_typer(declared, getattr(module, verb))
+    seconds = PATIENCE_SECONDS if declared.ends else None
 
     @wraps(function)
     def run(*arguments: Any, **options: Any) -> None:
@@ -190,7 +283,7 @@ def _load(verb: str) -> Callable[..., None]:
             with having(Patience(show, seconds)):
                 code = function(*arguments, **options)
         except KeyboardInterrupt as stopped:
-            words = str(stopped) or ("interrupted: nothing was written" if verb in ONLY_READS else "interrupted")
+            words = str(stopped) or ("interrupted: nothing was written" if declared.only_reads else "interrupted")
             print(f"sync-rules: {words}", file=sys.stderr)
             code = ExitCode.INTERRUPTED
         except BrokenPipeError as error:  # typer, like rich, would exit with 1, which means drift

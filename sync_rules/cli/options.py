@@ -3,20 +3,51 @@
 from __future__ import annotations
 
 import shlex
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
 from sync_rules.cli.show.text import without_secrets
+from sync_rules.model.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 RULES_FILE: Final = Path("rules.yaml")  # where none is named
 STACK: Final = "sync-rules"
-STATE: Final = Path(".sync-rules-state.json")
+STACK_VARIABLE: Final = "SYNC_RULES_STACK"
+STATE: Final = ".sync-rules-state.json"
 RATE: Final = 500.0  # half of the write units one partition takes: the other half is the application's
 SEGMENTS: Final = 16
 WORKERS: Final = 4
 WORKERS_MAX: Final = 8
+SAMPLE_MIN_PERCENT: Final = 0.1
+
+
+class LineForm(StrEnum):
+    """The forms of output that a verb prints line by line."""
+
+    TEXT = "text"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+class DocumentForm(StrEnum):
+    """The forms of output that a verb prints as a whole."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class PageForm(StrEnum):
+    """The forms of output that a verb prints as a whole, Markdown among them."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
 
 RulesFile = Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")]
 RuleNames = Annotated[list[str] | None, typer.Option("--rule", metavar="NAME", help="Only this rule. Repeatable.")]
@@ -25,8 +56,12 @@ Endpoint = Annotated[
     typer.Option("--endpoint-url", metavar="URL", help="Endpoint to use instead of AWS, e.g. a local emulator."),
 ]
 Region = Annotated[str | None, typer.Option("--region", metavar="NAME", help="The AWS Region.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print JSON lines instead of text.")]
+Lines = Annotated[
+    LineForm,
+    typer.Option("--format", help="json: one document, a list. jsonl: JSON lines, each as soon as it is known."),
+]
+Document = Annotated[DocumentForm, typer.Option("--format", help="json: one document.")]
+Page = Annotated[PageForm, typer.Option("--format", help="json: one document. markdown: for a pull request.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="File to write, instead of standard output.")]
 KeyTable = Annotated[
     str | None,
@@ -46,18 +81,18 @@ Accept = Annotated[
         help="Accept this rule as it is: no sample stops it, and `run` lets it change values of others. Repeatable.",
     ),
 ]
+OnlyTable = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only items of this table.")]
 Where = Annotated[
     str | None,
     typer.Option("--where", metavar="JMESPATH", help="Only items that match, e.g. \"status == 'OPEN'\"."),
 ]
 Sample = Annotated[
-    float | None,
+    str | None,
     typer.Option(
-        "--sample", min=0.1, max=100, metavar="PERCENT", help="Read only this share of each table, at random."
+        "--sample",
+        metavar="PERCENT[:SEED]",
+        help="Read only this share of each table, at random. The seed of an earlier sample reads the same share again.",
     ),
-]
-Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="N", help="Seed of an earlier --sample, to read the same share again.")
 ]
 Variants = Annotated[
     list[str] | None,
@@ -68,10 +103,11 @@ Variants = Annotated[
 Failures = Annotated[Path, typer.Option("--failures", metavar="FILE", help="File to append failure records to.")]
 FailureFiles = Annotated[
     list[Path] | None,
-    typer.Option("--file", metavar="FILE", help="File of failure records, as written by `run`. Repeatable."),
-]
-BatchFiles = Annotated[
-    list[Path] | None, typer.Option("--batches", metavar="FILE", help="File of batches given up by `run`. Repeatable.")
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        help="File of failure records, or of batches given up, as `run` writes them. Repeatable.",
+    ),
 ]
 Buckets = Annotated[
     list[str] | None,
@@ -88,34 +124,56 @@ CallsTable = Annotated[
 ]
 
 # State of a backfill.
-StateFile = Annotated[
-    Path,
-    typer.Option("--state", metavar="FILE", help="File with the backfill's progress and the rules already applied."),
-]
-StateTable = Annotated[
-    str | None,
+State = Annotated[
+    str,
     typer.Option(
-        "--state-table",
-        metavar="TABLE",
-        help="Table (string key 'id') for this state, instead of the file --state.",
-        envvar="SYNC_RULES_STATE_TABLE",
+        "--state",
+        metavar="FILE",
+        help="File with the backfill's progress and the rules already applied; or table:NAME, a table with the string "
+        "key 'id'.",
+        envvar="SYNC_RULES_STATE",
     ),
 ]
 
 # Work in the account.
-Remote = Annotated[bool, typer.Option("--remote", help="Run in your AWS account, in the deployed stack's functions.")]
-StackName = Annotated[
-    str, typer.Option("--stack", metavar="NAME", help="With --remote: the deployed stack.", envvar="SYNC_RULES_STACK")
+Remote = Annotated[
+    bool,
+    typer.Option(
+        "--remote",
+        help=f"Run in your AWS account, in the functions of the stack that {STACK_VARIABLE} names. Default: {STACK}.",
+    ),
 ]
-Detach = Annotated[bool, typer.Option("--detach", help="With --remote: start it and return at once.")]
 
 
-def used(
-    rules_file: Path, endpoint_url: str | None, region: str | None, state: Path = STATE, state_table: str | None = None
-) -> str:
+class SampleShare(NamedTuple):
+    """The share of each table to read, and the seed that chooses it. None for the whole table, or a random seed."""
+
+    percent: float | None = None
+    seed: int | None = None
+
+
+def read_sample(text: str | None) -> SampleShare:
+    """Read --sample. Raises UserError when it is not a percentage, with or without a seed."""
+    if text is None:
+        return SampleShare()
+    percent, colon, seed = text.partition(":")
+    try:
+        share = SampleShare(float(percent), int(seed) if colon else None)
+    except ValueError:
+        share = SampleShare()
+    if share.percent is None or not SAMPLE_MIN_PERCENT <= share.percent <= 100:  # noqa: PLR2004 - percent
+        raise UserError(f"--sample {text}: expected a percentage from {SAMPLE_MIN_PERCENT} to 100, such as 5 or 5:4711")
+    return share
+
+
+def used(rules_file: Path, endpoint_url: str | None, region: str | None, state: str = STATE) -> str:
     """The rules file and options of a command, as another one takes them that works at the same place."""
-    given = {"--endpoint-url": endpoint_url and without_secrets(endpoint_url), "--region": region}
-    given |= {"--state-table": state_table} if state_table else {"--state": "" if state == STATE else str(state)}
     words = [] if rules_file == RULES_FILE else [str(rules_file)]
-    words += [word for name, value in given.items() if value for word in (name, value)]
+    words += place_words(endpoint_url, region, {"--state": "" if state == STATE else state})
     return f" {shlex.join(words)}" if words else ""
+
+
+def place_words(endpoint_url: str | None, region: str | None, more: Mapping[str, str] | None = None) -> list[str]:
+    """The words of a command line that lead to the same place, without secrets."""
+    given = {"--endpoint-url": endpoint_url and without_secrets(endpoint_url), "--region": region, **(more or {})}
+    return [word for name, value in given.items() if value for word in (name, value)]

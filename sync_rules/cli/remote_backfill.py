@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters.acceptance import applied_so_far
-from sync_rules.cli.account import Account, report_started
+from sync_rules.cli.account import Account
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.show.console import make_console
 from sync_rules.jobs.account.backfill import ASKED, STOP, asked_before, asked_of, watched
@@ -42,24 +42,23 @@ class RemoteBackfill:
         self._rules_file = rules_file
         self._as_json = as_json
 
-    def start(self, rules: Rules, asked: Mapping[str, Any], given: frozenset[str], *, detach: bool) -> int:
+    def start(self, rules: Rules, asked: Mapping[str, Any], given: frozenset[str]) -> int:
         """Start or continue a backfill, and watch it to its end. Exit codes as the command's. `asked` is the request;
         `given` names the options the user gave, as opposed to defaults.
         """
         rules_to_apply(rules, asked["rules"], None)  # reports an unknown rule name at once
         running = self._account.machine.running()
-        watch = f"Watch it with: {self._command('--resume')}"
         if running and asked["resume"]:
             self._require_as_it_runs(running[0], asked, given)
             return self._watch(rules, running[0])
         if running:
-            raise UserError(f"{running[0]} is running. {watch}; stop it with: {self._command('--stop')}")
+            raise UserError(
+                f"{running[0]} is running. Watch it with: {self._command('--resume')}; "
+                f"stop it with: {self._command('--stop')}"
+            )
         body = self._as_before(rules, asked, given) if asked["resume"] else asked
         self._require_possible(rules, body)
-        name = self._account.machine.start(VERB, {**body, **as_here(rules)})
-        if detach:
-            return report_started(self._account, name, lambda: self._account.state.load(asked_of(name)), watch)
-        return self._watch(rules, name)
+        return self._watch(rules, self._account.machine.start(VERB, {**body, **as_here(rules)}))
 
     def stop(self) -> int:
         """Stop the running backfill: its workers finish the writes in flight. Raises UserError when none is running."""
@@ -101,8 +100,8 @@ class RemoteBackfill:
         head = unfinished(self._account.state)
         if head is None:
             raise UserError(f"{self._place} has no unfinished backfill: leave out --resume")
-        which = frozenset(("rules", "changed"))  # either selects the rules
-        given |= which if given & which else frozenset()
+        given |= {"rules", "changed"} if given & {"rules", "changed"} else set()  # either selects the rules
+        given |= {"workers"} if "rate" in given else set()
         before = asked_before(self._account.state, head)
         body = {**asked, **{word: value for word, value in before.items() if word not in given}}
         about = {word: body[word] for word in ("table", "where", "segments")}

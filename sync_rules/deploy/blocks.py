@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sync_rules.model.errors import UserError
 
 MARK = re.compile(r"^(?P<indent>[ \t]*)# (?P<side>>>>|<<<) sync-rules: (?P<name>\S+)[ \t]*\r?$", re.MULTILINE)
-Written = Callable[[int], str]  # the text of a block, every line ended, for so many spaces before it
+Written = Callable[[int], str]  # the text of a block, every line ended, given its indentation
 
 
 @dataclass(frozen=True)

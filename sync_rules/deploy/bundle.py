@@ -9,46 +9,43 @@ installed package.
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import packages_distributions
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters.files import read_if_there
 from sync_rules.deploy import files
 from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.handwritten import machine_of
-from sync_rules.deploy.imports import Sources, reached
-from sync_rules.deploy.installer import command, without_leftovers
+from sync_rules.deploy.sam_template import machine_of
 from sync_rules.deploy.template import fixed_part_of_any, rules_noted
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
 from sync_rules.rules.ruleset import Rules
 
-LOCKS: Final = ("requirements.txt", files.REQUIREMENTS)  # beside the template: of a project, of a clone
+BESIDE: Final = ("requirements.txt", files.REQUIREMENTS)  # the template: the locks of a project, of a clone
 RULES_NAME: Final = "rules.yaml"  # the functions' name for the rules file, wherever it came from
 OURS: Final = ("handlers", "sync_rules")
 LEFT_OUT: Final = {  # modules and folders of sync_rules that no function uses, each with the reason
     "__main__.py": "starts the command line",
     "cli": "the command line; needs typer and rich",
-    "costs": "prices; needs pydantic",
     "deploy": "builds what is deployed",
-    "imports": "makes rules files of models, templates and tables; needs language",
+    "extras": "design, discovery and proof, for people; need pydantic and duckdb",
     "jobs/consume": "`sync-rules run`, which consumes streams without Lambda; needs pydantic",
     "jobs/dryrun": "`sync-rules plan`; needs pydantic",
     "lab": "scenarios, replays and the demo",
     "language": "reads rules.yaml; a function gets compiled rules; needs pydantic and ruamel.yaml",
-    "patterns": "proves access patterns, for people",
-    "propose": "proposes rules from data; needs duckdb",
     "read": "what applications import to read",
-    "selftest": "`sync-rules selftest`, which has functions of its own",
 }
 OF_THE_WRITE_FUNCTION: Final = ("handlers/write.py", "sync_rules/write")  # left out where it is not deployed
 OF_LAMBDA: Final = frozenset({"boto3", "botocore", "s3transfer"})  # in its Python runtimes
@@ -59,6 +56,11 @@ PLATFORM: Final = "BUNDLE_PLATFORM"  # overrides `Architectures`
 GLIBC: Final = "manylinux_2_28"  # Amazon Linux 2023 has 2.34
 CERTIFICATE: Final = "certificate"  # in what uv and pip say of a registry whose authority they do not know
 SYSTEM_CERTIFICATES: Final = {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}  # as newer and older uv call it
+
+MANYLINUX: Final = re.compile(r"(?P<machine>\w+?)-manylinux_2_(?P<glibc>\d+)")  # as uv calls a platform
+OLDEST_GLIBC: Final = 17  # of manylinux2014; no wheel for aarch64 is older
+LEFTOVERS: Final = ("bin", ".lock", "CACHEDIR.TAG", ".gitignore")  # an installer leaves these beside the packages
+LOCKED: Final = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
 
 
 def bundle(directory: Path, template: Path) -> None:
@@ -94,11 +96,11 @@ def read(template: Path) -> str:
 
 def locked_beside(template: Path) -> Path:
     """The locked requirements of the functions. Raises UserError when there are none."""
-    for name in LOCKS:
+    for name in BESIDE:
         if (template.parent / name).is_file():
             return template.parent / name
     raise UserError(
-        f"{template.parent / LOCKS[0]}: no such file. It has the packages of the functions, with hashes:"
+        f"{template.parent / BESIDE[0]}: no such file. It has the packages of the functions, with hashes:"
         " `sync-rules init` in an empty folder writes one to copy"
     )
 
@@ -171,17 +173,62 @@ def install(locked: Path, directory: Path, python: str, platform: str) -> None:
     Raises:
         UserError: with the installer's message, when it fails.
     """
-    done = _run(command(locked, directory, python, platform), {})
-    if done.returncode and CERTIFICATE in done.stderr:  # uv knows public authorities, and others when it is told to
-        done = _run(command(locked, directory, python, platform), SYSTEM_CERTIFICATES)
+    done = _run(installer(locked, directory, python, platform), {})
+    if (
+        done.returncode and CERTIFICATE in done.stderr
+    ):  # uv knows public authorities; an option adds those of the system
+        done = _run(installer(locked, directory, python, platform), SYSTEM_CERTIFICATES)
     if done.returncode:
         raise UserError(f"packages for Python {python} on {platform} cannot be installed: {done.stderr.strip()}")
     without_leftovers(directory)
 
 
+def installer(locked: Path, directory: Path, python: str, platform: str) -> list[str]:
+    """The command that installs locked packages, with hashes and no source distributions, for the machine of Lambda:
+    that of uv if there is one, else that of the pip of this Python.
+
+    Raises:
+        UserError: when this Python has neither uv nor pip, or has pip alone and the platform is one that only uv knows.
+    """
+    what = ["--python-version", python, "--target", str(directory), "--requirement", str(locked)]
+    uv = [sys.executable, "-m", "uv"] if find_spec("uv") else [found] if (found := shutil.which("uv")) else []
+    if uv:
+        to = ("--link-mode", "copy", "--python", sys.executable, "--python-platform", platform)
+        return [*uv, "pip", "install", *LOCKED, *to, *what]
+    if not find_spec("pip"):
+        raise UserError(f"{sys.executable} has neither uv nor pip to install the packages of the functions: install uv")
+    tags = [word for tag in tags_of(platform) for word in ("--platform", tag)]
+    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile"]
+    return [*pip, *LOCKED, *tags, *what]
+
+
+def tags_of(platform: str) -> list[str]:
+    """The tags of the wheels that a platform takes, as pip wants them, best first.
+
+    Raises:
+        UserError: when it is no manylinux platform.
+    """
+    match = MANYLINUX.fullmatch(platform)
+    if match is None:
+        raise UserError(
+            f"pip cannot install for {platform}: expected a platform such as aarch64-manylinux_2_28 in BUNDLE_PLATFORM."
+            " Or install uv, which knows others"
+        )
+    machine = match["machine"]
+    newest_first = [f"manylinux_2_{glibc}_{machine}" for glibc in range(int(match["glibc"]), OLDEST_GLIBC - 1, -1)]
+    return [*newest_first, f"manylinux2014_{machine}"]
+
+
+def without_leftovers(directory: Path) -> None:
+    """Remove what an installer leaves beside the packages."""
+    for name in LEFTOVERS:
+        path = directory / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
 def precompile(directory: Path, python: str) -> None:
     """Compile the modules, where there is a Python of the functions' version: what a function compiles it cannot keep,
-    and would compile at each start. A module that is edited where it runs is compiled anew: its content is compared.
+    and would compile at each start. Python compiles a module again if its content differs.
     """
     interpreter = sys.executable if python == HERE else shutil.which(f"python{python}")
     command = [interpreter or "", "-m", "compileall", "-q", "-s", str(directory), "-p", IN_LAMBDA]
@@ -192,9 +239,9 @@ def precompile(directory: Path, python: str) -> None:
         )
 
 
-def _run(installer: list[str], more: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], more: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run pip or uv, with more in its environment."""
-    return subprocess.run(installer, env=os.environ | more, capture_output=True, text=True, check=False)  # noqa: S603
+    return subprocess.run(command, env=os.environ | more, capture_output=True, text=True, check=False)  # noqa: S603
 
 
 def _copy(root: Path, paths: Iterable[Path], directory: Path) -> None:
@@ -209,6 +256,81 @@ def _name(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", (re.match(r"[\w.-]+", requirement) or [""])[0]).lower()
 
 
+# ---------------------------------------------------------------- imports, from the source: no module runs
+@dataclass(frozen=True)
+class Sources:
+    """A folder of modules."""
+
+    root: Path
+
+    def path_of(self, module: str) -> Path | None:
+        """The file of a module, None when it is not in this folder."""
+        parts = module.split(".")
+        if not all(parts):
+            return None
+        folder = self.root.joinpath(*parts)
+        return next(filter(Path.is_file, (folder / "__init__.py", folder.with_name(f"{folder.name}.py"))), None)
+
+    def name_of(self, path: Path) -> str:
+        """The module in a file."""
+        parts = path.relative_to(self.root).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    def foreign(self, paths: Iterable[Path]) -> set[str]:
+        """The packages that these files import from outside of this folder."""
+        return {
+            name.split(".", maxsplit=1)[0]
+            for path in paths
+            for name in imports(path, self.name_of(path))
+            if self.path_of(name.split(".", maxsplit=1)[0]) is None
+        }
+
+
+def reached(modules: Iterable[str], sources: Sources) -> list[Path]:
+    """The files of these modules, with the packages they are in, and of all modules in the folder that they import,
+    directly or through others.
+    """
+    waiting, found = [*modules], dict[str, Path]()
+    while waiting:
+        name = waiting.pop()
+        path = sources.path_of(name)
+        if name in found or path is None:
+            continue
+        found[name] = path
+        package = name.rpartition(".")[0]
+        waiting += [package] if package else []
+        waiting += imports(path, name)
+    return sorted(found.values())
+
+
+def imports(path: Path, module: str) -> Iterator[str]:
+    """The names that a file imports: modules, and names in modules, which have no file. An import inside
+    a function counts; one for type checking alone does not.
+    """
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in _runtime_nodes(ast.parse(path.read_bytes()).body):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, *([base] if base else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _runtime_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes except those for type checking alone."""
+    for node in nodes:
+        yield node
+        if isinstance(node, ast.If) and ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING":
+            yield from _runtime_nodes(node.orelse)
+        else:
+            yield from _runtime_nodes(ast.iter_child_nodes(node))
+
+
+# ---------------------------------------------------------------- the command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fill a directory, or with --requirements print the dependencies to lock."""
     parser = argparse.ArgumentParser(

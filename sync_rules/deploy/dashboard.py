@@ -17,7 +17,7 @@ from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.measures import (
     ALL_RULES,
     MACHINES,
-    STACK,
+    STACK_REF,
     Dimensions,
     Subject,
     anchor,
@@ -43,7 +43,7 @@ from sync_rules.pipeline.telemetry import (
 
 COLUMNS: Final = 24
 HEIGHT: Final = 6
-SERVICE_ONLY: Final[Dimensions] = (("service", STACK),)
+SERVICE_ONLY: Final[Dimensions] = (("service", STACK_REF),)
 WORK: Final = (Outcome.COPIED, Outcome.DELETED, Outcome.DONE, Outcome.RIGHT)
 REFUSED: Final = (Outcome.SUPERSEDED, Outcome.RELINKED, Outcome.GONE)
 QUEUES: Final = ("FanoutQueue", "FanoutDeadLetters", "FailuresQueue", "AsyncDeadLetters")
@@ -204,7 +204,7 @@ def _of_queue(metric: str, queue: str) -> Line:
 
 # ---------------------------------------------------------------- as CloudWatch reads it
 def body(graphs: Sequence[Sequence[Graph]]) -> str:
-    """The dashboard as JSON, one widget a line, in which CloudFormation fills in names."""
+    """The dashboard as JSON, one widget a line; CloudFormation fills in names."""
     links = ", ".join(f"[{section}]({anchor(section)})" for section in sections())
     text = {"markdown": f"What each alarm means and what to do: {links}"}
     widgets: list[dict[str, Any]] = [

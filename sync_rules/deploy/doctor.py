@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules import DOCS, __version__
+from sync_rules.adapters.acceptance import set_stack
 from sync_rules.adapters.preflight import differences, time_to_live_problems
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
 from sync_rules.deploy import write_function
@@ -76,6 +77,10 @@ class Site:
     def own(self, verb: str, *more: str) -> str:
         """A command line of sync-rules for this stack."""
         return f"`{shlex.join(['sync-rules', verb, *more, *self.options])}`"
+
+    def remote(self, verb: str, *more: str) -> str:
+        """A command line of sync-rules that works in the functions of this stack."""
+        return f"`{set_stack(self.name)}{self.own(verb, *more, '--remote')[1:]}"
 
     def aws(self, *words: str) -> str:
         """A command line of the AWS CLI for this stack."""
@@ -232,7 +237,7 @@ def of_queues(site: Site, attributes: Mapping[str, Mapping[str, str]], timeout_s
     file = str(site.rules_file)
     urls = {name: site.physical(name) for name in QUEUES}
     cures = {
-        "FanoutDeadLetters": site.own("redrive", file, "--remote", "--stack", site.name),
+        "FanoutDeadLetters": site.remote("redrive", file),
         "FailuresQueue": site.own("failures", file, "--queue", urls["FailuresQueue"]),
         "AsyncDeadLetters": f"see {anchor('Failed schedule')}",
     }
@@ -316,7 +321,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def of_lag(site: Site, points: Iterable[Answer], minutes: int) -> Iterator[Finding]:
-    """How far the stream function has been behind, by CloudWatch's points of so many minutes."""
+    """The lag of the stream function, by CloudWatch's data points of the last `minutes`."""
     most_seconds = max((point["Maximum"] for point in points), default=0) / 1000
     if most_seconds > float(site.parameters.get("LagAlarmSeconds", 300)):
         found = f"{STREAM} was up to {most_seconds:,.0f} s behind its streams in the last {minutes} minutes"

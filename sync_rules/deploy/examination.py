@@ -17,9 +17,8 @@ from sync_rules.adapters import aws_errors, retries
 from sync_rules.adapters.preflight import is_strong
 from sync_rules.deploy import doctor, write_function
 from sync_rules.deploy.doctor import SOMETHING, Answer, Finding, Site
-from sync_rules.deploy.explain_iam import shown
 from sync_rules.deploy.permissions import FANOUT, FUNCTIONS, STREAM, WRITE, functions_of
-from sync_rules.deploy.roles import role_of, statements
+from sync_rules.deploy.roles import role_of, short_name, statements
 from sync_rules.model.entities import Table
 
 LAG_MINUTES: Final = 10
@@ -187,7 +186,7 @@ class Examination:
                     if place == "":
                         continue  # the stream of a table that has none: the area of tables says so
                     for action, decision in self._decisions(function, statement.actions, place).items():
-                        yield function, action, place or shown(resource), decision
+                        yield function, action, place or short_name(resource), decision
 
     def _decisions(self, function: str, actions: tuple[str, ...], place: str | None) -> dict[str, str]:
         if place is None:

@@ -2,6 +2,10 @@
 
 Each measure is one metric with its dimensions, spelled as its writer spells them: our handlers (`pipeline.telemetry`),
 or AWS on the page that the measure names. docs/runbook.md has a section for each.
+
+Each alarm has one metric and no mathematics, so it can be read, and deployed, alone. The name of an alarm depends only
+on its rule: a new rule renames the alarm of another only if both names give the same id (`a-b` and `a_b`); then digits
+follow both.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from sync_rules.pipeline.telemetry import (
     UNREADABLE,
 )
 
+ACTIONS: Final = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 RULES_MAX: Final = 50  # rules with alarms of their own; more rules share theirs: a stack has at most 500 resources
 ALL_RULES: Final = "AllRules"
 NEAR_TIMEOUT: Final = "near its timeout"  # a threshold computed from the function's `Timeout` in the template
@@ -43,7 +48,7 @@ LAMBDA_METRICS: Final = AWS_DOCS + "lambda/latest/dg/monitoring-metrics-types.ht
 SQS_METRICS: Final = AWS_DOCS + "AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html"
 STATES_METRICS: Final = AWS_DOCS + "step-functions/latest/dg/procedure-cw-metrics.html"
 
-STACK: Final = {"Ref": "AWS::StackName"}  # the functions' value of dimension `service`
+STACK_REF: Final = {"Ref": "AWS::StackName"}  # the functions' value of dimension `service`
 Dimensions = tuple[tuple[str, Any], ...]
 
 
@@ -240,7 +245,7 @@ def distinct(names: Iterable[str]) -> dict[str, str]:
 
 
 def _ours(*more: tuple[str, Any]) -> Dimensions:
-    return (("service", STACK), *more)
+    return (("service", STACK_REF), *more)
 
 
 def anchor(section: str) -> str:
@@ -251,3 +256,45 @@ def anchor(section: str) -> str:
 def sections() -> Iterator[str]:
     """The sections of the runbook, each once."""
     yield from dict.fromkeys(measure.section for measure in MEASURES)
+
+
+# ---------------------------------------------------------------- alarms
+def alarm_resources(deployment: Deployment, timeouts_seconds: Mapping[str, int]) -> dict[str, Any]:
+    """Every alarm by its logical id, given the timeout of each function by its logical id. The template must have the
+    condition HasAlarmTopic and the resources that measures name.
+    """
+    return {
+        alarm_id(measure, subject): _alarm(measure, subject, timeouts_seconds)
+        for measure in MEASURES
+        for subject in subjects(deployment, measure)
+    }
+
+
+def alarm_id(measure: Measure, subject: Subject) -> str:
+    """The logical id of an alarm."""
+    return f"{subject.id}{measure.name}Alarm"
+
+
+def _alarm(measure: Measure, subject: Subject, timeouts_seconds: Mapping[str, int]) -> dict[str, Any]:
+    percentile = measure.statistic.startswith("p")
+    threshold = measure.threshold
+    if threshold == NEAR_TIMEOUT:
+        threshold = max(0, timeouts_seconds[subject.id] * 1000 - NEAR_MS)
+    return {
+        "Type": "AWS::CloudWatch::Alarm",
+        "Properties": {
+            "AlarmDescription": f"{measure.meaning.format(subject.title)} What to do: {anchor(measure.section)}",
+            "Namespace": measure.namespace,
+            "MetricName": measure.metric,
+            "Dimensions": [{"Name": name, "Value": value} for name, value in subject.dimensions],
+            "ExtendedStatistic" if percentile else "Statistic": measure.statistic,
+            "ComparisonOperator": "GreaterThanThreshold",
+            "Threshold": threshold,
+            "Period": measure.period_seconds,
+            "EvaluationPeriods": measure.periods,
+            "DatapointsToAlarm": measure.breaching_periods,
+            "TreatMissingData": measure.missing.value,
+            "AlarmActions": ACTIONS,
+            "OKActions": ACTIONS,
+        },
+    }

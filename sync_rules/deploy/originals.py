@@ -4,21 +4,20 @@
 version wrote them. A newer version brings what it changed since into the user's files, line by line.
 
 Invariant: no line that the user changed is overwritten. Where both changed the same lines, the user's stay, and those
-of the newer version are shown.
+of the newer version are shown. There are no marks of conflicts.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from sync_rules import DOCS, __version__
 from sync_rules.adapters.files import read_if_there, write_whole
 from sync_rules.deploy import files
-from sync_rules.deploy.merge import Kept, merged
 from sync_rules.deploy.template import fixed_part, fixed_part_of_any
 from sync_rules.language.schema import schema_text
 
@@ -37,6 +36,23 @@ NOTE: Final = """\
 These files are as sync-rules {version} wrote them. After an upgrade `sync-rules infra` compares yours with them, so
 that it keeps what you changed. Commit this folder, and change nothing in it.
 """
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Lines of `mine` that stayed although `theirs` has others in their place."""
+
+    mine: tuple[str, ...]
+    theirs: tuple[str, ...]
+
+
+class Common(NamedTuple):
+    """A run of lines that all three texts have."""
+
+    base: int
+    mine: int
+    theirs: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -136,3 +152,35 @@ def _ended(lines: list[str], old: str) -> str:
 def _read(path: Path) -> str | None:
     found = read_if_there(path, "a text")
     return None if found is None else found.decode(errors="surrogateescape")
+
+
+# ---------------------------------------------------------------- merging
+def merged(base: Sequence[str], mine: Sequence[str], theirs: Sequence[str]) -> tuple[list[str], tuple[Kept, ...]]:
+    """The lines of `mine` with the changes that `theirs` made to `base`, and what was kept against them."""
+    result: list[str] = []
+    kept: list[Kept] = []
+    at = Common(0, 0, 0, 0)
+    for common in _common(base, mine, theirs):
+        was = base[at.base : common.base]
+        here, there = mine[at.mine : common.mine], theirs[at.theirs : common.theirs]
+        if here not in (was, there) and was != there:
+            kept.append(Kept(tuple(here), tuple(there)))
+        result += there if here == was else here
+        result += base[common.base : common.base + common.size]
+        base_at, mine_at, theirs_at = (start + common.size for start in common[:3])
+        at = Common(base_at, mine_at, theirs_at, 0)
+    return result, tuple(kept)
+
+
+def _common(base: Sequence[str], mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Common]:
+    """The runs of lines that all three have, in order; the last one is empty, at the end of all."""
+    ours, others = (
+        difflib.SequenceMatcher(None, base, other, autojunk=False).get_matching_blocks() for other in (mine, theirs)
+    )
+    for one in ours:
+        for other in others:
+            start = max(one.a, other.a)
+            size = min(one.a + one.size, other.a + other.size) - start
+            if size > 0:
+                yield Common(start, one.b + start - one.a, other.b + start - other.a, size)
+    yield Common(len(base), len(mine), len(theirs), 0)

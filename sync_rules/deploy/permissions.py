@@ -1,6 +1,6 @@
 """Computes the permissions of each function from the rules: actions, resources, and why.
 
-Invariant: each permission is needed by code, and names the rule for which the code needs it; no other is granted.
+Invariant: code needs each permission, which names the rule that the code needs it for. No other is granted.
 """
 
 from __future__ import annotations

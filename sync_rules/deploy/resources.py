@@ -158,9 +158,9 @@ def _bucket(bucket: str) -> dict[str, Any]:
 
 
 def books(deployment: Deployment) -> dict[str, Any]:
-    """The resources that ask about books whenever the rules that keep some change; `functions.stackbooks` answers. Both
-    name the streams of their tables, so that the tables are there first. `Books` comes before the stream function has
-    the new rules, so that an update that fails on its way, and is rolled back, has asked before it did any harm.
+    """The resources that ask about books whenever the rules that keep some change; `functions.books_resource` answers.
+    Both name the streams of their tables, so that the tables are there first. `Books` comes before the stream function
+    has the new rules, so that an update that fails on its way, and is rolled back, has asked before it did any harm.
     `EmptyBooks` comes after: the old rules would not book what comes next.
     """
     kept = identities(deployment.rules)

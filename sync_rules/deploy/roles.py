@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
@@ -32,6 +32,7 @@ TABLE_NAME_MAX: Final = 255
 BUCKET_NAME_MAX: Final = 63
 OBJECT_KEY_MAX: Final = 1_024
 NAMED_CHARACTERS: Final = 80  # of a resource that CloudFormation names, its ARN's other parts included
+PIPELINE: Final = "the pipeline"  # in place of a rule where the pipeline itself needs a permission
 MARK: Final = re.compile(r"\$\{([^}]+)\}")
 SORTS: Final = ("Tables", "Indexes", "Streams", "Queues", "Objects", "Buckets", "Functions", "Log")
 WORDS: Final[Mapping[str, str]] = {
@@ -212,3 +213,40 @@ def _filled(value: Any, known: Mapping[str, str]) -> Any:
     if len(value) == 1 and next(iter(value)).startswith(("Fn::", "Ref")):
         return "x" * (NAMED_CHARACTERS + 40 * ("Fn::If" in value))
     return {name: _filled(one, known) for name, one in value.items()}
+
+
+# ---------------------------------------------------------------- for people
+def role_lines(deployment: Deployment, *, explain: bool) -> Iterator[str]:
+    """The statements of each role; with `explain`, the reasons below each resource."""
+    for role, some in statements(deployment).items():
+        yield role
+        for statement in some:
+            yield f"  {statement.sid}: {', '.join(statement.actions)}"
+            for resource in statement.resources:
+                yield f"    {short_name(resource)}"
+                yield from _reasons(statement, resource) if explain else ()
+        yield ""
+
+
+def _reasons(statement: Statement, resource: Any) -> Iterator[str]:
+    """One line for each reason to use a resource: the rule, why, and the actions."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for need in statement.needs:
+        if text_of(need.resource) == text_of(resource):
+            actions = reasons.setdefault((need.rule or PIPELINE, need.why), [])
+            actions += [] if need.action in actions else [need.action]
+    for (who, why), actions in reasons.items():
+        yield f"      {who}: {why} ({', '.join(action.partition(':')[2] for action in actions)})"
+
+
+def short_name(resource: Any) -> str:
+    """A resource in a few words: the name of a table, not its whole ARN."""
+    match resource:
+        case {"Fn::Sub": str(text)}:
+            name = text.partition(":table/")[2] or text.partition(":s3:::")[2] or text
+            return f"{'table' if ':table/' in text else 'objects'} {name.replace('.Arn}', '}')}"
+        case {"Fn::If": [_, {"Fn::GetAtt": [table, _]}, _]}:
+            return f"stream of {str(table).removesuffix('Table')}"
+        case {"Fn::GetAtt": [name, _]}:
+            return str(name)
+    return "any" if resource == "*" else str(resource)

@@ -136,7 +136,9 @@ def _elsewhere(table: Table) -> tuple[Problem, ...]:
 
 
 # ---------------------------------------------------------------- created
-def create_missing(client: DynamoDBClient, compared: Iterable[Compared]) -> tuple[Compared, ...]:
+def create_missing(
+    client: DynamoDBClient, compared: Iterable[Compared], *, active_max_seconds: float = ACTIVE_MAX_SECONDS
+) -> tuple[Compared, ...]:
     """Create the tables that do not exist, and wait until they are active; returns them. The others are left alone.
 
     Raises:
@@ -146,7 +148,7 @@ def create_missing(client: DynamoDBClient, compared: Iterable[Compared]) -> tupl
     for one in missing:
         _create(client, one.parameters)
     for one in missing:
-        _wait_until_active(client, one.table, ACTIVE_MAX_SECONDS)
+        _wait_until_active(client, one.table, active_max_seconds)
         if one.ttl is not None:
             _enable_time_to_live(client, one.table, one.ttl)
     return missing
@@ -173,12 +175,9 @@ def create_tables(client: DynamoDBClient, rules: Rules, *, active_max_seconds: f
     Raises:
         StoreError: when a table cannot be created (ResourceInUseException: it exists) or is not active in time.
     """
-    for parameters in all_parameters(rules):
-        _create(client, parameters)
-    for table in rules.tables.values():
-        _wait_until_active(client, table, active_max_seconds)
-        if table.name in rules.times_to_live:
-            _enable_time_to_live(client, table, rules.times_to_live[table.name])
+    made = zip(rules.tables.values(), all_parameters(rules), strict=True)
+    new = (Compared(table, one, exists=False, ttl=rules.times_to_live.get(table.name)) for table, one in made)
+    create_missing(client, new, active_max_seconds=active_max_seconds)
 
 
 def _wait_until_active(client: DynamoDBClient, table: Table, max_seconds: float) -> None:

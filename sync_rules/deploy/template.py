@@ -1,26 +1,32 @@
-"""Writes the blocks of template.yaml from a deployment, and reads from a template which rules file it is for."""
+"""Writes the blocks of template.yaml from a deployment, and reads from a template which rules file it is for.
+
+CloudFormation has one name space for parameters, resources and the resources that SAM adds. A logical id that the rules
+file needs twice is an error with the line of the rules file and the present owner of the name.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters.preflight import declared_indexes, refused_by
 from sync_rules.deploy import resources, write_function
-from sync_rules.deploy.alarms import alarm_resources
 from sync_rules.deploy.blocks import Written, blocks_in, inside, replaced
 from sync_rules.deploy.dashboard import dashboard_resource
 from sync_rules.deploy.deployment import Deployment
-from sync_rules.deploy.handwritten import at, machine_of, made_by_sam, timeouts_seconds
-from sync_rules.deploy.names import ENVIRONMENT, require_distinct
+from sync_rules.deploy.measures import MEASURES, Of, alarm_id, alarm_resources, subjects
 from sync_rules.deploy.roles import role_resources, value_limits
+from sync_rules.deploy.sam_template import at, machine_of, made_by_sam, timeouts_seconds
 from sync_rules.deploy.yamltext import as_yaml, read_yaml
 from sync_rules.model.errors import UserError
 
 RULES_BLOCK: Final = "rules"
+ENVIRONMENT: Final = ("Globals", "Function", "Environment", "Variables")
+ITSELF: Final = "the template itself"  # the owner of a name
 
 # The section of the template that contains each block.
 BLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -141,7 +147,7 @@ def index_warnings(old: str, new: str, template: Path) -> Iterator[str]:
     try:
         before, after = (read_yaml(inside(text, "tables", str(template)), str(template)) or {} for text in (old, new))
     except UserError:
-        return  # the broken block is written anew
+        return  # the broken block is written again
     for name in before.keys() & after.keys():
         if _indexes(before[name], LOCAL) != _indexes(after[name], LOCAL):
             yield (
@@ -234,3 +240,58 @@ def _require_deployable(deployment: Deployment, rules_file: Path) -> None:
                 f"{rules_file}:{variable.line}: Lambda reserves variables that begin with {', '.join(RESERVED)}: give"
                 f" {variable.name} another name"
             )
+
+
+# ---------------------------------------------------------------- logical ids
+def require_distinct(
+    whole: Mapping[str, Any], generated: Iterable[str], deployment: Deployment, rules_file: Path, template: Path
+) -> None:
+    """Refuse names that come twice, given the hand-written part and the ids of the generated resources.
+
+    Raises:
+        UserError: with the table, the rule or the variable, its line, and the present owner of the name.
+    """
+    wanted = [*wanted_ids(deployment)]
+    theirs = {name for name, _, _ in wanted}
+    own = chain(
+        whole.get("Parameters") or {},
+        whole.get("Conditions") or {},
+        *((name, *made_by_sam(name, resource)) for name, resource in (whole.get("Resources") or {}).items()),
+        (name for name in generated if name not in theirs),
+    )
+    holders = dict.fromkeys(own, (ITSELF, 0))
+    for name, who, line in wanted:
+        other, other_line = holders.setdefault(name, (who, line))
+        if (other, other_line) != (who, line):
+            raise _clash(f"{rules_file}:{line}: {who} would be {name} in {template}", other, other_line)
+    for variable in deployment.variables:
+        if variable.name in {*(at(whole, *ENVIRONMENT) or {}), resources.RULES_DIGEST, resources.VERSION}:
+            name = f"{rules_file}:{variable.line}: variable {variable.name}"
+            raise _clash(f"{name} would be given to the functions of {template}", ITSELF, 0)
+
+
+def wanted_ids(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
+    """The ids that the rules file needs: each with the part that needs it, and its line (0: not known)."""
+    for variable in deployment.variables:
+        yield variable.parameter, f"variable {variable.name}", variable.line
+    for table in deployment.rules.streamed_tables:
+        who, line = f"table {table.name}", deployment.lines.get(("tables", table.name), 0)
+        yield resources.stream_parameter(table), who, line
+        yield resources.mapping_id(table), who, line
+        if not resources.is_elsewhere(table):
+            yield resources.table_id(table), who, line
+            yield resources.condition_id(table), who, line
+    for bucket, title in resources.archive_buckets(deployment).items():
+        own, line = resources.bucket_id(bucket), deployment.lines.get(("rules", title), 0)
+        for name in (own, f"{own}Policy", resources.days_parameter(bucket), f"Creates{own}", f"Expires{own}"):
+            yield name, f"rule {title}", line
+    for measure in MEASURES:
+        if measure.of in (Of.RULE, Of.KEPT, Of.MAPPING):
+            for subject in subjects(deployment, measure):
+                kind, _, name = subject.title.partition(" ")
+                yield alarm_id(measure, subject), subject.title, deployment.lines.get((f"{kind}s", name), 0)
+
+
+def _clash(begun: str, other: str, line: int) -> UserError:
+    known = f"{other} (line {line})" if line else other
+    return UserError(f"{begun}, and {known} has that name: rename it (a table keeps its name in DynamoDB under `name`)")

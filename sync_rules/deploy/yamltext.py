@@ -54,7 +54,7 @@ def read_yaml(text: str, file: str) -> Any:
 
 @lru_cache(maxsize=PARSED_MAX)
 def _parsed(text: str) -> Any:
-    """The document, which nobody changes. A template is read several times while it is filled, and is long."""
+    """The document, which no caller changes. A template is long, and is read several times while it is filled."""
     return YAML(typ="rt").load(text)
 
 

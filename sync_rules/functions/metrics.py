@@ -61,7 +61,7 @@ def emit(telemetry: Telemetry) -> None:
 def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> None:
     """Write the findings of a verify of these rules, and what it repaired, as metrics and as a line.
 
-    A rule of which no item was seen has no drift share. If not the `whole` was verified, neither has a rule without
+    A rule without a seen item has no drift share. If not the `whole` was verified, neither has a rule without
     drift: drift elsewhere may stay, and so must its alarm.
     """
     noted = notes.take()

@@ -94,7 +94,7 @@ def embedded(port: int = 0, *, start_max_seconds: float = START_MAX_SECONDS) -> 
         port = free_port(port)
         environment = _environment(port, directory)
         server = Server("the embedded engine", command, port, HEALTH_PATH, Path(directory), environment)
-        with _serving(server, start_max_seconds) as engine:
+        with serving(server, start_max_seconds) as engine:
             yield engine
 
 
@@ -116,18 +116,8 @@ def _environment(port: int, directory: str) -> dict[str, str]:
 
 
 @contextmanager
-def running(server: Server, start_max_seconds: float = START_MAX_SECONDS) -> Iterator[str]:
-    """Run a server, yield its URL once it answers, and stop it in the end.
-
-    Raises:
-        UserError: when it ends or stays silent instead.
-    """
-    with _serving(server, start_max_seconds) as engine:
-        yield engine.url
-
-
-@contextmanager
-def _serving(server: Server, start_max_seconds: float) -> Iterator[Engine]:
+def serving(server: Server, start_max_seconds: float = START_MAX_SECONDS) -> Iterator[Engine]:
+    """Run a server until the block ends, once it answers. Raises UserError when it ends or stays silent instead."""
     with server.output.open("wb") as sink:
         process = subprocess.Popen(  # noqa: S603 -- a fixed command, no shell
             server.command,
@@ -189,7 +179,7 @@ def answers(port: int, path: str) -> bool:
 
 
 def free_port(wanted: int = 0) -> int:
-    """A port on which nobody listens at this moment: the wanted one, or any for 0.
+    """A free port: the wanted one, or any for 0.
 
     Raises:
         UserError: when the wanted one cannot be used.

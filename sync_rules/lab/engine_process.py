@@ -44,12 +44,12 @@ class Statements:
         self._set = dynamodb._set_item  # noqa: SLF001
         self._remove = dynamodb._remove_item  # noqa: SLF001
         self._changes: list[Change] | None = None  # of the statement at work
-        dynamodb._set_item = self._noting(self._set)  # noqa: SLF001
-        dynamodb._remove_item = self._noting(self._remove)  # noqa: SLF001
-        dynamodb._execute_statement = self._recording(dynamodb._execute_statement)  # noqa: SLF001
-        dynamodb._execute_transaction = self._recording(dynamodb._execute_transaction)  # noqa: SLF001
+        dynamodb._set_item = self._note_writes(self._set)  # noqa: SLF001
+        dynamodb._remove_item = self._note_writes(self._remove)  # noqa: SLF001
+        dynamodb._execute_statement = self._record_changes(dynamodb._execute_statement)  # noqa: SLF001
+        dynamodb._execute_transaction = self._record_changes(dynamodb._execute_transaction)  # noqa: SLF001
 
-    def _noting(self, write: Callable[..., Any]) -> Callable[..., Any]:
+    def _note_writes(self, write: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(write)
         def noted(table: Any, partition: Any, sort: Any, *item: Any) -> Any:
             before = write(table, partition, sort, *item)
@@ -59,7 +59,7 @@ class Statements:
 
         return noted
 
-    def _recording(self, execute: Callable[..., Any]) -> Callable[..., Any]:
+    def _record_changes(self, execute: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(execute)
         def recorded(data: Any) -> Any:
             changes: list[Change] = []
@@ -70,7 +70,7 @@ class Statements:
                 self._changes = None
             if answer[0] != 200:  # noqa: PLR2004 - OK
                 return answer
-            refusal = self._undone(changes)
+            refusal = self._undo_refused(changes)
             if refusal is None:
                 for change in changes:
                     self._record(change)
@@ -78,8 +78,8 @@ class Statements:
 
         return recorded
 
-    def _undone(self, changes: list[Change]) -> Any:
-        """The refusal of changes of which one has an index key that cannot be, once they are undone; else None."""
+    def _undo_refused(self, changes: list[Change]) -> Any:
+        """Undo changes if one has an invalid index key. Returns the refusal, or None."""
         refusals = (self._refusal(table, after, update_expr=True) for table, *_, after in changes if after is not None)
         refusal = next(filter(None, refusals), None)
         if refusal is not None:
@@ -105,11 +105,11 @@ def improve() -> None:
     handle = dynamodb.handle_request
 
     @wraps(handle)
-    async def told(*request: Any) -> Any:
+    async def answer(*request: Any) -> Any:
         status, headers, body = await handle(*request)
         return status, {**headers, STATEMENTS: "recorded"}, body
 
-    dynamodb.handle_request = told
+    dynamodb.handle_request = answer
 
 
 def main() -> None:

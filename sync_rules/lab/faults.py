@@ -49,7 +49,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class FaultyWorld(World):
-    """A World in which requests and writes fail."""
+    """A World whose requests and writes fail."""
 
     faults: Faults = field(kw_only=True)
 

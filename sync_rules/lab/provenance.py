@@ -26,7 +26,7 @@ class Provenance:
         rules = (rule for rule in self._rules.rules.values() if not isinstance(rule, MirrorRule))
         return frozenset(entity.name for rule in rules for entity in rule.owned)
 
-    def in_ledger(self, key: ItemKey) -> bool:
+    def is_in_ledger(self, key: ItemKey) -> bool:
         """Tell whether an item belongs to a ledger."""
         entity = self._rules.entity_of(key)
         return entity is not None and self.is_ledger(entity)
@@ -35,57 +35,57 @@ class Provenance:
         """Tell whether the items of an entity belong to a ledger."""
         return entity.name in self._ledgers
 
-    def paths(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+    def derived_paths(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         """The paths of an item that rules wrote, and not the application."""
         entity = self._rules.entity_of(key)
-        into = self.into(entity) if entity is not None else ()
+        into = self.rules_into(entity) if entity is not None else ()
         return tuple(path for rule in into for path in rule.wrote(key, item))
 
-    def into(self, entity: Entity) -> tuple[Rule, ...]:
+    def rules_into(self, entity: Entity) -> tuple[Rule, ...]:
         """The rules of any kind that write on items of an entity."""
         return tuple(rule for rule in self._rules.rules.values() if rule.target is entity)
 
-    def mirrors(self, entity: Entity) -> tuple[MirrorRule, ...]:
+    def mirror_rules(self, entity: Entity) -> tuple[MirrorRule, ...]:
         """The mirror rules that put items of an entity."""
         return tuple(r for r in self._rules.rules.values() if isinstance(r, MirrorRule) and entity in r.owned)
 
-    def versions(self, entity: Entity) -> tuple[HistoryRule, ...]:
+    def history_rules(self, entity: Entity) -> tuple[HistoryRule, ...]:
         """The history rules that put items of an entity."""
-        return tuple(rule for rule in self.mirrors(entity) if isinstance(rule, HistoryRule))
+        return tuple(rule for rule in self.mirror_rules(entity) if isinstance(rule, HistoryRule))
 
-    def mirrored_by(self, key: ItemKey, item: Item) -> MirrorRule | None:
+    def find_mirror_rule(self, key: ItemKey, item: Item) -> MirrorRule | None:
         """The rule that keeps an item as a mirror without attributes of the application."""
         entity = self._rules.entity_of(key)
         names = {attribute.name for attribute in self._rules.tables[key.table].key}
-        for rule in self.mirrors(entity) if entity is not None else ():
+        for rule in self.mirror_rules(entity) if entity is not None else ():
             if rule.pointer(item) is None:
                 continue
-            if rule.attributes is None or bare(item, rule.copies).keys() <= names:
+            if rule.attributes is None or drop_paths(item, rule.copies).keys() <= names:
                 return rule
         return None
 
-    def of_application(self, key: ItemKey, item: Item, *, at_times: Iterable[Item] = ()) -> Item:
+    def strip_derived(self, key: ItemKey, item: Item, *, at_times: Iterable[Item] = ()) -> Item:
         """The application's attributes of an item: without derived ones, and without maps that become empty. With
         `at_times`, images of the item, without what was derived in any of them: a root keeps what it took as a child.
         """
-        return bare(item, {path for image in (item, *at_times) for path in self.paths(key, image)})
+        return drop_paths(item, {path for image in (item, *at_times) for path in self.derived_paths(key, image)})
 
-    def own_work(self, change: Change) -> bool:
+    def is_pipeline_write(self, change: Change) -> bool:
         """Tell whether a record changes derived data alone, so the recorded pipeline wrote it."""
         old, new = change.old, change.new
         if old is not None and new is not None:
-            return same(*({"M": self.of_application(change.key, item)} for item in (old, new)))
+            return same(*({"M": self.strip_derived(change.key, item)} for item in (old, new)))
         item = new if old is None else old
-        return item is not None and self.mirrored_by(change.key, item) is not None
+        return item is not None and self.find_mirror_rule(change.key, item) is not None
 
-    def deleting(self, key: ItemKey, item: Item) -> tuple[TargetRule, ...]:
+    def rules_deleting(self, key: ItemKey, item: Item) -> tuple[TargetRule, ...]:
         """The rules that delete an item with its source."""
         entity = self._rules.entity_of(key)
         into = self._rules.into_target(entity) if entity is not None else ()
         return tuple(rule for rule in into if rule.deletes(item))
 
 
-def bare(item: Item, paths: Iterable[Path], spare: Iterable[Path] = (), *, emptied: bool = False) -> Item:
+def drop_paths(item: Item, paths: Iterable[Path], spare: Iterable[Path] = (), *, emptied: bool = False) -> Item:
     """An item without these paths, except those that overlap a spared one. Maps that become empty go too, unless
     `emptied` keeps them.
     """

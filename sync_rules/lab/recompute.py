@@ -19,12 +19,12 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.lab.provenance import Provenance, bare
+from sync_rules.lab.provenance import Provenance, drop_paths
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, Change, Failure, ItemKey
 from sync_rules.model.values import Item, Path, get, overlaps, same
-from sync_rules.pipeline.requests import NULL_PORTS, World
+from sync_rules.pipeline.requests import NULL_PORTS, Store, World
 from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.kinds.history import HistoryRule, KeepRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
@@ -50,11 +50,6 @@ class Ending:
     parked: Collection[Failure] = ()
     erased: frozenset[ItemKey] = frozenset()
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The rules that keep something."""
-        return self.rules.kept
-
     @cached_property
     def images(self) -> Mapping[ItemKey, Sequence[Item]]:
         """The images that each item had, in order."""
@@ -66,7 +61,7 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class Wrong:
+class Discrepancy:
     """One difference, and the check that found it. `rule` is empty for the application's own data."""
 
     rule: str
@@ -77,24 +72,24 @@ class Wrong:
     check: Check = "rules"
 
 
-def wrongs(ending: Ending) -> Iterator[Wrong]:
+def list_discrepancies(ending: Ending) -> Iterator[Discrepancy]:
     """All differences, in a fixed order. Raises StoreError when the backfill does not finish."""
-    found = tuple(differences(ending.store, ending.rules, ending.names))
+    found = tuple(differences(ending.rules, ending.store))
     yield from _by_rules(ending, found)
     yield from _by_versions(ending)
     yield from _by_application(ending)
     yield from _by_recompute(ending, found)
 
 
-def differences(store: MemoryStore, rules: Rules, names: frozenset[str]) -> Iterator[Difference]:
+def differences(rules: Rules, store: Store) -> Iterator[Difference]:
     """The differences that verify finds while no work is pending."""
-    world = World(store, NULL_PORTS, NULL_PORTS)
-    for finding in Verifier(rules, world, names, grace_seconds=0).sweep():
-        yield finding.difference
+    if rules.kept:
+        verifier = Verifier(rules, World(store, NULL_PORTS, NULL_PORTS), rules.kept, grace_seconds=0)
+        yield from (finding.difference for finding in verifier.sweep())
 
 
 # ---------------------------------------------------------------- against the rules
-def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
+def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Discrepancy]:
     for one in found:
         if one.repairable:
             wrong = not (_impossible(ending, one) or may_be_late(one, ending.rules) or _was_too_many(ending, one))
@@ -103,19 +98,19 @@ def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
         if wrong:
             path = one.paths[0] if one.paths else one.part.rule.copies[0] if one.part and one.part.rule.copies else ()
             source = one.part.source if one.part else one.source
-            yield Wrong(one.rule, one.drift, one.target, path, source)
+            yield Discrepancy(one.rule, one.drift, one.target, path, source)
 
 
 def _impossible(ending: Ending, one: Difference) -> bool:
     """Tell whether the rules said of a difference that they cannot do it: the table has rejected the write, or the
-    member is not in the index by which the rule lists.
+    member is not in the index that the rule lists.
     """
     member = one.part.source if one.part else one.source
     told = {(failure.rule, failure.key): failure.reason for failure in ending.parked}
     return told.get((one.rule, one.target)) in REJECTED or told.get((one.rule, member)) == NOT_IN_INDEX
 
 
-def _by_versions(ending: Ending) -> Iterator[Wrong]:
+def _by_versions(ending: Ending) -> Iterator[Discrepancy]:
     """Versions that are missing, of all states that an item had: verify knows only of the last."""
     told = {(failure.rule, failure.key) for failure in ending.parked}
     kept = {one.title: one for one in ending.rules.rules.values() if isinstance(one, KeepRule)}
@@ -130,11 +125,13 @@ def _by_versions(ending: Ending) -> Iterator[Wrong]:
             and part.target not in ending.erased
         ]
         too_many = _too_many(ending, kept[rule.name], gone) if rule.name in kept else set()
-        yield from (Wrong(rule.name, Drift.MISSING, one.target, (), one.source) for one in gone if one not in too_many)
+        yield from (
+            Discrepancy(rule.name, Drift.MISSING, one.target, (), one.source) for one in gone if one not in too_many
+        )
 
 
 def _too_many(ending: Ending, rule: KeepRule, gone: Iterable[Part]) -> set[Part]:
-    """The missing versions of which as many newer ones are there, or were, as are kept."""
+    """Missing versions that `keep` newer versions have already replaced."""
     by_source: dict[ItemKey | None, list[ItemKey]] = {}
     for change in ending.changes:
         if change.new is not None and rule.target.has(change.key):
@@ -168,19 +165,19 @@ def _should_be_gone(ending: Ending, one: Difference) -> bool:
 
 
 # ---------------------------------------------------------------- against the application
-def _by_application(ending: Ending) -> Iterator[Wrong]:
-    """Writes of the application that are missing, and data that nobody wrote."""
+def _by_application(ending: Ending) -> Iterator[Discrepancy]:
+    """Missing writes of the application, and data without a writer."""
     provenance = Provenance(ending.rules)
     for key in _keys(ending.rules, ending.applied, ending.store):
-        if not _ours(provenance, key, ending.rules):
+        if not _is_derived_item(provenance, key, ending.rules):
             wrote, found = ending.applied.item(key), ending.store.item(key)
             yield from _not_applied(provenance, key, wrote, found, ending.images.get(key, ()))
 
 
-def _ours(provenance: Provenance, key: ItemKey, rules: Rules) -> bool:
+def _is_derived_item(provenance: Provenance, key: ItemKey, rules: Rules) -> bool:
     """True for an item that the rules made, whole."""
     entity = rules.entity_of(key)
-    return provenance.in_ledger(key) or (entity is not None and bool(provenance.mirrors(entity)))
+    return provenance.is_in_ledger(key) or (entity is not None and bool(provenance.mirror_rules(entity)))
 
 
 def _keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:
@@ -192,17 +189,19 @@ def _keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:
 
 def _not_applied(
     provenance: Provenance, key: ItemKey, wrote: Item | None, found: Item | None, images: Sequence[Item]
-) -> Iterator[Wrong]:
+) -> Iterator[Discrepancy]:
     if wrote is None or found is None:
         if wrote is None:
-            yield Wrong("", Drift.EXTRA, key, check="application")
-        elif not any(provenance.deleting(key, image) for image in (wrote, *images[-1:])):  # the last one has copies too
-            yield Wrong("", Drift.MISSING, key, check="application")
+            yield Discrepancy("", Drift.EXTRA, key, check="application")
+        elif not any(
+            provenance.rules_deleting(key, image) for image in (wrote, *images[-1:])
+        ):  # the last one has copies too
+            yield Discrepancy("", Drift.MISSING, key, check="application")
         return
-    wrote, found = (provenance.of_application(key, item, at_times=images) for item in (wrote, found))
+    wrote, found = (provenance.strip_derived(key, item, at_times=images) for item in (wrote, found))
     for name in dict.fromkeys((*wrote, *found)):
         if not same(wrote.get(name), found.get(name)):
-            yield Wrong("", _drift(found.get(name), wrote.get(name)), key, (name,), check="application")
+            yield Discrepancy("", _drift(found.get(name), wrote.get(name)), key, (name,), check="application")
 
 
 def _drift(found: object, wanted: object) -> Drift:
@@ -221,13 +220,13 @@ class _History:
         return any(overlaps(path, one) for one in self.paths.get(key, ()))
 
 
-def _by_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
+def _by_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Discrepancy]:
     history = _history(ending, found)
-    made = _backfilled(ending.rules, _stripped(ending, history))
+    made = _backfill(ending.rules, _strip(ending, history))
     provenance, behind = Provenance(ending.rules), _behind(ending, found)
     for key in _keys(ending.rules, ending.store, made):
         entity = ending.rules.entity_of(key)
-        if entity is not None and key not in history.items and not provenance.in_ledger(key):
+        if entity is not None and key not in history.items and not provenance.is_in_ledger(key):
             wrong = _apart(provenance, key, entity, (ending.store.item(key), made.item(key)), history)
             yield from (one for one in wrong if one.rule not in behind)
 
@@ -247,17 +246,17 @@ def _behind(ending: Ending, found: Sequence[Difference]) -> frozenset[str]:
 
 def _apart(
     provenance: Provenance, key: ItemKey, entity: Entity, images: tuple[Item | None, Item | None], history: _History
-) -> Iterator[Wrong]:
+) -> Iterator[Discrepancy]:
     """The derived paths at which the found and the recomputed image of an item differ."""
     if None in images:
-        mirrors = provenance.mirrors(entity)
-        yield Wrong(mirrors[0].name if mirrors else "", _drift(*images), key, check="recompute")
+        mirrors = provenance.mirror_rules(entity)
+        yield Discrepancy(mirrors[0].name if mirrors else "", _drift(*images), key, check="recompute")
         return
-    for rule in provenance.into(entity):
+    for rule in provenance.rules_into(entity):
         for path in rule.copies:
             value, wanted = (get(image, path) for image in images)
             if not same(value, wanted) and not history.has(key, path):
-                yield Wrong(rule.name, _drift(value, wanted), key, path, check="recompute")
+                yield Discrepancy(rule.name, _drift(value, wanted), key, path, check="recompute")
 
 
 def _history(ending: Ending, found: Sequence[Difference]) -> _History:
@@ -271,7 +270,7 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
     for key in _keys(ending.rules, ending.store):
         item, entity = ending.store.item(key), ending.rules.entity_of(key)
         assert item is not None, "the key of an item in the store"
-        history.items |= {key} if entity is not None and provenance.versions(entity) else set()
+        history.items |= {key} if entity is not None and provenance.history_rules(entity) else set()
         for rule in ending.rules.into_target(entity) if entity is not None else ():
             history.paths.setdefault(key, set()).update(_left(ending.store, rule, item))
     return history
@@ -287,7 +286,7 @@ def _left(store: MemoryStore, rule: TargetRule, item: Item) -> Iterable[Path]:
     return (copy for copy in rule.copies if copy not in desired)
 
 
-def recomputed(rules: Rules, store: MemoryStore) -> MemoryStore:
+def recompute(rules: Rules, store: MemoryStore) -> MemoryStore:
     """Other tables, with the application's items of these and all that rules make of them now. Values that a rule
     leaves as they were are kept.
 
@@ -295,11 +294,11 @@ def recomputed(rules: Rules, store: MemoryStore) -> MemoryStore:
         StoreError: when the backfill does not finish.
     """
     ending = Ending(rules, store, store)
-    return _backfilled(rules, _stripped(ending, _history(ending, ())))
+    return _backfill(rules, _strip(ending, _history(ending, ())))
 
 
-def _stripped(ending: Ending, history: _History) -> MemoryStore:
-    """The application's items and history. Maps that become empty stay: no rule takes away the map in which it wrote,
+def _strip(ending: Ending, history: _History) -> MemoryStore:
+    """The application's items and history. Maps that become empty stay: no rule removes the map that it wrote into,
     and other rules may read it.
     """
     provenance = Provenance(ending.rules)
@@ -309,14 +308,14 @@ def _stripped(ending: Ending, history: _History) -> MemoryStore:
         assert item is not None, "the key of an item in the store"
         if key in history.items or entity is None:
             made.put(key.table, item)
-        elif not provenance.in_ledger(key) and provenance.mirrored_by(key, item) is None:
-            identity = (path for rule in provenance.mirrors(entity) for path in rule.identity_paths)
+        elif not provenance.is_in_ledger(key) and provenance.find_mirror_rule(key, item) is None:
+            identity = (path for rule in provenance.mirror_rules(entity) for path in rule.identity_paths)
             spare = (*identity, *history.paths.get(key, ()))
-            made.put(key.table, bare(item, provenance.paths(key, item), spare, emptied=True))
+            made.put(key.table, drop_paths(item, provenance.derived_paths(key, item), spare, emptied=True))
     return made
 
 
-def _backfilled(rules: Rules, made: MemoryStore) -> MemoryStore:
+def _backfill(rules: Rules, made: MemoryStore) -> MemoryStore:
     """These tables, after a backfill of all rules. Raises StoreError when it does not finish."""
     run = BackfillRun(
         Selection(rules, rules.kept),

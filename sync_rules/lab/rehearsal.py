@@ -38,7 +38,7 @@ ROUNDS_PER_CHANGE: Final = 20
 
 
 class Rehearsal:
-    """A Stage with its own world: queue, failures, archive, and a caller that counts.
+    """A Scene with its own world: queue, failures, archive, and a caller that counts.
 
     `caller` gets each call once, as the function would; without one, calls are only counted. With `start`, which has no
     work left, it goes on from there, in tables of its own.
@@ -76,7 +76,7 @@ class Rehearsal:
         self._calls.known |= start._calls.known
         self._arrivals.position = start._arrivals.position
 
-    # ------------------------------------------------------------ the stage
+    # ------------------------------------------------------------ the scene
     def do(self, action: Action) -> None:
         """Write to the store. Raises StoreError for a write that DynamoDB would reject."""
         self._expiring = isinstance(action, Expire)

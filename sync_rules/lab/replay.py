@@ -1,7 +1,7 @@
 """Replays a recording in memory, with the pipeline, and compares the end with the rules.
 
-The application's recorded changes are made again; the rules do their work anew. so records that change derived data
-alone, which the recorded pipeline wrote, are left out unless they are asked for. A `Mismatch` comes with its history:
+A replay repeats the application's recorded changes, and the rules work again. It skips records that change derived data
+alone, unless you ask for them: the recorded pipeline wrote them. A `Mismatch` comes with its history:
 the changes of the wrong item and of all items from which the rule made it. Invariant: a replay follows from records,
 delivery and seed, so it can be repeated.
 """
@@ -15,16 +15,13 @@ from pathlib import Path as File
 from random import Random
 from typing import Any, Final
 
-from pydantic import TypeAdapter
-
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.provenance import Provenance
-from sync_rules.lab.recompute import Wrong, wrongs
+from sync_rules.lab.recompute import Discrepancy, list_discrepancies
 from sync_rules.lab.recording import Recorded
 from sync_rules.lab.replay_tables import Event, ReplayTables
 from sync_rules.lab.scenario import Action, Expire
-from sync_rules.lab.scenario_form import ByTable
 from sync_rules.lab.scenario_reader import ScenarioReader
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
@@ -120,7 +117,7 @@ def load_data(file: File, rules: Rules) -> tuple[Put, ...]:
         UserError: with every mistake in it, and when there is no such file.
     """
     reading = ScenarioReader(file, rules)
-    puts = tuple(reading.puts((), reading.shaped(TypeAdapter(ByTable)) or {}))
+    puts = reading.data()
     if reading.wrong:
         raise reading.error()
     return puts
@@ -164,7 +161,7 @@ class Replay:
             if not self._play(records, data):
                 yield Mismatch("", RESTLESS, self._delivery, history=tuple(self.events))
                 return
-            for wrong in wrongs(self._tables.ending()):
+            for wrong in list_discrepancies(self._tables.ending()):
                 yield self._mismatch(wrong)
         except StoreError as error:
             yield Mismatch("", FAILED, self._delivery, reason=error.reason, history=tuple(self.events))
@@ -172,7 +169,7 @@ class Replay:
     # ---------------------------------------------------------------- the application
     def _play(self, records: Sequence[Recorded], data: Sequence[Put]) -> bool:
         """Replay everything. False when the rules do not come to rest."""
-        own = [one for one in records if not self._provenance.in_ledger(one.change.key)]
+        own = [one for one in records if not self._provenance.is_in_ledger(one.change.key)]
         self.counts["ledger"] = len(records) - len(own)
         if not self._tables.begin(self._first(own, data), self._delivery):
             return False
@@ -191,14 +188,16 @@ class Replay:
         for one in records:
             first.setdefault(one.change.key, one.change.old)
         for key, item in first.items():
-            if item is not None and (self._with_copies or self._provenance.mirrored_by(key, item) is None):
+            if item is not None and (self._with_copies or self._provenance.find_mirror_rule(key, item) is None):
                 yield Put(key, item, ())
-        yield from (put for put in data if put.key not in first and not self._provenance.in_ledger(put.key))
+        yield from (put for put in data if put.key not in first and not self._provenance.is_in_ledger(put.key))
 
     def _redo(self, one: Recorded) -> str:
         """Make a recorded change again. Returns the counter for it."""
         change, present = one.change, self._tables.stage.item(one.change.key)
-        if not self._with_copies and (self._provenance.own_work(change) or self._rules_delete(change, present)):
+        if not self._with_copies and (
+            self._provenance.is_pipeline_write(change) or self._rules_delete(change, present)
+        ):
             return "copies"
         action = action_of(change)
         if present is None and not isinstance(action, Put):
@@ -209,7 +208,7 @@ class Replay:
         """Tell whether a rule makes this delete: the target's source is gone."""
         if change.new is not None or present is None:
             return False
-        rules = self._provenance.deleting(change.key, present)
+        rules = self._provenance.rules_deleting(change.key, present)
         return any(self._tables.stage.item(key) is None for rule in rules for key in rule.source_keys(present))
 
     # ---------------------------------------------------------------- the rules
@@ -231,9 +230,9 @@ class Replay:
             self._tables.stage.look_again()
         return self._tables.rest()
 
-    def _mismatch(self, wrong: Wrong) -> Mismatch:
+    def _mismatch(self, wrong: Discrepancy) -> Mismatch:
         keys = [key for key in (wrong.key, wrong.source) if key is not None]
-        history = history_of(self.events, self._rules, wrong.rule, keys)
+        history = list_history(self.events, self._rules, wrong.rule, keys)
         path = show_path(wrong.path) if wrong.path else ""
         return Mismatch(wrong.rule, wrong.drift.value, self._delivery, wrong.key, path, wrong.check, history=history)
 
@@ -250,19 +249,19 @@ def action_of(change: Change) -> Action:
 
 
 # ---------------------------------------------------------------- history
-def history_of(events: Sequence[Event], rules: Rules, rule: str, keys: Iterable[ItemKey]) -> tuple[Event, ...]:
+def list_history(events: Sequence[Event], rules: Rules, rule: str, keys: Iterable[ItemKey]) -> tuple[Event, ...]:
     """The events of these items and of all items from which this rule, in all its parts, made them."""
     title = rules.rules[rule].title if rule in rules.rules else rule
     concerned = [one for one in rules.rules.values() if one.title == title]
     related = set(keys)
     while True:
-        more = {key for event in events for key in _linked(event.change, rules, concerned, related)} - related
+        more = {key for event in events for key in _list_links(event.change, rules, concerned, related)} - related
         if not more:
             return tuple(event for event in events if event.change.key in related)
         related |= more
 
 
-def _linked(change: Change, rules: Rules, concerned: Iterable[Rule], related: set[ItemKey]) -> Iterator[ItemKey]:
+def _list_links(change: Change, rules: Rules, concerned: Iterable[Rule], related: set[ItemKey]) -> Iterator[ItemKey]:
     """The items that one of the rules links to related items, according to a record."""
     entity = rules.entity_of(change.key)
     for rule in concerned if entity is not None else ():

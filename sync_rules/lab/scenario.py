@@ -1,7 +1,7 @@
 """Scenarios: the writes of an application, step by step, and what must hold whenever the pipeline has come to rest.
 
 A scenario is a folder with `rules.yaml`, `data.yaml` (the initial items, by table) and `scenario.yaml`, or a file of
-any name that names its rules. It names tables, items and rules, and nothing of the pipeline. `scenario_form` describes
+any name that names its rules. It names tables, items and rules, and nothing of the pipeline. `scenario_reader` has
 each key of the file, docs/testing.md shows one, `scenario_file` reads it.
 """
 
@@ -68,7 +68,7 @@ class ExpectedCalls:
 
 
 @dataclass(frozen=True)
-class Step:
+class ScenarioStep:
     """One step. `reports` are all the failures that it must lead to."""
 
     say: str
@@ -86,11 +86,11 @@ class Scenario:
 
     file: str
     rules: Rules
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
     answers: Mapping[str, tuple[Location, Any]] = field(default_factory=dict)
 
 
-class Stage(Protocol):
+class Scene(Protocol):
     """Tables with a pipeline behind them, on which a scenario is played. Any call may raise StoreError."""
 
     def do(self, action: Action) -> None:
@@ -106,38 +106,38 @@ class Stage(Protocol):
         """The items that an archive rule has kept."""
 
     def calls(self, rule: str) -> int:
-        """The number of changes for which a call rule has called its function."""
+        """The number of changes that a call rule has called its function for."""
 
     def reports(self) -> Sequence[Reported]:
         """The failure records, oldest first."""
 
 
-def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Step, tuple[str, ...]]]:
+def play(scenario: Scenario, scene: Scene) -> Iterator[tuple[ScenarioStep, tuple[str, ...]]]:
     """Play each step, and yield it with the differences after it, in words."""
     for step in scenario.steps:
-        before = len(stage.reports())
+        before = len(scene.reports())
         for action in step.actions:
-            stage.do(action)
-        rested = stage.rest()
+            scene.do(action)
+        rested = scene.rest()
         restless = () if rested else (f"{at(scenario.file, step)}\n  the pipeline did not come to rest",)
-        yield step, (*restless, *step_differences(scenario.file, step, stage, before))
+        yield step, (*restless, *step_differences(scenario.file, step, scene, before))
 
 
 # ---------------------------------------------------------------- differences
-def step_differences(file: str, step: Step, stage: Stage, reports_before: int) -> Iterator[str]:
+def step_differences(file: str, step: ScenarioStep, scene: Scene, reports_before: int) -> Iterator[str]:
     """The differences from what a step expects: location, expected, found."""
     for expected in step.items:
-        for path, want, found in _differences(expected, stage.item(expected.key)):
+        for path, want, found in _differences(expected, scene.item(expected.key)):
             place = f"{expected.key} {show_path(path)}".strip()
             yield _wrong(file, expected.location, f"{step.say} · {place}", want, found)
     for kept in step.objects:
-        for want, found in _unmatched(kept.items, stage.objects(kept.rule)):
+        for want, found in _unmatched(kept.items, scene.objects(kept.rule)):
             yield _wrong(file, kept.location, f"{step.say} · objects of {kept.rule}", want, found)
     for called in step.calls:
-        times = stage.calls(called.rule)
+        times = scene.calls(called.rule)
         if times != called.times:
             yield _wrong(file, called.location, f"{step.say} · calls of {called.rule}", str(called.times), str(times))
-    reported = frozenset(stage.reports()[reports_before:])
+    reported = frozenset(scene.reports()[reports_before:])
     for rule, reason in sorted(step.reports ^ reported):
         missing = (rule, reason) in step.reports
         texts = (reason, "no such failure") if missing else ("no failure", reason)
@@ -153,7 +153,7 @@ def wrong_answers(scenario: Scenario, found: Mapping[str, Any]) -> Iterator[str]
             yield _wrong(scenario.file, location, question, show_plain(want), show_plain(answer))
 
 
-def at(file: str, step: Step) -> str:
+def at(file: str, step: ScenarioStep) -> str:
     """The location and the name of a step."""
     return f"{file}:{step.location.line}:{step.location.column} · {step.say}"
 

@@ -14,8 +14,7 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from sync_rules.lab.scenario import Scenario
-from sync_rules.lab.scenario_form import ByTable, ScenarioForm
-from sync_rules.lab.scenario_reader import ScenarioReader
+from sync_rules.lab.scenario_reader import ScenarioForm, ScenarioReader
 from sync_rules.language.load import RulesFileError, check_rules, read_text
 from sync_rules.language.problems import Location, errors
 from sync_rules.language.yaml_source import KeyPath
@@ -77,7 +76,7 @@ def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
     if form.data is not None:
         puts = tuple(reader.puts(("data",), form.data))
     elif beside.file.exists():
-        puts = tuple(beside.puts((), beside.shaped(TypeAdapter(ByTable)) or {}))
+        puts = beside.data()
     steps = [reader.step((), LOAD, puts, form)]
     for number, step in enumerate(form.steps):
         here: KeyPath = ("steps", number)

@@ -1,22 +1,37 @@
-"""Reads one file of a scenario: its items, keys, paths and names, each looked up in the rules.
+"""Reads one file of a scenario: its shape, as pydantic models, then its items, keys, paths and names, by the rules.
 
-Invariant: one mistake does not hide the next: it is noted with its location, and reading continues.
+A single item, key or reason need not be in a list. Values are plain YAML: numbers are exact, `!set [a, b]` is a set,
+`!!binary` is binary, null is NULL, and an unquoted `<absent>` means no value, in `expect` and `set`. A path is `a.b` as
+in rules; names in `put` and in data are not paths.
+
+Invariant: one mistake does not hide the next. The reader notes it with its location, and continues.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path as File
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from sync_rules.lab.scenario import Action, ExpectedCalls, ExpectedItem, ExpectedObjects, Expire, Marker, Step, Wanted
-from sync_rules.lab.scenario_form import TAGS, ByTable, ExpectForm, StepForm, keys_at
+from sync_rules.lab.scenario import (
+    Action,
+    ExpectedCalls,
+    ExpectedItem,
+    ExpectedObjects,
+    Expire,
+    Marker,
+    ScenarioStep,
+    Wanted,
+)
+from sync_rules.language.kinds.options import Model
 from sync_rules.language.load import read_text
 from sync_rules.language.problems import Location, Problems
-from sync_rules.language.yaml_source import Document, KeyPath, read, type_name
+from sync_rules.language.yaml_source import Document, KeyPath, Tags, plain_scalar, read, type_name
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -25,6 +40,101 @@ from sync_rules.model.suggest import unknown
 from sync_rules.model.values import AttributeValue, Path, parse_path, visible
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
+
+SET: Final = "!set"
+
+
+# ---------------------------------------------------------------- the shape
+def as_list(value: Any) -> Any:
+    """A single value is a list of one."""
+    return value if isinstance(value, list) else [value]
+
+
+Items = Annotated[list[dict[str, Any]], BeforeValidator(as_list)]
+ByTable = dict[str, Items]
+Reasons = Annotated[list[str], BeforeValidator(as_list)]
+
+
+class ChangeForm(Model):
+    """An update: which item, what is set and removed, by path."""
+
+    key: dict[str, Any] = Field(description="The item's key attributes.")
+    sets: dict[str, Any] = Field(default={}, alias="set", description="Paths and their new values.")
+    remove: list[str] = Field(default=[], description="Paths that are removed.")
+
+
+class ExpectForm(Model):
+    """Expectations once the pipeline has come to rest."""
+
+    expect: ByTable = Field(default={}, description="By table: items by their keys, with what they must hold.")
+    expect_gone: ByTable = Field(default={}, description="By table: keys of items that must not be there.")
+    expect_objects: ByTable = Field(default={}, description="By archive rule: all it has kept so far, in any order.")
+    expect_calls: dict[str, Annotated[int, Field(ge=0)]] = Field(
+        default={}, description="By call rule: how often it has called its function so far."
+    )
+    expect_failures: dict[str, Reasons] = Field(default={}, description="By rule: all failures that this step reports.")
+
+
+class StepForm(ExpectForm):
+    """One step: its actions, which happen in the order put, update, delete, expire; then its expectations."""
+
+    say: str = Field(description="What the application does, in a few words.")
+    put: ByTable = Field(default={}, description="By table: whole items to write.")
+    update: dict[str, Annotated[list[ChangeForm], BeforeValidator(as_list)]] = Field(
+        default={}, description="By table: items to change."
+    )
+    delete: ByTable = Field(default={}, description="By table: keys of items to delete.")
+    expire: ByTable = Field(default={}, description="By table: keys of items that Time to Live deletes.")
+
+
+class ScenarioForm(ExpectForm):
+    """A scenario: its rules and data, what must be true of the data alone, then the steps."""
+
+    rules: str | None = Field(default=None, description="The rules file, relative to this file. Default: rules.yaml.")
+    data: ByTable | None = Field(default=None, description="What is there at first: in place of data.yaml.")
+    steps: list[StepForm] = Field(default=[], description="What the application does, one after the other.")
+    answers: dict[str, Any] = Field(default={}, description="In the end: what read.py finds, by question.")
+
+
+# ---------------------------------------------------------------- values
+def exact_scalar(tag: str, text: str) -> Any:
+    """Convert a scalar; numbers keep every digit."""
+    match tag:
+        case "float":
+            number = Decimal(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+            if number.is_finite():
+                return number
+            raise ValueError
+        case "binary":
+            return base64.b64decode("".join(text.split()), validate=True)
+        case _ if tag.startswith("!"):
+            raise ValueError
+    return plain_scalar(tag, text)
+
+
+def exact_list(tag: str, values: list[Any]) -> Any:
+    """Convert a list or a set."""
+    if tag == SET:
+        try:
+            found = set(values)
+            raw_of(found)
+        except (TypeError, UserError) as error:
+            message = "expected texts, numbers or binaries, all of one kind and at least one"
+            raise ValueError(message) from error
+        return found
+    if tag.startswith("!"):
+        raise ValueError(f"expected {SET}")
+    return values
+
+
+TAGS: Final = Tags(exact_scalar, exact_list, {Marker.ABSENT.value: Marker.ABSENT})
+
+
+def keys_at(path: Sequence[str | int]) -> list[str]:
+    """The possible keys of the map that holds the last key of a path in a scenario file."""
+    form = ScenarioForm if len(path) == 1 else ChangeForm if "update" in path[:-1] else StepForm
+    return [one.alias or name for name, one in form.model_fields.items()]
+
 
 T = TypeVar("T")
 TYPES: Final = {"S": "text", "N": "number", "B": "binary"}
@@ -199,14 +309,18 @@ class ScenarioReader:
                 if key is not None:
                     yield Delete(key, ()) if word == "delete" else Expire(key)
 
+    def data(self) -> tuple[Put, ...]:
+        """The items of a file like data.yaml. Raises UserError when it cannot be read."""
+        return tuple(self.puts((), self.shaped(TypeAdapter(ByTable)) or {}))
+
     # ------------------------------------------------------------ expectations
-    def step(self, here: KeyPath, say: str, actions: tuple[Action, ...], form: ExpectForm) -> Step:
+    def step(self, here: KeyPath, say: str, actions: tuple[Action, ...], form: ExpectForm) -> ScenarioStep:
         """A step with what it expects."""
         names, rules = self.names, self.rules
         objects = names((*here, "expect_objects"), "archive rule", form.expect_objects, rules.archives)
         calls = names((*here, "expect_calls"), "call rule", form.expect_calls, rules.functions)
         failures = names((*here, "expect_failures"), "rule", form.expect_failures, rules.rules)
-        return Step(
+        return ScenarioStep(
             say,
             self.location(*here),
             actions,

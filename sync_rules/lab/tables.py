@@ -11,7 +11,7 @@ from typing import Any
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire
-from sync_rules.lab.trial import describe, drifted
+from sync_rules.lab.trial import drifted
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.item_change import ItemChange, item_change
@@ -64,7 +64,7 @@ class PlainRehearsal:
             AssertionError: when the pipeline does not come to rest, or a copy is wrong in the end.
         """
         assert self.rehearsal.rest(), "the pipeline did not come to rest"
-        wrong = [describe(finding) for finding in drifted(self.rules, self.rehearsal.world)]
+        wrong = [*drifted(self.rules, self.rehearsal.world)]
         assert not wrong, "\n".join(["expected every copy to be right, found", *wrong])
 
     def item(self, table: str, key: Plain) -> dict[str, Any] | None:
@@ -81,7 +81,7 @@ class PlainRehearsal:
         return [_plain(item) for item in self.rehearsal.objects(rule)]
 
     def calls(self, rule: str) -> int:
-        """The number of changes for which a call rule has called its function."""
+        """The number of changes that a call rule has called its function for."""
         return self.rehearsal.calls(rule)
 
     def failures(self) -> list[tuple[str, str]]:

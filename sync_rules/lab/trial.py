@@ -9,21 +9,20 @@ later.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from sync_rules.audit.compare import Drift, may_be_late
-from sync_rules.audit.findings import Finding
-from sync_rules.audit.verifier import Verifier
 from sync_rules.lab.delivery import VARIANTS, Delivery
+from sync_rules.lab.recompute import differences
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.scenario import Scenario, Step, at, play
+from sync_rules.lab.scenario import Scenario, ScenarioStep, at, play
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import printable
-from sync_rules.pipeline.requests import NULL_PORTS, World
+from sync_rules.pipeline.requests import World
 from sync_rules.rules.ruleset import Rules
 
 TOLERATED: Final = frozenset({Drift.STUCK, Drift.ORPHAN})
@@ -36,7 +35,7 @@ class Trial:
 
     file: str
     delivery: Delivery
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
     wrong: tuple[str, ...]
 
     @property
@@ -78,7 +77,10 @@ def run_trial(scenario: Scenario, delivery: Delivery) -> Trial:
     try:
         for step, missed in play(scenario, stage):
             taken += 1
-            wrong = missed or tuple(_drifted(scenario, step, stage.world))
+            wrong = missed or tuple(
+                f"{at(scenario.file, step)}\n  expected every copy to be right\n  found    {drift}"
+                for drift in drifted(scenario.rules, stage.world)
+            )
             if wrong:
                 break
     except StoreError as error:
@@ -87,21 +89,9 @@ def run_trial(scenario: Scenario, delivery: Delivery) -> Trial:
     return Trial(scenario.file, delivery, scenario.steps[:taken], wrong)
 
 
-def _drifted(scenario: Scenario, step: Step, world: World) -> Iterator[str]:
-    for finding in drifted(scenario.rules, world):
-        yield f"{at(scenario.file, step)}\n  expected every copy to be right\n  found    {describe(finding)}"
-
-
-def drifted(rules: Rules, world: World) -> Iterable[Finding]:
-    """The drift that verify finds while no work is pending. Nothing is repaired."""
-    kept = rules.kept
-    verifier = Verifier(rules, replace(world, queue=NULL_PORTS), kept, grace_seconds=0)
-    found = (one for one in verifier.sweep() if not may_be_late(one.difference, rules)) if kept else ()
-    return (one for one in found if one.difference.drift not in TOLERATED)
-
-
-def describe(finding: Finding) -> str:
-    """Describe a drift in a few words."""
-    found = finding.difference
-    paths = ", ".join(map(show_path, found.paths))
-    return f"what is {found.drift.value}: {f'{printable(found.target)} {paths}'.strip()} (rule {found.rule})"
+def drifted(rules: Rules, world: World) -> Iterator[str]:
+    """Describe each drift that verify finds while no work is pending, in a few words. Nothing is repaired."""
+    for found in differences(rules, world.store):
+        if found.drift not in TOLERATED and not may_be_late(found, rules):
+            paths = ", ".join(map(show_path, found.paths))
+            yield f"what is {found.drift.value}: {f'{printable(found.target)} {paths}'.strip()} (rule {found.rule})"

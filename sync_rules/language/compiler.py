@@ -50,8 +50,8 @@ def key_types(entity: Entity) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class Known:
-    """The file that rules are compiled against. `required` has, by entity, the attributes that all its items have by
-    the file, and `written` those that rules give to all of them. `hops` has the rule that keeps a hop of a link.
+    """The file that rules are compiled against. `written` has, by entity, the attributes that rules give to all its
+    items. `hops` has the rule that keeps a hop of a link.
     `broken` and `broken_tables` are declared but unusable, and reported already; `filled` puts environment variables
     into a text, and reports at a location those that are not set. `own_names` are doubted once all rules are known.
     """
@@ -60,7 +60,6 @@ class Known:
     problems: Problems
     tables: Mapping[str, Table]
     entities: Mapping[str, Entity]
-    required: Mapping[str, tuple[str, ...]]
     broken: frozenset[str]
     broken_tables: frozenset[str]
     filled: Callable[[str, Location], str | None]
@@ -82,7 +81,7 @@ class Known:
 
     def said(self, entity: Entity) -> frozenset[str]:
         """The attributes that every item of an entity has, besides those of its key templates."""
-        return frozenset(self.required.get(entity.name, ())) | self.written.get(entity.name, set())
+        return frozenset(entity.required) | self.written.get(entity.name, set())
 
 
 @dataclass
@@ -268,7 +267,7 @@ class RuleCompiler:
 
     def find(
         self,
-        link: Link,
+        link: Link | None,
         one: Entity,
         many: Entity,
         via: str | None,
@@ -279,8 +278,11 @@ class RuleCompiler:
         choose: Choose = links.closest,
     ) -> Find | None:
         """The Query for the items of `many` that point to one item; a lack is reported at the option `at`. A Query that
-        may leave out some of them is only taken where the rule says that it is `sparse`; `whole`: it cannot be.
+        may leave out some of them is only taken where the rule says that it is `sparse`; `whole`: it cannot be. No
+        link, which was reported before, gives no Query.
         """
+        if link is None:
+            return None
         known = ", ".join(f"{{{ref.field}}}" for _, ref in link) or f"nothing ({one.name!r} has a fixed key)"
         indexes = [index.name for index in many.table.indexes]
         if via is not None and via not in indexes:
@@ -318,7 +320,7 @@ class RuleCompiler:
         if not way.missing:
             return links.missing_index(one, many, link)
         missing = [attribute.name for attribute in way.missing]
-        required = ", ".join(dict.fromkeys((*self.known.required.get(many.name, ()), *missing)))
+        required = ", ".join(dict.fromkeys((*many.required, *missing)))
         sparse = "" if whole else "; if the rule means only the items in the index, say sparse: true in it"
         return (
             f"if every item has {' and '.join(missing)}, say entities.{many.name}.required: [{required}]{sparse}; "

@@ -6,18 +6,18 @@ Each lint is a generator over compiled rules; `LINTS` lists them. Of the YAML th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
-from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.language.compiler import Known
 from sync_rules.language.moves import moves
 from sync_rules.language.own_names import doubted
 from sync_rules.language.problems import Problem, errors
+from sync_rules.language.sections import Section
 from sync_rules.language.types import key_types, read_types
 from sync_rules.language.writers import attribute, two_writers, written_at
 from sync_rules.language.yaml_source import Document
@@ -37,18 +37,21 @@ from sync_rules.rules.rule import Node, Rule, causes_of
 from sync_rules.rules.ruleset import Rules
 
 CYCLES_MAX = 100  # that are drawn
-Lint = Callable[[Rules, Document], Iterator[Problem]]
+Lint = Callable[[Rules, Document], Iterable[Problem]]
 NEEDS_NO_QUOTES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def lint(rules: Rules, known: Known) -> None:
-    """Report the findings of every lint. Errors may be why something is unused: so that is looked for only without."""
+def lint(rules: Rules, known: Known, sections: Iterable[Section]) -> None:
+    """Report the findings of every lint, those of sections too. An error may be why something is unused, so unused
+    entities and tables are reported only in a file without errors.
+    """
     document, problems = known.document, known.problems
-    for each in LINTS:
+    for each in (*LINTS, *(section.lint for section in sections)):
         problems.extend(each(rules, document))
     problems.extend(doubted(known.own_names, rules, known.said))
     if not errors(problems.found):
-        problems.extend(unused(rules, document))
+        named = {name for one in sections for name in one.entities_of(rules.sections[one.name])}
+        problems.extend(unused(rules, document, named))
 
 
 def linked(rules: Rules) -> Iterator[LinkedRule]:
@@ -297,10 +300,9 @@ def _repeats(entity: Entity) -> bool:
     return len(fields) > len(set(fields))
 
 
-def unused(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Warn of entities without a rule and tables without an entity."""
-    used = {entity.name for rule in rules.rules.values() for entity in (rule.source, rule.target)}
-    used |= {name for pattern in rules.patterns.values() for name in pattern.entities}
+def unused(rules: Rules, document: Document, named: set[str]) -> Iterator[Problem]:
+    """Warn of entities without a rule and tables without an entity. `named`: the entities that sections name."""
+    used = {entity.name for rule in rules.rules.values() for entity in (rule.source, rule.target)} | named
     for entity in rules.declared:
         if entity.name not in used:
             message = f"no rule reads or writes {entity.name!r}"
@@ -361,16 +363,6 @@ def costs(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR404", message, document.value("rules", rule.title, "strict"))
 
 
-# ---------------------------------------------------------------- access patterns
-def unserved(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Warn of access patterns that no request serves."""
-    for answer in prove(rules).unserved if rules.patterns else ():
-        location = document.key("patterns", answer.pattern.name)
-        titles = "; or ".join(cure.title for cure in answer.cures[:2])
-        cure = f"{titles}. `sync-rules patterns` shows it as YAML" if titles else "ask by a field that a key holds"
-        yield Problem("SR490", answer.reason, location, cure)
-
-
 LINTS: tuple[Lint, ...] = (
     same_items,
     two_writers,
@@ -389,5 +381,4 @@ LINTS: tuple[Lint, ...] = (
     times_to_live,
     settings_elsewhere,
     costs,
-    unserved,
 )

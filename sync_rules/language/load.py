@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from sync_rules.extras.design.patterns.pattern_compiler import patterns_of, volumes_of
 from sync_rules.language import defaults, lint
 from sync_rules.language.compiler import Known, RuleCompiler
 from sync_rules.language.kinds.options import Model
@@ -100,9 +99,8 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     tables = compile_tables(document, problems, valid.form.tables, variables)
     entities = _entities(document, problems, valid, tables)
     declared = frozenset(valid.form.entities) | valid.broken["entities"]
-    required = {name: tuple(form.required) for name, form in valid.form.entities.items()}
     broken = declared - entities.keys()
-    known = Known(document, problems, tables, entities, required, broken, valid.broken["tables"], variables.filled)
+    known = Known(document, problems, tables, entities, broken, valid.broken["tables"], variables.filled)
     _check_renames(known, valid.form.rules)
     compiled = _compile_rules(known, valid.form.rules)
     alone = [rule for name in valid.form.rules for rule in compiled[name]]
@@ -110,10 +108,8 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     within = {side.name: side for rule in sound.values() for side in (rule.source, rule.target, *rule.owned)}
     entities = entities | within  # those of ledgers are in no file
     rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
-    volumes = volumes_of(document, problems, valid.form)
-    patterns = patterns_of(known, valid.form, rules, lint.named_attributes(rules))
-    rules = replace(rules, patterns=patterns, volumes=volumes)
-    lint.lint(rules, known)
+    rules = replace(rules, sections={one.name: one.compile(known, valid.form, rules) for one in valid.sections})
+    lint.lint(rules, known, valid.sections)
     found = problems.sorted()
     return (None if errors(found) else rules), found
 
@@ -230,4 +226,4 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, probl
         templates[attribute] = template
     for key in table.key:
         templates.setdefault(key.name, default_template(key.name))
-    return Entity(name, table, templates) if sound else None
+    return Entity(name, table, templates, required=tuple(form.required)) if sound else None

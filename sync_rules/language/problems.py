@@ -5,24 +5,25 @@ Invariant: a check never stops at the first problem: each is added to `Problems`
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sync_rules.language.codes import CODES
+from sync_rules.language.codes import code_of
 from sync_rules.model.values import visible
 
 Severity = Literal["error", "warning"]
 INDENT = " " * 2
 UNREAD = "SR001"  # the value there is not what was meant, so that what its place lacks is no second mistake
-WARNINGS = "SR4"  # the family of codes that let the rules run
+WARNINGS = "4"  # the family of codes that let the rules run: SR4..., and those of other packages, such as ACME4...
 SECTIONS = {"rules": "rule", "entities": "entity", "tables": "table", "patterns": "pattern"}
 EXPLAINED = ("SR2", "SR3", "SR4", "SR5")  # families whose reason is not plain from the message
 
 
 def severity(code: str) -> Severity:
     """The severity of a code: only an error makes a rules file unusable."""
-    return "warning" if code.startswith(WARNINGS) else "error"
+    return "warning" if code.lstrip(string.ascii_letters).startswith(WARNINGS) else "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ class Problem:
         mark = self.code if self.severity == "error" else f"{self.code}, {self.severity}"
         lines = [head, f"{INDENT}{self.message}        [{mark}]"]
         if self.code.startswith(EXPLAINED):
-            lines.append(f"{INDENT}why:  {CODES[self.code].why}")
-        lines.append(f"{INDENT}cure: {self.cure or CODES[self.code].cure}")
+            lines.append(f"{INDENT}why:  {code_of(self.code).why}")
+        lines.append(f"{INDENT}cure: {self.cure or code_of(self.code).cure}")
         return "\n".join(lines)
 
     def as_json(self, file: str) -> dict[str, str | int]:
@@ -83,8 +84,8 @@ class Problem:
             "column": self.location.column,
             "road": self.location.shown(),
             "message": self.message,
-            "why": CODES[self.code].why,
-            "cure": self.cure or CODES[self.code].cure,
+            "why": code_of(self.code).why,
+            "cure": self.cure or code_of(self.code).cure,
         }
 
 

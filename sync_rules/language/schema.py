@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, create_model
 
-from sync_rules.extras.design.patterns.pattern_forms import ITEMS_MAX, PatternEntry
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import NO_FORM, Model, by_type
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule, kinds_with_sentences
+from sync_rules.language.sections import Section, all_sections
 from sync_rules.model.entities import Distance, KeyType
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -23,6 +23,7 @@ KEY_ATTRIBUTES_MAX = 4  # per partition key and per sort key of an index; Amazon
 NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
 INDEX_NAME = r"^[A-Za-z0-9_.-]{3,255}$"  # DynamoDB's own rule
 
+SECTION_FIELD = "section_{}"  # the field of a section's value, so that no name hides a method of pydantic
 ATTRIBUTE_NAME_MAX = 255
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 IndexName = Annotated[str, StringConstraints(pattern=INDEX_NAME)]
@@ -33,13 +34,6 @@ Projection = Annotated[
 ]
 IndexKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_length=KEY_ATTRIBUTES_MAX)]
 ShortKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_length=2)]
-
-
-Size = Annotated[
-    Annotated[int, Field(ge=1), Tag("form:number")]
-    | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? ?(B|KB)$"), Tag("form:size")],
-    by_type({int: "form:number", str: "form:size"}, "a size such as 1.6KB"),
-]
 
 
 class IndexForm(Model):
@@ -141,10 +135,6 @@ class EntityForm(Model):
         "without one is reported.",
         examples=[["created_at"]],
     )
-    size: Size | None = Field(
-        default=None, description="The size of an item, names and values: for estimates.", examples=["1.6KB", 500]
-    )
-    items: int | None = Field(default=None, ge=0, le=ITEMS_MAX, description="How many items there are: for estimates.")
 
 
 WriteFunction = Annotated[
@@ -172,19 +162,20 @@ class FileForm(Model):
         default={},
         description="The rules, by name. Short: copy user.name into order.user_name",
     )
-    patterns: dict[Name, PatternEntry] = Field(
-        default={}, description="The access patterns, by name: what the application asks for, and how often."
-    )
     deploy: DeployForm = Field(default=DeployForm(), description="Parts of the deployment that are optional.")
 
+    def section(self, name: str) -> Any:
+        """The value of a section."""
+        return getattr(self, SECTION_FIELD.format(name))
 
-def file_form() -> type[FileForm]:
-    """The form of a rules file whose rules are of the kinds in the registry."""
-    return _file_form(tuple(KINDS.values()))
+
+def file_form(sections: tuple[Section, ...]) -> type[FileForm]:
+    """The form of a rules file with these sections, whose rules are of the kinds in the registry."""
+    return _file_form(tuple(KINDS.values()), sections)
 
 
 @cache
-def _file_form(kinds: tuple[Kind, ...]) -> type[FileForm]:
+def _file_form(kinds: tuple[Kind, ...], sections: tuple[Section, ...]) -> type[FileForm]:
     examples = [kind.example for kind in kinds_with_sentences().values() if kind.example]
     forms: list[Any] = [Annotated[str, Field(examples=examples), Tag("form:sentence")]]
     forms += [Annotated[kind.form, Tag(f"form:{kind.name}")] for kind in kinds]
@@ -194,7 +185,14 @@ def _file_form(kinds: tuple[Kind, ...]) -> type[FileForm]:
         custom_error_message=f"a sentence such as `{examples[0]}`, or a map with copy and into",
     )
     rules: Any = (dict[Name, Annotated[reduce(or_, forms), told_apart]], FileForm.model_fields["rules"])  # type: ignore[misc]
-    return create_model("FileForm", __base__=FileForm, __doc__=FileForm.__doc__, rules=rules)
+    fields: dict[str, Any] = {"rules": rules}
+    if bases := tuple(section.entity for section in sections if section.entity is not None):
+        entity: Any = create_model("EntityForm", __base__=(*bases, EntityForm), __doc__=EntityForm.__doc__)
+        fields["entities"] = dict[Name, entity], FileForm.model_fields["entities"]
+    for one in sections:
+        field = Field(default=one.default, alias=one.name, description=one.description)
+        fields[SECTION_FIELD.format(one.name)] = one.form, field
+    return create_model("FileForm", __base__=FileForm, __doc__=FileForm.__doc__, **fields)
 
 
 def _rule_form(value: Any) -> str | None:
@@ -204,7 +202,9 @@ def _rule_form(value: Any) -> str | None:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of rules files, made from the models that validate them."""
-    return {"$schema": DIALECT, **file_form().model_json_schema(by_alias=True), "title": "sync-rules: rules file"}
+    body = file_form(all_sections()).model_json_schema(by_alias=True)
+    body["properties"]["deploy"] = body["properties"].pop("deploy")  # after the sections
+    return {"$schema": DIALECT, **body, "title": "sync-rules: rules file"}
 
 
 def schema_text() -> str:

@@ -7,6 +7,7 @@ and the rest is compiled; `broken` keeps the names, so that a reference to one i
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,16 +17,15 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from sync_rules.extras.design.patterns.pattern_forms import form_of_pattern, meant_in_pattern
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import NO_FORM
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule
 from sync_rules.language.problems import Problems
 from sync_rules.language.schema import DeployForm, EntityForm, FileForm, TableForm, file_form
+from sync_rules.language.sections import CORE, ENTITY_KEYS, NAMES, Section, UsedSections, is_plugged, sections_of
 from sync_rules.language.yaml_source import Document, KeyPath, type_name
 from sync_rules.model.suggest import unknown
 
-SECTIONS: Final = ("tables", "entities", "rules", "patterns")
 TAG: Final = "form:"  # how the names of forms begin, which pydantic puts into its locations
 EXPECTED: Final = {
     "string_type": "text",
@@ -58,10 +58,11 @@ RULE_OPTION: Final = 3  # parts of the key path to an option of a rule
 
 @dataclass(frozen=True)
 class ValidFile:
-    """The sound part of a file, and the names in each section that are there but broken."""
+    """The sound part of a file, the names in each section that are there but broken, and the sections that it uses."""
 
     form: FileForm
     broken: Mapping[str, frozenset[str]]
+    sections: tuple[Section, ...]
 
 
 def validate(document: Document, problems: Problems) -> ValidFile | None:
@@ -70,41 +71,44 @@ def validate(document: Document, problems: Problems) -> ValidFile | None:
         message = f"expected a map with tables, entities and rules; found {type_name(document.data)}"
         problems.add("SR104", document.value(), message)
         return None
-    _take_sections(document, problems)
-    validator = _Validator(document, problems)
+    _rename_sections(document, problems)
+    validator = _Validator(document, problems, sections_of(document, problems))
     validator.take_out_unknown_kinds()
     for _ in range(2):  # once to find what is wrong, once more without it
         try:
-            form = file_form().model_validate(validator.sound_data())
+            form = file_form(validator.used.loaded).model_validate(validator.sound_data())
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 validator.report(detail)
         else:
-            return ValidFile(form, {name: frozenset(validator.broken[name]) for name in SECTIONS})
+            broken = {name: frozenset(names) for name, names in validator.broken.items()}
+            return ValidFile(form, broken, validator.used.loaded)
     raise AssertionError("what pydantic found wrong was not taken out")
 
 
-def _take_sections(document: Document, problems: Problems) -> None:
+def _rename_sections(document: Document, problems: Problems) -> None:
     """Report misspelled sections, and read them as the sections that are missing, so that one mistake is one error."""
-    for name in [name for name in document.data if name not in SECTIONS]:
-        meant = get_close_matches(name, [section for section in SECTIONS if section not in document.data], n=1)
-        if meant:
-            problems.add("SR101", document.key(name), unknown("key", name, SECTIONS))
+    for name in [name for name in document.data if name not in NAMES]:
+        meant = get_close_matches(name, [section for section in NAMES if section not in document.data], n=1)
+        if meant and not is_plugged(name):
+            problems.add("SR101", document.key(name), unknown("key", name, NAMES))
             document.rename(name, meant[0])
 
 
 class _Validator:
     """One file, and what is broken in it: names by section, "*" for a whole section, and unknown sections under ""."""
 
-    def __init__(self, document: Document, problems: Problems) -> None:
-        self.document, self.problems = document, problems
+    def __init__(self, document: Document, problems: Problems, used: UsedSections) -> None:
+        self.document, self.problems, self.used = document, problems, used
         self.data: dict[str, Any] = document.data
-        self.broken: dict[str, set[str]] = {name: set() for name in ("", *SECTIONS)}
+        self.names = (*CORE, *(section.name for section in used.loaded))
+        self.broken: dict[str, set[str]] = {name: set() for name in ("", *self.names)}
 
     def sound_data(self) -> dict[str, Any]:
         """The file's data without what is broken; a section that is broken as a whole is empty."""
-        kept = {name: value for name, value in self.data.items() if name in SECTIONS or not self.broken[""]}
-        for section in SECTIONS:
+        there = {name: value for name, value in self.data.items() if name not in self.used.broken}
+        kept = {name: value for name, value in there.items() if name in self.names or not self.broken[""]}
+        for section in self.names:
             value, broken = self.data.get(section), self.broken[section]
             if "*" in broken:
                 kept[section] = {}
@@ -140,7 +144,7 @@ class _Validator:
         on_key = detail["loc"][-1:] == ("[key]",)
         path = _key_path(detail["loc"][:-1] if on_key else detail["loc"])
         error, value, name = detail["type"], detail["input"], str(path[-1]) if path else ""
-        if path and path[0] in SECTIONS:
+        if path and path[0] in self.names:
             self.broken[str(path[0])].add(str(path[1]) if len(path) > 1 else "*")
         elif path:
             self.broken[""].add(str(path[0]))
@@ -172,11 +176,11 @@ class _Validator:
     def _fields(self, path: KeyPath) -> dict[str, FieldInfo]:
         """The fields, by key, of the map at whose key a key path ends."""
         if len(path) == 1:
-            return _keys(FileForm)
+            return _keys(file_form(self.used.loaded)) | dict.fromkeys(NAMES, FieldInfo())
         if path[0] == "deploy":
             return _keys(DeployForm)
-        if path[0] == "patterns":
-            form = form_of_pattern(self.data["patterns"][path[1]])
+        if section := self.used.named(path[0]):
+            form = section.form_of(self.data[section.name][path[1]])
             return {} if form is None else _keys(form)
         if kind := self._kind(path):
             fields = _keys(kind.form)
@@ -185,7 +189,8 @@ class _Validator:
                 fields = next(map(_keys, inner), fields)
             return fields
         if path[0] != "tables":
-            return _keys(EntityForm)
+            stated = [_keys(one.entity) for one in self.used.loaded if one.entity is not None]
+            return _keys(EntityForm) | dict.fromkeys(ENTITY_KEYS, FieldInfo()) | dict(ChainMap(*stated))
         fields = _keys(TableForm)
         for part in path[2:-1]:
             forms = [*_models_in(fields[str(part)].annotation)] if str(part) in fields else []
@@ -216,8 +221,8 @@ class _Validator:
         if expected == EXPECTED["string_type"] and isinstance(value, dict):
             return "quote text that starts with a brace, such as " + _as_template(value)
         kind, name = self._kind(path), str(path[-1])
-        if path[0] == "patterns" and isinstance(value, str | int | float):
-            return meant_in_pattern(name, value, as_list=expected == EXPECTED["list_type"])
+        if section := self.used.named(path[0]):
+            return section.meant(name, value, expected == EXPECTED["list_type"])
         if kind is None or not isinstance(value, str | int) or isinstance(value, bool):
             return None
         if expected == EXPECTED["list_type"]:

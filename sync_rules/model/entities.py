@@ -1,7 +1,7 @@
 """Tables and entities: the kinds of items, the key templates that recognise them, and where items keep their fields.
 
-Invariant: the key alone says of which entity an item is. A field that a key template binds is read from the key; any
-other is an attribute of the same name.
+Invariant: the key alone says to which entity an item belongs. A field that a key template binds is read from the key;
+any other is an attribute of the same name.
 """
 
 from __future__ import annotations
@@ -195,13 +195,15 @@ class Entity:
     """A kind of item, recognised by its key. `templates` covers the table's key and may cover an index's.
 
     `first`: entities of the table that take precedence and whose keys fit this one too, such as the nodes of a graph
-    among its edges. An item of one of them is not of this entity.
+    among its edges. An item of one of them is not of this entity. `required`: attributes that every item has, by the
+    rules file.
     """
 
     name: str
     table: Table
     templates: Mapping[str, Template]
     first: tuple[Entity, ...] = ()
+    required: tuple[str, ...] = ()
 
     @cached_property
     def identity(self) -> tuple[str, ...]:

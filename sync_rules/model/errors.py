@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-OUT_OF_TIME: Final = "OutOfTime"  # the reason of work for which no time was left
+OUT_OF_TIME: Final = "OutOfTime"  # the reason of work that ran out of time
 
 
 class SyncRulesError(Exception):
@@ -42,7 +42,7 @@ class StoreError(SyncRulesError):
 
 
 class ConditionError(SyncRulesError):
-    """A condition that cannot be evaluated for an item, so that nobody knows if a rule speaks of it. `reason` is for a
+    """A condition that cannot be evaluated for an item: whether a rule speaks of it is unknown. `reason` is for a
     failure record: it names the function and the type of its argument, and never a value.
     """
 

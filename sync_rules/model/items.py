@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from sync_rules.model.values import AttributeValue, Item
 
@@ -33,7 +33,10 @@ class ItemKey(NamedTuple):  # a tuple, for fast dictionaries
         return hashlib.sha256(str(self).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-@dataclass(slots=True)  # never changed all the same: a frozen one takes three times as long to make, for every record
+EventName = Literal["INSERT", "MODIFY", "REMOVE"]  # as DynamoDB names what happened to an item
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One stream record: an item before and after. It is only a hint about where to look.
 
@@ -53,11 +56,14 @@ class Change:
     expired: bool = False
     shrank_from: int = field(default=0, compare=False)
 
+    @property
+    def event_name(self) -> EventName:
+        """The name of the change in a stream record."""
+        return "REMOVE" if self.new is None else "INSERT" if self.old is None else "MODIFY"
+
 
 class Outcome(Enum):
     """The result of reconciling one rule on one target."""
-
-    __hash__ = object.__hash__  # faster than Enum's own, and called at every count
 
     COPIED = "copied"
     DELETED = "deleted"  # on_delete: delete
@@ -103,8 +109,8 @@ class Failure:
 # ---------------------------------------------------------------- effects: what leaves the tables
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Put an object into a bucket, under a name of its own, so that a second put changes nothing. `unsure` is why
-    nobody can tell if it should be kept: it is kept all the same, and that is reported.
+    """Put an object into a bucket, under a name of its own, so that a second put changes nothing. `unsure` says
+    why the rule's condition failed: the item is kept all the same, and that is reported.
     """
 
     rule: str
@@ -117,8 +123,8 @@ class Keep:
 @dataclass(frozen=True, slots=True)
 class Call:
     """Call a user's function with a change, once per change and rule. `attempt` counts how often it failed, `kept` is
-    the place where the call is kept, if it is. `unsure` is why nobody can tell if the function should be called: it is
-    not, and that is reported. `former` is the name that the rule had before, if it was renamed.
+    the place where the call is kept, if it is. `unsure` says why the rule's condition failed: the function is not
+    called, and that is reported. `former` is the name that the rule had before, if it was renamed.
     """
 
     rule: str

@@ -18,7 +18,7 @@ TAG = "$bytes"
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 NEVER_SENT: Final = re.compile("[\ud800-\udfff\ufffe\uffff]")
 
-# An item has at most 32 levels of maps and lists, each of which is two in DynamoDB's JSON; events put some around it.
+# An item has at most 32 levels of maps and lists, and each is two in DynamoDB's JSON; events put some around it.
 JSON_MAX_LEVELS: Final = 100
 
 

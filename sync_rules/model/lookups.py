@@ -27,10 +27,10 @@ class Find:
     """The Query by which a source finds the targets that name it, of the base table or of an index.
 
     Each key attribute has the template that builds it from target fields; `sort` has the sort key attributes that
-    narrow the Query, of which the last may be known by its beginning only.
+    narrow the Query; the last may be known by its beginning only.
 
-    `needs` has the key attributes of the index without which a target that names a source is not listed. Every target
-    is said to have them, and one without is reported; `sparse`: a target without them is not meant by the rule.
+    `needs` has the key attributes of the index without which a target that names a source is not listed. The file says
+    that every target has them, and one without is reported; `sparse`: a target without them is not meant by the rule.
     """
 
     index: str | None

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sync_rules.model.entities import KeyAttribute
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, parsed, spelt, total_of
-from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
+from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same, show_path
 from sync_rules.model.writes import (
     Action,
     Check,
@@ -31,7 +31,11 @@ SETS: Final = frozenset({"SS", "NS", "BS"})
 
 
 class InvalidUpdateError(Exception):
-    """DynamoDB cannot make this change of this item: a ValidationException."""
+    """DynamoDB cannot make this change of this item: a ValidationException. `cure` says what to do instead."""
+
+    def __init__(self, found: str, cure: str) -> None:
+        super().__init__(found)
+        self.cure = cure
 
 
 def holds(guard: Iterable[Condition], item: Item | None) -> bool:
@@ -108,9 +112,9 @@ def apply_update(item: Item, change: Update) -> Item:
     for path in change.removes:
         _put(attributes, path, None)
     for path, value in change.adds:
-        _put(attributes, path, _added(item.get(path[0]), value))
+        _put(attributes, path, _added(item, path[0], value))
     for path, value in change.discards:
-        _put(attributes, path, _discarded(item.get(path[0]), value))
+        _put(attributes, path, _discarded(item, path[0], value))
     return attributes
 
 
@@ -127,40 +131,34 @@ def same_item(old: Item | None, new: Item | None) -> bool:
     return True
 
 
-def _added(seen: AttributeValue | None, more: AttributeValue) -> AttributeValue:
+def _added(item: Item, name: str, more: AttributeValue) -> AttributeValue:
     """ADD: the sum of two numbers, a missing one being 0; the union of two sets."""
     ((kind, content),) = more.items()
     if kind == "N":
-        return {"N": _sum(_content(seen or {"N": "0"}, kind), content)}
-    if seen is None:
-        return more
-    elements = _content(seen, kind)
+        total = total_of((Decimal(_content(item, name, kind) or "0"), Decimal(content)))
+        if not holdable(total):
+            raise InvalidUpdateError(f"the sum in {name} has too many digits", "set it to another number")
+        return {"N": spelt(total)}
+    elements = _content(item, name, kind) or []
     known = {comparable(kind[0], element) for element in elements}
     return {kind: [*elements, *(element for element in content if comparable(kind[0], element) not in known)]}
 
 
-def _discarded(seen: AttributeValue | None, elements: AttributeValue) -> AttributeValue | None:
+def _discarded(item: Item, name: str, elements: AttributeValue) -> AttributeValue | None:
     """DELETE: the rest of a set; None instead of the empty set, which DynamoDB cannot hold."""
-    if seen is None:
-        return None
     ((kind, content),) = elements.items()
     gone = {comparable(kind[0], element) for element in content}
-    left = [element for element in _content(seen, kind) if comparable(kind[0], element) not in gone]
+    left = [element for element in _content(item, name, kind) or () if comparable(kind[0], element) not in gone]
     return {kind: left} if left else None
 
 
-def _content(value: AttributeValue, kind: str) -> Any:
-    if kind not in value:
-        raise InvalidUpdateError("an operand of another type")
-    return value[kind]
-
-
-def _sum(left: str, right: str) -> str:
-    """The exact sum, spelled as DynamoDB does."""
-    total = total_of((Decimal(left), Decimal(right)))
-    if not holdable(total):
-        raise InvalidUpdateError("a sum of too many digits")
-    return spelt(total)
+def _content(item: Item, name: str, kind: str) -> Any:
+    """The content of an attribute of this type; None where it is missing."""
+    value = item.get(name)
+    if value is not None and kind not in value:
+        found = f"{name} has another type than the value that is added or taken out"
+        raise InvalidUpdateError(found, "set the attribute, or give a value of its type")
+    return None if value is None else value[kind]
 
 
 def is_storable(value: AttributeValue) -> bool:
@@ -188,7 +186,7 @@ def _put(attributes: dict[str, AttributeValue], path: Path, value: AttributeValu
     for name in path[:-1]:
         parent = attributes.get(name)
         if parent is None or "M" not in parent:
-            raise InvalidUpdateError("the parent of a nested path is not a map")
+            raise InvalidUpdateError(f"{show_path(path)}: {name} is not a map", "set the whole map")
         inner = dict(parent["M"])
         attributes[name] = {"M": inner}
         attributes = inner
@@ -219,16 +217,23 @@ def key_values(item: Item, attributes: Iterable[KeyAttribute]) -> tuple[str | by
     return tuple(values)
 
 
+def make_item(action: Action, before: Item | None) -> Item | None:
+    """The item after an action; None when the action deletes it. Raises InvalidUpdateError."""
+    match action:
+        case Delete():
+            return None
+        case Put():
+            return take_item(action)
+        case Check():
+            return before
+        case Update() | Increment():
+            return apply_update(before or action.key.attributes(), to_update(action))
+
+
 def apply_action(action: Action, before: Item | None) -> Item | None:
     """The item after an action. An action that the service would reject changes nothing."""
-    if isinstance(action, Delete):
-        return None
-    if isinstance(action, Put):
-        return take_item(action)
-    if isinstance(action, Check):
-        return before
     try:
-        return apply_update(before or action.key.attributes(), to_update(action))
+        return make_item(action, before)
     except InvalidUpdateError:
         return before
 

@@ -38,7 +38,7 @@ def shrank_from(old: Item | None, new: Item | None) -> int:
 
 def too_large(item: Item | None) -> bool:
     """True if DynamoDB certainly cannot hold an item: even with its numbers, whose sizes are approximations, counted
-    as small as they can be. False for None, an item of which nobody can tell.
+    as small as they can be. False for None, an unknown item.
     """
     if item is None:
         return False
@@ -101,7 +101,7 @@ def possible_key(key: ItemKey) -> bool:
 
 def impossible(table: Table, item: Item | None) -> str:
     """The reason why DynamoDB cannot hold this item in a table of this key and these indexes; "" if it can, and for
-    None, an item of which nobody can tell.
+    None, an unknown item.
     """
     if item is None:
         return ""

@@ -45,7 +45,7 @@ def index_write_units(before_bytes: int | None, after_bytes: int | None, *, move
 
 
 def stored_bytes(size_bytes: int, items: int) -> int:
-    """The bytes of storage that are billed for so many items of a size.
+    """The bytes of storage that are billed for `items` items with `size_bytes` in all.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Limits.html and
     https://aws.amazon.com/dynamodb/pricing/on-demand/

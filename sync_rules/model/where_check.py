@@ -252,7 +252,7 @@ def named(text: str) -> tuple[str, ...]:
 
 
 def conjuncts(text: str) -> tuple[str, ...]:
-    """The conditions of which all must hold, as texts: those between && outside of brackets; else the whole text."""
+    """The conditions that must all hold, as texts: those between && outside of brackets; else the whole text."""
     if cast("Node", jmespath.compile(text).parsed)["type"] != "and_expression":
         return (text.strip(),)
     depth, ends = 0, [0]

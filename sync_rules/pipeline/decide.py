@@ -30,7 +30,7 @@ from sync_rules.rules.families import TargetRule
 Changes = Mapping[Path, AttributeValue | None]
 
 
-@dataclass(slots=True)  # as a Change: made for every copy, and never changed
+@dataclass(frozen=True, slots=True)
 class Intent:
     """The write of one target, and the rules that want it. `wanted` has the changes by rule."""
 

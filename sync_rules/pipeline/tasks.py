@@ -19,7 +19,7 @@ from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 
-@dataclass(slots=True)  # as a Change: made for every record, and never changed
+@dataclass(frozen=True, slots=True)
 class Pull:
     """Reconcile one target. Without an image, one is read first. `attempt` counts how often it was parked.
 
@@ -173,7 +173,7 @@ def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
         if entity is None:
             continue
         newest[change.key] = change
-        concern = rules.concern(entity)
+        concern = rules.concern(entity, change.event_name)
         entering = rules.entering(change, entity) if concern.listed else ()
         if concern.into:
             _ask_pull(change, concern.into, asked, tasks, entering)

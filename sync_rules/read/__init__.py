@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sync_rules.read.counting import Requests, requests_of
 from sync_rules.read.graph import Graph, ThreeSteps
 from sync_rules.read.hierarchy import Hierarchy
 from sync_rules.read.listing import Listing, Page
 from sync_rules.read.neighbours import Neighbour, Neighbours
 from sync_rules.read.reader import Client, KeyClient, Reader, UnprocessedKeysError
+from sync_rules.read.request_counts import Requests, requests_of
 
 if TYPE_CHECKING:
     from sync_rules.extras.design.run.pattern_reader import Patterns

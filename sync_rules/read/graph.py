@@ -5,24 +5,24 @@ Invariant: each request has one result, in the order of the requests; None stand
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
-from sync_rules.model.entities import Entity, KeyType
+from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
-from sync_rules.model.lookups import Find, KeyConditions
+from sync_rules.model.items import ItemKey
+from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.templates import may_overlap
-from sync_rules.model.values import Item
-from sync_rules.read.declared import Templates, entity_on, rule_of, table_on
+from sync_rules.model.values import Item, Path
 from sync_rules.read.key_range import KeyRange
 from sync_rules.read.listing import Listing
 from sync_rules.read.neighbours import NeighbourReader, Neighbours
 from sync_rules.read.reader import Client, Reader, reader_of
+from sync_rules.read.rule_lookup import find_rule
 from sync_rules.rules.kinds.collect import CollectRule
-from sync_rules.rules.kinds.element import parse_element
 from sync_rules.rules.ruleset import Rules
 
 
@@ -92,7 +92,7 @@ class Graph:
         Raises:
             UserError: when there is no such rule or entity, or an edge does not name the entity, or not which of them.
         """
-        rule = rule_of(rules, name, CollectRule)
+        rule = find_rule(rules, name, CollectRule)
         names = (neighbour,) if isinstance(neighbour, str) else tuple(neighbour or ())
         for other in names:
             if other not in rules.entities:
@@ -102,41 +102,6 @@ class Graph:
         entities = [rules.entities[other] for other in names]
         _require_apart(entities, link)
         return cls(client, rule, entities, link)
-
-    @classmethod
-    def on(
-        cls,
-        table: str,
-        client: Client | Reader,
-        *,
-        key: Mapping[str, KeyType],
-        edge: Templates | None = None,
-        node: Templates,
-        neighbour: Templates | None = None,
-        attribute: str = "edges",
-        element: str,
-    ) -> Graph:
-        """A graph in one table, without a rules file.
-
-        `edge`, `node` and `neighbour` are key templates as in the rules file; by default the key attributes of an edge
-        are its fields. A node's key fields are read from its edges, those of a neighbour from edge and element.
-        """
-        on = table_on(table, key)
-        edges, nodes = entity_on("edge", on, edge), entity_on("node", on, node)
-        rule = CollectRule(
-            name="edges",
-            source=edges,
-            target=nodes,
-            find=_find(edges, nodes),
-            into=attribute,
-            element=parse_element(element),
-            numbers=False,
-            where=None,
-            omit=None,
-            link=tuple((field, edges.ref(field)) for field in nodes.identity),
-            strict=False,
-        )
-        return cls(client, rule, [] if neighbour is None else [entity_on("neighbour", on, neighbour)])
 
     # ------------------------------------------------------------ step 1: edges
     def edges(
@@ -228,7 +193,7 @@ class Graph:
 
     def _neighbour_reader(self) -> NeighbourReader:
         if self._neighbours is None:
-            raise UserError("no `neighbour` was named: give the entity, or the key templates, at an edge's other end")
+            raise UserError("no `neighbour` was named: give the entity at an edge's other end")
         return self._neighbours
 
     # ------------------------------------------------------------ all three
@@ -241,18 +206,40 @@ class Graph:
         Raises:
             UserError, UnprocessedKeysError: like the steps.
         """
-        if limit is None and cursor is not None:
-            raise UserError("a cursor goes with the limit of the pages it came from")
-        reading = self._neighbour_reader()  # before two steps are paid for
-        rows, after = (list(edges.rows()), None) if limit is None else edges.page_of_rows(limit, cursor)
-        keys = [self._rule.pointer(row) for row in rows]
-        nodes = self._reader.get(self._rule.target.table, keys)
-        return ThreeSteps(
-            [self._reader.output(row) for row in rows],
-            self._reader.outputs(nodes),
-            reading.of(nodes),
-            after,
-        )
+        around = self._neighbour_reader().of  # an error in it is raised before two steps are paid for
+        nodes = NodeRead(self._rule.target.table, self._rule.pointer, self._reader.output)
+        return read_steps(edges, nodes, around, limit, cursor)
+
+
+@dataclass(frozen=True)
+class NodeRead:
+    """The read of nodes: their table, the key that an edge names, the form of a node, and the paths that are read, None
+    for all.
+    """
+
+    table: Table
+    pointer: Callable[[Item], ItemKey | None]
+    view: Callable[[Item], dict[str, Any]]
+    projects: tuple[Path, ...] | None = None
+
+
+def read_steps(
+    edges: Listing,
+    nodes: NodeRead,
+    around: Callable[[Sequence[Item | None]], Sequence[Neighbours | None]],
+    limit: int | None,
+    cursor: str | None,
+) -> ThreeSteps:
+    """Read edges, their nodes, and with `around` the neighbours of these. Without a limit all edges are read."""
+    reader = edges.reader
+    rows, after = edges.part(limit, cursor)
+    found = reader.get(nodes.table, [nodes.pointer(row) for row in rows], projects=nodes.projects)
+    return ThreeSteps(
+        [reader.output(row) for row in rows],
+        [None if node is None else nodes.view(node) for node in found],
+        [*around(found)],
+        after,
+    )
 
 
 def _require_apart(entities: Sequence[Entity], link: Mapping[str, str]) -> None:
@@ -264,15 +251,3 @@ def _require_apart(entities: Sequence[Entity], link: Mapping[str, str]) -> None:
                 f"an edge does not say if its neighbour is of {one.name!r} or of {other.name!r}: give in `link` the "
                 "field that holds a key of theirs, such as {PK: target}"
             )
-
-
-def _find(edges: Entity, nodes: Entity) -> Find | None:
-    """The Query of the base table that lists the edges of a node, if the partition key of edges names the node."""
-    partition, *sort = edges.table.key
-    if not set(edges.templates[partition.name].fields) <= set(nodes.identity):
-        return None
-    return Find(
-        None,
-        ((partition, edges.templates[partition.name]),),
-        tuple((attribute, edges.templates[attribute.name]) for attribute in sort),
-    )

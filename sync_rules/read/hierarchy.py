@@ -10,17 +10,16 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
-from sync_rules.model.entities import Entity, KeyAttribute, KeyType, Ref
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.lookups import Find, KeyConditions
+from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.python_values import raw_of
 from sync_rules.model.semantics import identity
-from sync_rules.model.templates import SORT_KEY_MAX_BYTES, parse_template, possible
-from sync_rules.model.values import AttributeValue, Item, get, parse_path
-from sync_rules.read.declared import Templates, entity_on, rule_of, table_on
+from sync_rules.model.templates import SORT_KEY_MAX_BYTES, possible
+from sync_rules.model.values import AttributeValue, Item, get
 from sync_rules.read.listing import Listing
 from sync_rules.read.reader import Client, Reader, reader_of
+from sync_rules.read.rule_lookup import find_rule
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.ruleset import Rules
 
@@ -52,7 +51,7 @@ class Hierarchy:
         Raises:
             UserError: when there is no such rule.
         """
-        rule = rule_of(rules, name, TreeRule)
+        rule = find_rule(rules, name, TreeRule)
         keys = {
             index.name: ([(a.name,) for a in index.partition], [(a.name,) for a in index.sort[:1]])
             for index in rule.target.table.indexes
@@ -61,44 +60,6 @@ class Hierarchy:
             name for name, (partition, sort) in keys.items() if partition == [rule.graph] and sort == [rule.path]
         )
         return cls(client, rule, next(by_path, None))
-
-    @classmethod
-    def on(
-        cls,
-        table: str,
-        client: Client | Reader,
-        *,
-        key: Mapping[str, KeyType],
-        entity: Templates | None = None,
-        parent: str = "ParentId",
-        by_parent: str = "GSI1",
-        path: str = "Path",
-        graph: str = "GraphId",
-        by_path: str = "GSI2",
-        separator: str = "|",
-        shards: int = 1,
-    ) -> Hierarchy:
-        """A hierarchy in one table, without a rules file.
-
-        `entity` gives the key templates; by default the key attributes are the fields. The last field is the id, and
-        attribute `parent` holds the parent's id; all items of a hierarchy share the other fields. The partition key of
-        index `by_parent` is `parent`; the keys of index `by_path` are `graph` and `path`.
-        """
-        items = entity_on("item", table_on(table, key), entity)
-        *shared, own = items.identity
-        rule = TreeRule(
-            name="path",
-            source=items,
-            target=items,
-            find=Find(by_parent, ((KeyAttribute(parent, _type_of(items, own)), parse_template(f"{{{parent}}}")),)),
-            link=((own, Ref(parent, (parent,))), *((field, items.ref(field)) for field in shared)),
-            path=parse_path(path),
-            separator=separator,
-            own=items.ref(own),
-            graph=(graph,),
-            shards=shards,
-        )
-        return cls(client, rule, by_path)
 
     # ------------------------------------------------------------ by key
     def items(self, of: Iterable[Of]) -> list[dict[str, Any] | None]:
@@ -253,9 +214,3 @@ class Hierarchy:
 
 def _as_text(of: str | int | Decimal) -> AttributeValue:
     return raw_of(of) if isinstance(of, str) else {"S": raw_of(of)["N"]}
-
-
-def _type_of(entity: Entity, field: str) -> KeyType:
-    """The type of an attribute that holds this field of the key."""
-    whole = (attribute.type for attribute in entity.table.key if entity.templates[attribute.name].whole == field)
-    return next(whole, "S")

@@ -81,6 +81,14 @@ class Listing:
         rows, after = self.page_of_rows(limit, cursor)
         return Page([self.reader.output(row) for row in rows], after)
 
+    def part(self, limit: int | None, cursor: str | None) -> tuple[list[Item], str | None]:
+        """Every row, or with a limit those of a page. Raises UserError for a cursor without a limit."""
+        if limit is not None:
+            return self.page_of_rows(limit, cursor)
+        if cursor is not None:
+            raise UserError("a cursor goes with the limit of the pages it came from")
+        return list(self.rows()), None
+
     def page_of_rows(self, limit: int, cursor: str | None = None) -> tuple[list[Item], str | None]:
         """Like `page`, with raw items."""
         if limit < 1:

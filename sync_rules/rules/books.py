@@ -1,13 +1,13 @@
-"""The books of a rule: all that it keeps in a ledger, and the mark that says of which rule they are, and if complete.
+"""The books of a rule: all that it keeps in a ledger, and the mark that names the rule and says if they are complete.
 
 Invariant: a number is shown only from books that are complete: those of this very rule, as it is now, in which every
 child was looked at. The books of a rule that is new, or was changed, lack children until a backfill has gone through
 all of them; the number that stands meanwhile is left alone.
 
-The mark is set aside for a rule before the rule writes its first entry, so that another version of the rule, which may
-come back, does not take the mixed books for its own. `begun` counts that: who completes the books must have seen them
-begun, and nobody begin them since. A rule that was gone finds its mark as it left it, so who deploys a rule begins its
-books anew unless the deployment before kept the same books: those of the same identity.
+The pipeline sets the mark for a rule before the rule writes its first entry, so that another version of the rule, which
+may come back, does not take the mixed books for its own. `begun` counts these beginnings: a worker completes the books
+only if they did not begin again since it saw them begin. A rule that was gone finds its mark as it left it. So a
+deployment restarts the books of a rule, unless the deployment before kept the same books: those of the same identity.
 """
 
 from __future__ import annotations

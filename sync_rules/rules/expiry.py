@@ -1,7 +1,7 @@
 """Expiries: how `ttl(created_at, 60d)` makes the attribute of Time to Live from a date of the same item.
 
 Invariant: the number follows from the date alone, whenever it is made. A date that cannot be read makes none, so that
-its item stays, and is reported: an item that never expires is noticed by nobody.
+its item stays, and is reported: no record would show an item that never expires.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TIME: Final = "expected an ISO 8601 date and time, or seconds since 1970"
 
 @dataclass(frozen=True)
 class Expiry:
-    """The second, since 1970, that is so many `seconds` after the date in a `field`."""
+    """The second, since 1970, `seconds` after the date in a `field`."""
 
     field: str
     seconds: int

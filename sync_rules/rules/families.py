@@ -89,7 +89,7 @@ class Members:
 
     `named` are keys of members that are known already. From an index rows are but keys, and it may lag: then the items
     listed, those named and those that hinted at the target are all read, and `belongs` decides. More members than
-    `max_items` block the rule, unless so many are `enough` to decide by.
+    `max_items` block the rule, unless that number is `enough` to decide.
     """
 
     table: str
@@ -112,11 +112,6 @@ class TargetRule(Rule):
         """The targets that a record of a source names, both as the source was and as it is."""
         return ()
 
-    @cached_property
-    def hinting(self) -> bool:
-        """True if records of a source may name targets by themselves."""
-        return type(self).hints is not TargetRule.hints
-
     @property
     @abstractmethod
     def decided_by(self) -> tuple[Path, ...]:
@@ -129,7 +124,7 @@ class TargetRule(Rule):
 
     @property
     def watches_in_source(self) -> tuple[Path, ...] | None:
-        """The source paths of which a change triggers the rule; None: any change."""
+        """The source paths that trigger the rule when they change; None: any change."""
         return None
 
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:
@@ -138,29 +133,19 @@ class TargetRule(Rule):
         return None if of_source is None else (*of_target, *of_source)
 
     def pulls(self, change: Change) -> bool:
-        """True if this record of a target, whoever wrote it, is a reason to look at the target: it came, or changed in
+        """True if this record of a target, ours or not, is a reason to look at the target: it came, or changed in
         something relevant, or in the maps that its copies stand in, or became smaller: a copy may have room now.
         """
         if change.new is None or change.old is None:
             return change.new is not None
-        if change.shrank_from:
+        if change.shrank_from or changed(change.old, change.new, self.relevant_paths):
             return True
-        if changed(change.old, change.new, self.relevant_paths):
-            return True
-        for path in self._maps:  # noqa: SIM110 -- called for every record, and a generator doubles the time
-            if standing(change.old, path) != standing(change.new, path):
-                return True
-        return False
+        return any(standing(change.old, path) != standing(change.new, path) for path in self._maps)
 
     @cached_property
     def _maps(self) -> tuple[Path, ...]:
         """The maps that its copies stand in."""
         return tuple(dict.fromkeys(copy[:length] for copy in self.copies for length in range(1, len(copy))))
-
-    @cached_property
-    def alike(self) -> bool:
-        """True if all targets of a source want the same values, whatever else they hold."""
-        return False
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
         """The sources that a target names; empty when it names none, or when its sources are its `members`."""
@@ -251,7 +236,7 @@ class TargetRule(Rule):
         on, table = name_of(self.target), self.target.table
         yield from self.reading_uses()
         yield from self.finding_uses()
-        yield Use(Moment.BY_KEY, Operation.READ, table, f"{on}, of which only the key is known")
+        yield Use(Moment.BY_KEY, Operation.READ, table, f"{on}, if only its key is known")
         writes = tuple(self.writing_uses())
         yield from writes
         if writes and table.max_write_units_per_second is not None:
@@ -315,7 +300,7 @@ class PartRule(Rule):
 
     @abstractmethod
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """The parts that a record of a source or of a target names, as the item was and as it is, whoever wrote it."""
+        """The parts that a record of a source or of a target names, as the item was and as it is."""
 
     def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
         """The parts that this one stands for: itself, or several where it comes from a message or a report, which name
@@ -356,7 +341,7 @@ class PartRule(Rule):
         """The write that makes a part right; None for a part that is right."""
 
     def rebuilt(self, part: Part, target: Item | None, source: Item | None) -> Write | None:
-        """The write that makes a part anew that no other write makes right. What else it should move is left as it is:
+        """The write that restores a part that no other write makes right. What else it should move is left as it is:
         only for a repair that adds up again what the parts of the rule add to.
         """
         return None
@@ -400,7 +385,7 @@ class EffectRule(Rule):
 
     @abstractmethod
     def effect(self, change: Change) -> Effect | None:
-        """The effect of this record of the source, if it has one; it says if nobody can tell."""
+        """The effect of this record of the source, if it has one. An effect says if the condition failed."""
 
     @property
     def swept(self) -> tuple[Entity, ...]:

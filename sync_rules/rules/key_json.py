@@ -26,7 +26,7 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
     """The key a user gave as JSON, typed by the key schema of its table.
 
     Raises:
-        UserError: when it is not JSON, or its attributes are those of no table, or of several of which not exactly one
+        UserError: when it is not JSON, or its attributes are those of no table, or of several, and not exactly one
             has an entity with such a key; or when no item can have it.
     """
     try:

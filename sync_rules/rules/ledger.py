@@ -99,7 +99,7 @@ def is_total(rule: str, key: ItemKey) -> bool:
 class Ledger:
     """The entities of one rule in its ledger's table.
 
-    Least and greatest are found by `find`: the rank items of a parent in the order of their amounts, each of which
+    Least and greatest are found by `find`: the rank items of a parent in the order of their amounts. Each
     points to its parent by `link`.
     """
 
@@ -167,7 +167,7 @@ def key_in(table: Table, partition: str, sort: str = ALONE) -> ItemKey:
 
 
 def keeps_books(rule: str) -> bool:
-    """True for the name of a rule that writes on items of a ledger, each of which stands for one of the application."""
+    """True for the name of a rule that writes on items of a ledger, one for each item of the application."""
     return rule.endswith(".ledger")
 
 

@@ -39,7 +39,7 @@ class RecordFilter:
         found: dict[str, dict[str, Watched]] = {}
         for entity, rules in concerned.items():
             watched = _watched(entity, some := tuple(rules))
-            if some:  # one of which nothing is watched still matters when it comes and goes
+            if some:  # an entity without watched attributes still matters when an item comes or goes
                 of_sort = found.setdefault(_begins(entity, self._partition), {})
                 begins = _begins(entity, self._sort)
                 before = of_sort.get(begins, frozenset())
@@ -78,10 +78,7 @@ def _touches(watched: Watched, data: Mapping[str, Any]) -> bool:
         return True
     if len(watched) > len(new) + len(old):
         watched = watched.intersection((*new, *old))
-    for name in watched:  # noqa: SIM110 -- every record comes by here, and a generator doubles the time
-        if old.get(name) != new.get(name):
-            return True
-    return False
+    return any(old.get(name) != new.get(name) for name in watched)
 
 
 def _both(one: Watched, other: Watched) -> Watched:

@@ -46,7 +46,7 @@ class Blocked:
 
 def let_in(where: Where | None, item: Item, entity: Entity) -> bool | Blocked:
     """True if a condition over one item, of this entity, lets the item in; none lets all in. Blocked where the
-    condition cannot be evaluated: nobody knows then, and it is reported.
+    condition cannot be evaluated, which is reported.
     """
     try:
         return where is None or where.holds_for(item, entity)
@@ -135,7 +135,7 @@ class Rule(Description):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """The word by which the rules file calls its kind."""
+        """The word for its kind in the rules file."""
 
     @abstractmethod
     def body(self) -> Mapping[str, object]:
@@ -193,8 +193,8 @@ class Rule(Description):
         return 0
 
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:
-        """The paths of which one must change for a record of this entity to trigger the rule, where the item was
-        there before and after; None: that cannot be said by paths.
+        """The paths that trigger the rule: a record of this entity matters if one of them changed, where the item was
+        there before and after; None: any change matters.
         """
         return None
 
@@ -219,7 +219,7 @@ class Rule(Description):
 
     def known_by_key(self, entity: Entity) -> bool:
         """True if the key of an item of this entity, and the item as it is, say all that the item ever meant to the
-        rule. Else an old image of the item may have named something that nobody can find any more.
+        rule. Else an old image of the item may have named something that cannot be found any more.
         """
         return entity is not self.source and entity is not self.target
 

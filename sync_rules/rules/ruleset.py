@@ -1,4 +1,4 @@
-"""The rules of one file, compiled and frozen, and an index of which of them concern an item.
+"""The rules of one file, compiled and frozen, and an index from an item to the rules that concern it.
 
 Invariant: an item is of one entity by its key, and its entity alone says which rules concern it.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from sync_rules.model.entities import Entity, Table, address_of
 from sync_rules.model.errors import RecordError
-from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.items import Change, EventName, ItemKey
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import Beginnings
 from sync_rules.model.values import Item, Path
@@ -21,36 +21,46 @@ from sync_rules.rules.families import EffectRule, PartRule, TargetRule
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.rule import Rule
 
-if TYPE_CHECKING:
-    from sync_rules.extras.design.patterns.declarations import Pattern, Volume
-
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """The rules that speak of an entity: those that keep attributes of it, that it may start a listing for, that it
-    names targets of, that act outside the tables, that have parts. `listed`: an index lists its items.
+    """The rules that an event on items of an entity concerns: those that read it, that keep attributes of it, that it
+    may start a listing for, that it names targets of, that act outside the tables, that have parts. `listed` has those
+    that list its items by an index from now on, and one of them could be missing there.
     """
 
+    reading: tuple[Rule, ...]
     into: tuple[TargetRule, ...]
     anchored: tuple[Rule, ...]
     hinting: tuple[TargetRule, ...]
     effects: tuple[EffectRule, ...]
     parts: tuple[PartRule, ...]
-    listed: bool
+    listed: tuple[tuple[Rule, Find], ...]
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All of these rules, each once."""
+        return tuple(dict.fromkeys((*self.reading, *self.into, *self.parts, *self.anchored)))
+
+    @property
+    def leads_on(self) -> bool:
+        """True if a write of one rule gives another rule work."""
+        return bool(self.reading or self.parts or self.anchored or len(self.into) > 1)
 
 
 @dataclass(frozen=True)
 class Rules:
-    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does."""
+    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does. `sections`: what
+    the file has beside tables, entities and rules, by the names of its sections. No function reads them.
+    """
 
     tables: Mapping[str, Table]
     entities: Mapping[str, Entity]
     rules: Mapping[str, Rule]
     fingerprint: str = ""
-    patterns: Mapping[str, Pattern] = field(default_factory=dict)
-    volumes: Mapping[str, Volume] = field(default_factory=dict)
+    sections: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def declared(self) -> tuple[Entity, ...]:
@@ -93,24 +103,11 @@ class Rules:
         }
 
     @cached_property
-    def _as_source(self) -> Mapping[str, tuple[Rule, ...]]:
-        return _grouped(((rule.source.name, rule) for rule in self.rules.values()), self.entities)
-
-    @cached_property
-    def _as_target(self) -> Mapping[str, tuple[TargetRule, ...]]:
-        rules = (rule for rule in self.rules.values() if isinstance(rule, TargetRule))
-        return _grouped(((rule.target.name, rule) for rule in rules), self.entities)
-
-    @cached_property
-    def _of_parts(self) -> Mapping[str, tuple[PartRule, ...]]:
-        rules = (rule for rule in self.rules.values() if isinstance(rule, PartRule))
+    def _around(self) -> Mapping[str, tuple[Rule, ...]]:
+        """The rules that have each entity as their source or their target."""
+        rules = self.rules.values()
         sides = ((name, rule) for rule in rules for name in dict.fromkeys((rule.source.name, rule.target.name)))
         return _grouped(sides, self.entities)
-
-    @cached_property
-    def _as_anchor(self) -> Mapping[str, tuple[Rule, ...]]:
-        rules = (rule for rule in self.rules.values() if rule.find is not None)
-        return _grouped(((rule.anchor.name, rule) for rule in rules), self.entities)
 
     @cached_property
     def _by_former_name(self) -> Mapping[str, Rule]:
@@ -119,12 +116,6 @@ class Rules:
     def named(self, name: str) -> Rule | None:
         """The rule of this name, or the one that had it before it was renamed: messages and failures outlive names."""
         return self.rules.get(name) or self._by_former_name.get(name)
-
-    @cached_property
-    def _listing(self) -> Mapping[str, tuple[tuple[Rule, Find], ...]]:
-        """The rules that list items of each entity by an index in which one of them could be missing."""
-        found = ((rule, rule.find) for rule in self.rules.values() if rule.find and rule.find.needs and not rule.sparse)
-        return _grouped(((rule.listed.name, (rule, find)) for rule, find in found), self.entities)
 
     def entity_of(self, key: ItemKey) -> Entity | None:
         """The entity an item belongs to by its key, or None: an item no rule speaks of, or no key of its table."""
@@ -153,19 +144,19 @@ class Rules:
 
     def from_source(self, entity: Entity) -> tuple[Rule, ...]:
         """The rules that read this entity."""
-        return self._as_source[entity.name]
+        return self.concern(entity).reading
 
     def into_target(self, entity: Entity) -> tuple[TargetRule, ...]:
         """The rules that keep attributes of this entity. A look at a target always checks all of them."""
-        return self._as_target[entity.name]
+        return self.concern(entity).into
 
     def parts_of(self, entity: Entity) -> tuple[PartRule, ...]:
         """The rules whose parts are made from, or written on, items of this entity."""
-        return self._of_parts[entity.name]
+        return self.concern(entity).parts
 
     def anchored(self, entity: Entity) -> tuple[Rule, ...]:
         """The rules for which an item of this entity may start a listing."""
-        return self._as_anchor[entity.name]
+        return self.concern(entity).anchored
 
     def unlisted(self, entity: Entity, item: Item, *, at_rest: bool = False) -> tuple[Rule, ...]:
         """The rules that do not find this item, because it lacks a key attribute of the index by which they list. An
@@ -173,27 +164,34 @@ class Rules:
         """
         return tuple(
             rule
-            for rule, find in self._listing[entity.name]
+            for rule, find in self.concern(entity).listed
             if any(not self._to_come(entity, (one.name,), item, at_rest=at_rest) for one in find.lacking(item))
             and rule.points(item)
         )
 
-    def concern(self, entity: Entity) -> Concern:
-        """The rules that speak of an entity, by what they make of a record of it."""
-        found = self._concerns.get(entity.name)
-        if found is None:
-            found = self._concerns[entity.name] = Concern(
-                self.into_target(entity),
-                self.anchored(entity),
-                tuple(rule for rule in self.from_source(entity) if isinstance(rule, TargetRule) and rule.hinting),
-                tuple(rule for rule in self.from_source(entity) if isinstance(rule, EffectRule)),
-                self.parts_of(entity),
-                bool(self._listing[entity.name]),
+    def concern(self, entity: Entity, event_name: EventName = "MODIFY") -> Concern:
+        """The rules that an event on items of an entity concerns, found once for each entity and event. The pipeline
+        asks it of records, and `write` of the actions of an application.
+        """
+        name = entity.name
+        if (name, event_name) not in self._concerns:
+            around = self._around[name]
+            reading = tuple(rule for rule in around if rule.source.name == name)
+            listing = ((rule, rule.find) for rule in around if rule.find and rule.find.needs and not rule.sparse)
+            listed = tuple((rule, find) for rule, find in listing if rule.listed.name == name)
+            self._concerns[name, event_name] = Concern(
+                reading,
+                tuple(rule for rule in around if isinstance(rule, TargetRule) and rule.target.name == name),
+                tuple(rule for rule in around if rule.find is not None and rule.anchor.name == name),
+                tuple(rule for rule in reading if isinstance(rule, TargetRule)),
+                tuple(rule for rule in reading if isinstance(rule, EffectRule)),
+                tuple(rule for rule in around if isinstance(rule, PartRule)),
+                () if event_name == "REMOVE" else listed,
             )
-        return found
+        return self._concerns[name, event_name]
 
     @cached_property
-    def _concerns(self) -> dict[str, Concern]:
+    def _concerns(self) -> dict[tuple[str, EventName], Concern]:
         return {}
 
     def entering(self, change: Change, entity: Entity) -> tuple[Rule, ...]:
@@ -201,7 +199,7 @@ class Rules:
         old, new = change.old, change.new
         if old is None or new is None:
             return ()
-        listing = self._listing[entity.name]
+        listing = self.concern(entity).listed
         return tuple(rule for rule, find in listing if find.lacking(old) and not find.lacking(new))
 
     def _to_come(self, entity: Entity, path: Path, item: Item, *, at_rest: bool) -> bool:

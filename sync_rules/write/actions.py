@@ -14,10 +14,10 @@ from typing import Any, Final, Literal
 from sync_rules.adapters import aws
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import number_of, respelt_in, spelt, total_of
+from sync_rules.model.items import EventName, ItemKey
+from sync_rules.model.numbers import number_of, respelt_in
 from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, has_encodable_texts, is_encodable, raw_of
-from sync_rules.model.semantics import SETS, identity, is_storable
+from sync_rules.model.semantics import SETS, InvalidUpdateError, apply_update, identity, is_storable
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
 from sync_rules.model.writes import Update
@@ -54,6 +54,13 @@ class Own:
     new: bool = False
     override: bool = False
     returns: bool = False
+
+    @property
+    def event_name(self) -> EventName:
+        """The event that this action makes; "MODIFY" if the former item decides it."""
+        if self.verb == "delete":
+            return "REMOVE"
+        return "INSERT" if self.new else "MODIFY"
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -268,32 +275,11 @@ def paths_of(update: Update) -> tuple[Path, ...]:
 
 
 def changed_by(update: Update, item: Item) -> Item:
-    """The item after an update of the application, whose `adds` may be numbers."""
-    new: dict[str, AttributeValue] = dict(item)
-    for path, value in (*update.sets, *((path, None) for path in update.removes)):
-        _put(new, path, value)
-    for (name,), more in update.adds:
-        ((kind, content),) = more.items()
-        if kind == "N":
-            held = number_of(new.get(name, {"N": "0"}))
-            if held is None:
-                raise WriteError(f"{name} is no number, and cannot be added to", "set it, or remove it first")
-            new[name] = {"N": spelt(total_of((held, Decimal(content))))}
-        else:
-            seen = _elements(new, name, kind)
-            new[name] = {kind: [*seen, *(one for one in content if not _among(kind, one, seen))]}
-    for (name,), less in update.discards:
-        ((kind, content),) = less.items()
-        left = [one for one in _elements(new, name, kind) if not _among(kind, one, content)]
-        _put(new, (name,), {kind: left} if left else None)
-    return new
-
-
-def _elements(item: Item, name: str, kind: str) -> list[Any]:
-    value = item.get(name)
-    if value is not None and kind not in value:
-        raise WriteError(f"{name} is another type than what is added or taken out", "give a set of the same type")
-    return [] if value is None else list(value[kind])
+    """The item after an update of the application. Raises WriteError when DynamoDB would refuse it."""
+    try:
+        return apply_update(item, update)
+    except InvalidUpdateError as error:
+        raise WriteError(str(error), error.cure) from error
 
 
 def elements_without(kind: str, elements: Iterable[str], others: Iterable[str]) -> AttributeValue | None:
@@ -301,24 +287,6 @@ def elements_without(kind: str, elements: Iterable[str], others: Iterable[str]) 
     known = {Decimal(one) for one in others} if kind == "NS" else set(others)
     left = [one for one in elements if (Decimal(one) if kind == "NS" else one) not in known]
     return {kind: left} if left else None
-
-
-def _among(kind: str, one: Any, others: Iterable[Any]) -> bool:
-    return any(same({kind[0]: one}, {kind[0]: other}) for other in others)
-
-
-def _put(item: dict[str, AttributeValue], path: Path, value: AttributeValue | None) -> None:
-    for name in path[:-1]:
-        inner = item.get(name)
-        if inner is None or "M" not in inner:
-            raise WriteError(f"{show_path(path)}: {name} is no map", "set the whole map")
-        copied = dict(inner["M"])
-        item[name] = {"M": copied}
-        item = copied
-    if value is None:
-        item.pop(path[-1], None)
-    else:
-        item[path[-1]] = value
 
 
 # ---------------------------------------------------------------- what rules keep

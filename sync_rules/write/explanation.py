@@ -216,6 +216,6 @@ class _Reader:
 
 def _rules_of(rules: Rules, entity: Entity) -> Iterator[Rule]:
     """The rules that read or keep items of an entity."""
-    for rule in dict.fromkeys((*rules.from_source(entity), *rules.into_target(entity), *rules.parts_of(entity))):
+    for rule in rules.concern(entity, "MODIFY").rules:
         if rule.swept:
             yield rule

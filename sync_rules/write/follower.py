@@ -91,13 +91,8 @@ class _Live:
 
     def _leads_on(self, key: ItemKey) -> bool:
         """True if rules make something of such items."""
-        rules, entity = self._rules, self._rules.entity_of(key)
-        return entity is not None and bool(
-            rules.from_source(entity)
-            or rules.parts_of(entity)
-            or rules.anchored(entity)
-            or rules.into_target(entity)[1:]
-        )
+        entity = self._rules.entity_of(key)
+        return entity is not None and self._rules.concern(entity, "MODIFY").leads_on
 
     def _note(self, keys: Sequence[ItemKey]) -> None:
         old = {key: self._seen.get(place_of(key)) for key in keys}

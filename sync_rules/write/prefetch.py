@@ -10,26 +10,24 @@ from collections.abc import Iterable, Iterator
 
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
-from sync_rules.rules.families import TargetRule
-from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.ruleset import Concern, Rules
 
 
-def keys_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemKey]:
-    """The keys that rules name by an item as it is about to be: its sources, what it is part of, and the marks and
-    totals of books.
+def keys_of(key: ItemKey, image: Item, concern: Concern, rules: Rules) -> Iterator[ItemKey]:
+    """The keys that the rules of a concern name by an item as it is about to be: its sources, what it is part of, and
+    the marks and totals of books.
     """
     entity = rules.entity_of(key)
-    if entity is None or image is None:
+    if entity is None:
         return
     change = Change(key, None, image)
     around: list[ItemKey] = []
-    for into in rules.into_target(entity):
+    for into in concern.into:
         around += into.source_keys(image)
         yield from () if into.books is None else (into.books.mark,)
-    for rule in rules.from_source(entity):
-        if isinstance(rule, TargetRule):
-            around += (hint.target for hint in rule.hints(change))
-    for rule in rules.parts_of(entity):
+    for hinting in concern.hinting:
+        around += (hint.target for hint in hinting.hints(change))
+    for rule in concern.parts:
         for part in rule.parts(change, entity):
             around += (part.target, *(() if part.source is None else (part.source,)))
             if rule.books is not None:

@@ -278,9 +278,10 @@ class Transact:
         found = [own.key for own in self._owns.values()]
         for own in self._owns.values():
             if own.verb == "put":
-                found += keys_of(own.key, own.item, self._rules)
+                found += keys_of(own.key, own.item, self._rules.concern(own.entity, own.event_name), self._rules)
             elif own.verb == "update":
-                found += keys_of(own.key, own.key.attributes(), self._rules)
+                attributes = own.key.attributes()
+                found += keys_of(own.key, attributes, self._rules.concern(own.entity, own.event_name), self._rules)
         return [key for key in found if possible_key(key)]
 
     def _play(self, seen: ReadThrough) -> None:
@@ -312,13 +313,8 @@ class Transact:
 
     def _concerned(self) -> list[str]:
         """The rules that the application's items concern."""
-        rules = self._rules
-        found: dict[str, None] = {}
-        for own in self._owns.values():
-            of = own.entity
-            for some in (rules.from_source(of), rules.into_target(of), rules.parts_of(of), rules.anchored(of)):
-                found |= dict.fromkeys(rule.title for rule in some)
-        return list(found)
+        concerns = (self._rules.concern(own.entity, own.event_name) for own in self._owns.values())
+        return list(dict.fromkeys(rule.title for concern in concerns for rule in concern.rules))
 
     def _overridden(self) -> list[Left]:
         return [

@@ -24,7 +24,7 @@ def examine(quiet_stack: Stack, built: Path, capsys: pytest.CaptureFixture[str])
     """Runs the command; gives what was found in each area that is not well, but for the alarms' missing topic."""
 
     def run() -> dict[str, list[str]]:
-        code = main.main(["doctor", str(built / "rules.yaml"), "--endpoint-url", quiet_stack.url, "--json"])
+        code = main.main(["doctor", str(built / "rules.yaml"), "--endpoint-url", quiet_stack.url, "--format", "json"])
         rows = json.loads(capsys.readouterr().out)
         assert code == 1
         (alarms,) = (row["findings"] for row in rows if row["area"] == "alarms")

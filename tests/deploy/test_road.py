@@ -89,7 +89,7 @@ def works_on_the_desk(road: Road) -> None:
             copied = client.get_item(TableName="dev-shop", Key=key, ConsistentRead=True)["Item"]
             assert copied["user_name"] == s("Ada")
             client.update_item(TableName="dev-shop", Key=key, UpdateExpression="REMOVE user_name")
-            assert json.loads(road.sync_rules("plan", "--json", *there))["writes"] == 1
+            assert json.loads(road.sync_rules("plan", "--format", "json", *there))["writes"] == 1
             assert "1 copies written" in road.sync_rules("backfill", *there)
             assert "no drift" in road.sync_rules("verify", "--grace-seconds", "0", *there)
             assert "2 hold" in road.sync_rules("selftest", "--yes", "--only", "2", "--only", "43", *there)

@@ -153,7 +153,7 @@ def sync_rules(everybodys_stack: Stack, built: Path, monkeypatch, capsys) -> Cal
     monkeypatch.setenv("STAGE", STAGE)
 
     def command(verb: str, *options: str) -> tuple[int, str]:
-        fixed = [str(built / "rules.yaml"), "--remote", "--endpoint-url", everybodys_stack.url, "--jsonl"]
+        fixed = [str(built / "rules.yaml"), "--remote", "--endpoint-url", everybodys_stack.url, "--format", "jsonl"]
         return main.main([verb, *fixed, *options]), capsys.readouterr().out
 
     return command
@@ -179,7 +179,7 @@ def test_stack_backfills_in_the_account(stack: Stack, sync_rules):
         books = [f"old{number}" for number in range(30)]
         stack.put("authors", author_item("a3", name=s("Cyd")))
         stack.put("books", *(book_item(book, "a3") for book in books))
-        code, printed = sync_rules("backfill", "--rule", "author-name-on-books", "--segments", "3")
+        code, printed = sync_rules("backfill", "--rule", "author-name-on-books")
         assert code == 0, printed
         assert {json.dumps(stack.item("books", book_id=book).get("author_name")) for book in books} == {'{"S": "Cyd"}'}
     assert stack.client("stepfunctions").list_executions(stateMachineArn=stack.outputs["BackfillMachineArn"])[
@@ -219,6 +219,6 @@ def test_stack_verifies_in_the_account(quiet_stack: Stack, sync_rules):
     quiet_stack.put("books", book_item("b3", "a5"))
     quiet_stack.put("authors", author_item("a5", name=s("Eli")))
     eventually(lambda: quiet_stack.item("books", book_id="b3"), lambda item: item.get("author_name") == s("Eli"))
-    _, printed = sync_rules("verify", "--rule", "author-name-on-books", "--segments", "2")
+    _, printed = sync_rules("verify", "--rule", "author-name-on-books")
     assert "author-name-on-books" in printed
     assert "b3" not in printed

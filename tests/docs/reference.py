@@ -24,7 +24,7 @@ from unittest.mock import patch
 from pydantic.fields import FieldInfo
 
 from sync_rules.cli import main
-from sync_rules.cli.exit_codes import MEANINGS, VERB_CODES
+from sync_rules.cli.exit_codes import MEANINGS
 from sync_rules.cli.show.transaction import transaction_rows
 from sync_rules.extras.design.commands.show_patterns import lines_of as pattern_lines
 from sync_rules.extras.design.commands.show_patterns import markdown
@@ -123,9 +123,10 @@ def command_line() -> str:
     parts = [CLI_HEAD, codes, fenced(help_text())]
     for verb in main.VERBS:
         parts.append(f"## sync-rules {verb}\n")
-        docstring = inspect.getdoc(import_module(main.module_of(verb))) or ""
+        module = import_module(main.VERBS[verb].module)
+        docstring = inspect.getdoc(module) or ""
         parts += [f"{paragraph}\n" for paragraph in docstring.split("\n\n")[1:]]
-        parts.append(f"{VERB_CODES[verb].sentence()}\n")
+        parts.append(f"{module.VERB.exit_codes()}\n")
         parts.append(fenced(help_text(verb)))
     return "\n".join(parts)
 
@@ -246,7 +247,7 @@ WRITES_PAGE = "docs/javascript.md"
 
 
 def explained_write() -> str:
-    """The write of docs/javascript.md, as `explain --transact` prints it."""
+    """The write of docs/javascript.md, as `preview` prints it."""
     text = (ROOT / WRITES_PAGE).read_text()
     rules, write = (re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[0] for language in ("yaml", "json"))
     found = explain_write(read_document(json.loads(write), items=True), parse_rules(rules))

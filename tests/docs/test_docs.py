@@ -22,7 +22,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.cli import main
 from sync_rules.cli.commands.check import report
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION
-from sync_rules.functions import inaccount, logs, runtime
+from sync_rules.functions import logs, runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.lab.demo import story
 from sync_rules.lab.scenario_file import load_scenario
@@ -156,11 +156,11 @@ def test_docs_name_the_metrics_and_variables_of_the_handlers():
     variables = {named(cells[0]) for cells in rows("docs/deploy.md", "environment variable")}
     paragraph = re.search(r"Metrics per rule, in namespace.*?(?:\n\n|\Z)", TEXTS["docs/deploy.md"], re.DOTALL)
     assert paragraph
-    made = {**vars(runtime), **vars(logs), **vars(inaccount), **vars(dynamodb)}
+    made = {**vars(runtime), **vars(logs), **vars(dynamodb)}
     ours = {value for name, value in made.items() if name.isupper() and str(value).startswith("SYNC_RULES_")}
     assert variables == ours
     assert runtime.CALLS_TABLE in ours
-    of_commands = {main.DEBUG, "SYNC_RULES_SALT", "SYNC_RULES_STACK", RULES_DIGEST, VERSION}
+    of_commands = {main.DEBUG, "SYNC_RULES_SALT", "SYNC_RULES_STACK", "SYNC_RULES_STATE", RULES_DIGEST, VERSION}
     assert set(re.findall(r"SYNC_RULES_\w+", ALL)) <= ours | of_commands
     assert set(re.findall(r"`(\w+)`", paragraph[0])) == {
         *METRIC_NAMES.values(), *OTHER_METRICS, "SyncRules", "service", "POWERTOOLS_SERVICE_NAME",
@@ -403,8 +403,10 @@ def test_docs_mention_only_options_that_exist():
     known = set(re.findall(r"--[a-z][a-z-]*", ours)) | {"--target", "--guided", "--use-container", "--rm"}
     known |= {"--s", "--output-template-file"}  # of `sam package --s3-bucket`
     known |= {f"--sync-rules{option}" for option in ("", "-variant", "-seed")}  # of pytest, by our plugin
-    text = re.sub(r"^aws (?:.*\\\n)*.*$", "", "\n".join(USERS.values()), flags=re.MULTILINE)
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) <= known
+    for page, text in USERS.items():
+        ours_alone = re.sub(r"^aws (?:.*\\\n)*.*$", "", text, flags=re.MULTILINE)
+        earlier = main.INSTEAD.keys() if page == "CHANGELOG.md" else set()  # it tells what options did
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", ours_alone)) <= known | earlier, page
 
 
 def test_docs_mention_only_codes_that_exist():

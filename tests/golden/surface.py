@@ -781,10 +781,10 @@ def exit_codes() -> Mapping[str, str]:
         ["--help"],
         ["nonsense"],
         ["check", example],
-        ["check", example, "--json"],
+        ["check", example, "--format", "json"],
         ["check", example, "--nonsense"],
         ["check", bad],
-        ["check", bad, "--json"],
+        ["check", bad, "--format", "json"],
         ["check", "missing.yaml"],
         ["check", "--explain", "SR201"],
         ["check", "--explain", "SR999"],
@@ -812,7 +812,7 @@ def exit_codes() -> Mapping[str, str]:
     ]
     with _inside(ROOT):
         codes = "".join(f"{called(*one)[0]} {' '.join(one)}\n" for one in calls)
-        _, problems = called("check", bad, "--json")
+        _, problems = called("check", bad, "--format", "json")
     shown = [{name: value for name, value in one.items() if name not in WORDED} for one in json.loads(problems)]
     assert all(one.keys() >= set(WORDED) for one in json.loads(problems))
     return {"exit-codes.txt": codes, "check-json.json": pretty(shown)}

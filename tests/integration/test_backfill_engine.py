@@ -78,18 +78,19 @@ class Shop:
         self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
 
     def run(self, verb: str, *options: str) -> tuple[int, list[dict]]:
-        common = ["--endpoint-url", self.url, "--failures", str(self.folder / "failures.jsonl"), "--jsonl"]
+        common = ["--endpoint-url", self.url, "--format", "jsonl"]
         code = main.main([verb, str(self.file), *common, *options])
         out = self.capsys.readouterr()
         return code, [json.loads(line) for line in out.out.splitlines()]
 
     def backfill(self, *options: str) -> tuple[int, dict]:
-        code, rows = self.run("backfill", "--state", str(self.folder / "state.json"), "--segments", "3", *options)
+        code, rows = self.run("backfill", "--state", str(self.folder / "state.json"), *options)
         return code, rows[-1]["summary"]
 
 
 @pytest.fixture
-def shop(engine, tmp_path, capsys) -> Shop:
+def shop(engine, tmp_path, capsys, monkeypatch) -> Shop:
+    monkeypatch.chdir(tmp_path)
     return Shop(engine, tmp_path, capsys)
 
 
@@ -105,7 +106,7 @@ def test_backfill_engine_brings_every_kind_in_line(shop):
 
 
 def test_backfill_engine_keeps_its_state_in_a_table(shop):
-    """With --state-table there is no file: the table has which rules were done, for all machines."""
+    """With a table as --state there is no file: the table has which rules were done, for all machines."""
     state = shop.prefix + "state"
     shop.client.create_table(
         TableName=state,
@@ -114,11 +115,11 @@ def test_backfill_engine_keeps_its_state_in_a_table(shop):
         BillingMode="PAY_PER_REQUEST",
     )
     shop.fill()
-    code, _ = shop.backfill("--state-table", state, "--rule", "names", "--rule", "counted")
+    code, _ = shop.backfill("--state", f"table:{state}", "--rule", "names", "--rule", "counted")
     assert code == 0
     assert not (shop.folder / "state.json").exists()
     assert applied(TableState(shop.client, state)).keys() == {"names", "counted"}
-    code, summary = shop.backfill("--state-table", state, "--changed")
+    code, summary = shop.backfill("--state", f"table:{state}", "--changed")
     assert code == 0
     assert summary["rules"].keys() & {"names", "counted"} == set()
     code, _ = shop.run("verify", "--grace-seconds", "0")

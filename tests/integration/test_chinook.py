@@ -16,7 +16,7 @@ import pytest
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.lab.demo.pipeline import LocalPipeline, hastened
+from sync_rules.lab.demo.example import LocalPipeline, hastened
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.python_values import plain_of, raw_of

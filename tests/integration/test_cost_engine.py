@@ -48,7 +48,7 @@ def test_cost_engine_measures_what_is_there(engine, tmp_path, capsys):
         "--sample",
         "100",
     ]
-    code = main.main([*arguments, "--json"])
+    code = main.main([*arguments, "--format", "json"])
     out, err = capsys.readouterr()
     assert code == 0, err
     assert "SECRET" not in out + err

@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.audit.findings import select_rules
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli import main
 from sync_rules.cli.commands import demo as command
 from sync_rules.deploy.tables import create_tables
-from sync_rules.lab.demo.example import EngineStage, answers
-from sync_rules.lab.demo.pipeline import hastened
+from sync_rules.lab.demo.example import EngineScene, answers, hastened
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire, play, wrong_answers
 from sync_rules.lab.scenario_file import load_scenario
@@ -27,6 +25,7 @@ from sync_rules.model.values import Item
 from sync_rules.model.writes import Put
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import select_rules
 from tests.support import engines
 from tests.support.worlds import Parked
 
@@ -66,7 +65,7 @@ def test_example_holds_on_the_engine(folder, engine, tmp_path):
     """The same on real streams; what read.py finds is what the scenario says it finds."""
     rules = hastened(rules_of(folder, engines.unique_prefix()), 0)
     create_tables(aws.dynamodb(engine), rules)
-    stage = EngineStage(rules, engine, tmp_path, folder)
+    stage = EngineScene(rules, engine, tmp_path, folder)
     scenario = load_scenario(folder, rules)
     for _, wrong in play(scenario, stage):
         assert not wrong
@@ -167,7 +166,7 @@ def test_engine_keeps_an_archived_item_whole(engine, tmp_path):
     """An archived item read back from S3 is the item as it was last, sets and numbers included."""
     rules = hastened(rules_of(ROOT / "examples/game-players", engines.unique_prefix()), 0)
     create_tables(aws.dynamodb(engine), rules)
-    stage = EngineStage(rules, engine, tmp_path, tmp_path)
+    stage = EngineScene(rules, engine, tmp_path, tmp_path)
     game: Item = {"PK": {"S": "GAME#g"}, "SK": {"S": "GAME"}, "n": {"N": "1.25"}, "b": {"B": b"\x00"}}
     key = rules.tables["games"].key_of(game)
     assert key is not None

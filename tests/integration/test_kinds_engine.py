@@ -118,7 +118,7 @@ class Shop:
         return code, self.capsys.readouterr().out.splitlines()
 
     def verify(self, *options: str) -> tuple[int, list[dict]]:
-        fixed = ("--grace-seconds", "0", "--failures", self.folder / "failures.jsonl", "--jsonl")
+        fixed = ("--grace-seconds", "0", "--failures", self.folder / "failures.jsonl", "--format", "jsonl")
         code, lines = self.command("verify", self.file, *fixed, *options)
         return code, [json.loads(line) for line in lines[1:]]  # the first says what the report is of
 

@@ -66,7 +66,7 @@ def shop(engine, tmp_path, capsys):
 
 def test_patterns_run_measures_and_proves(shop):
     """Exit 0 while every answer is right, 1 with the reader, the key, the attribute and the rule of a stale copy."""
-    code, said = shop("--run", "--prove", "--endpoint-url", shop.engine, "--json")
+    code, said = shop("--run", "--prove", "--endpoint-url", shop.engine, "--format", "json")
     found = {one["pattern"]: one for one in json.loads(said.out)["patterns"]}
     assert code == 0, said
     assert [found[name]["rows"] for name in ("orders", "by-status", "mail")] == [2, 4, 1]
@@ -87,10 +87,10 @@ def test_patterns_run_measures_and_proves(shop):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--prove"], "--prove goes with --run"),
-        (["--run", "--grace-seconds", "0"], "--grace-seconds goes with --prove"),
-        (["--calls", "3"], "--calls goes with --run"),
-        (["--run", "--markdown"], "--markdown does not go with --run"),
+        (["--prove"], "--prove needs --run"),
+        (["--run", "--grace-seconds", "0"], "--grace-seconds needs --prove"),
+        (["--calls", "3"], "--calls needs --run"),
+        (["--run", "--format", "markdown"], "--format markdown does not go with --run"),
         (["--run", "--key", "secret"], "--key: expected NAME=VALUE"),
         (["--run", "--pattern", "order", "--region", "eu-central-1"], "no pattern 'order'. Known: orders"),
     ],

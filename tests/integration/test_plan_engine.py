@@ -46,8 +46,8 @@ class Shop:
         return found
 
     def __call__(self, verb: str, *options: str) -> tuple[int, list[dict]]:
-        form = "--json" if verb == "plan" else "--jsonl"
-        code = main.main([verb, str(self.file), "--endpoint-url", self.engine, "--workers", "1", form, *options])
+        form = "--format", "json" if verb == "plan" else "--format", "jsonl"
+        code = main.main([verb, str(self.file), "--endpoint-url", self.engine, *form, *options])
         out, err = self.capsys.readouterr()
         assert out, err
         return code, [json.loads(line) for line in out.splitlines()]

@@ -45,13 +45,13 @@ def test_propose_from_an_engine_s_table(endpoint, endpoints, tmp_path, monkeypat
     try:
         for item in items():
             client.put_item(TableName=table.physical_name, Item=item)
-        command = ["propose", "--table", table.physical_name, "--endpoint-url", url, "--segments", "5"]
+        command = ["propose", "--table", table.physical_name, "--endpoint-url", url]
         assert main.main([*command, "--out", "rules.yaml", "--report", "page.html"]) == 0
         said = capsys.readouterr()
         assert f"1 rule proposed; {len(STALE)} targets differ" in said.out, Path("rules.yaml").read_text()
         assert f"table {table.physical_name}: " in said.err
         assert "USD" not in said.err
-        assert main.main(["plan", "rules.yaml", "--endpoint-url", url, "--json"]) == 0
+        assert main.main(["plan", "rules.yaml", "--endpoint-url", url, "--format", "json"]) == 0
     finally:
         client.delete_table(TableName=table.physical_name)
     (figures,) = json.loads(capsys.readouterr().out)["rules"].values()

@@ -24,7 +24,8 @@ from sync_rules.jobs.consume import run as consume
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.consume.run import Pump, wall_clock_ms
+from sync_rules.jobs.consume.run import Pump
+from sync_rules.jobs.local_files import wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.pipeline.consumer import Consumer
 from tests.support import engines
@@ -243,7 +244,7 @@ def test_run_stops_on_a_signal_and_resumes(bench, arguments, tmp_path):
     """SIGINT ends a run with exit code 0, a summary and a checkpoint; the next run does only what came after."""
     bench.put("a", 1, name={"S": "Ada"})
     bench.client.put_item(TableName=bench.table, Item=order("a"))
-    command = [sys.executable, "-m", "sync_rules", *arguments, "--jsonl"]
+    command = [sys.executable, "-m", "sync_rules", *arguments, "--format", "jsonl"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ}, text=True) as running:
         wait_for(lambda: copied_name(bench, "a") == "Ada")
         running.send_signal(signal.SIGINT)

@@ -19,7 +19,8 @@ from sync_rules.functions import runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.consume.run import Pump, wall_clock_ms
+from sync_rules.jobs.consume.run import Pump
+from sync_rules.jobs.local_files import wall_clock_ms
 from sync_rules.language.load import parse_rules
 from sync_rules.rules.ruleset import Rules
 from tests.support import engines

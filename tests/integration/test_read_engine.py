@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -27,6 +28,7 @@ from tests.unit.read.test_read import (
     names,
     names_of,
     node_item,
+    tree_on,
 )
 
 PAGE = engines.ROOT / "docs/reading.md"
@@ -81,7 +83,7 @@ def test_read_the_car_on_an_engine(client, place, shards, page_items):
     """The three access patterns of the car, with ids that begin alike, across shards and pages."""
     ids = ["CM1", *PARENTS, *TRAP]
     name = place(COMPONENTS, [component(ident, PARENTS | TRAP, shards) for ident in ids])
-    car = Hierarchy.on(name, Narrow(client, page_items), key={"ComponentId": "S"}, shards=shards)
+    car = tree_on(Narrow(client, page_items), replace(COMPONENTS, physical_name=name), shards)
     assert names(car.children("CM2")) == ["CM4", "CM5"]
     assert names(car.children("CM4")) == ["CM8", "CM9"]
     two, ten = car.items(["CM2", "CM10"])
@@ -99,7 +101,7 @@ def test_read_the_car_is_that_of_the_guide(client, place):
     guide = YAML(typ="safe").load(case("tables", "pg_hierarchical_components.yaml"))
     items = [{name: s(value) for name, value in item.items()} for item in guide["items"]]
     assert items == [component(ident, PARENTS) for ident in ["CM1", *PARENTS]]
-    car = Hierarchy.on(place(COMPONENTS, items), client, key={"ComponentId": "S"})
+    car = tree_on(client, replace(COMPONENTS, physical_name=place(COMPONENTS, items)))
     (two,) = car.items(["CM2"])
     answers = [car.children("CM2"), car.children("CM4"), car.descendants(two), car.descendants(two, itself=True)]
     for query, answer in zip(guide["queries"], answers, strict=True):
@@ -124,7 +126,7 @@ def goals():
 def test_read_goals_on_an_engine(client, place):
     """All goals of a user with all their members are read in order, though they exceed one batch."""
     narrow = Narrow(client, 100)
-    graph = graph_on(narrow, table=place(RECORDS, list(goals())))
+    graph = graph_on(narrow, table=replace(RECORDS, physical_name=place(RECORDS, list(goals()))))
     edges = graph.edges({"target": "GOALMEMBERSHIP-USER-U1"}, begins_with=("gsi0", "500-"), index="gsi0")
     result = graph.three_steps(edges)
     assert sorted(node["source"] for node in result.nodes) == [f"GOAL-{i:03}" for i in range(GOALS)]
@@ -139,7 +141,7 @@ def test_read_goals_on_an_engine(client, place):
 @pytest.mark.parametrize("backward", [False, True])
 def test_read_goals_by_page_on_an_engine(client, place, backward):
     """Page by page every goal comes once, whichever way, and the last page says that it is."""
-    graph = graph_on(Reader(Narrow(client, 7)), table=place(RECORDS, list(goals())))
+    graph = graph_on(Reader(Narrow(client, 7)), table=replace(RECORDS, physical_name=place(RECORDS, list(goals()))))
     edges = graph.edges({"target": "GOALMEMBERSHIP-USER-U1"}, index="gsi0", backward=backward)
     found, cursor, pages = [], None, 0
     while pages == 0 or cursor is not None:

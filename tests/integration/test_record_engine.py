@@ -17,11 +17,12 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import main
-from sync_rules.cli.commands.record import Tape, Until, only, taped
-from sync_rules.jobs.consume.run import Files, LocalRun
+from sync_rules.jobs.consume.run import LocalRun
+from sync_rules.jobs.local_files import Files
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recording import Header, Recording, read, writing
 from sync_rules.lab.replay import replay
+from sync_rules.lab.tape import Tape, Until, record_streams, select_tables
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.rules.kinds.copy import CopyRule
 from tests.support import engines, every_kind
@@ -91,10 +92,12 @@ def recorded_meanwhile(shop: Shop, do: Callable[[], None]) -> Recording:
     """The recording made while `do` runs."""
     path = shop.folder / "live.jsonl"
     done = threading.Event()
-    arns = require(shop.client, only(shop.rules, [])).stream_arns
+    arns = require(shop.client, select_tables(shop.rules, [])).stream_arns
     with writing(path, Header({name: one.physical_name for name, one in shop.rules.tables.items()})) as write:
         tape = Tape(write, shop.rules)
-        thread = threading.Thread(target=taped, args=(tape, shop.reader, arns, Until(done.is_set), lambda: None))
+        thread = threading.Thread(
+            target=record_streams, args=(tape, shop.reader, arns, Until(done.is_set), lambda: None)
+        )
         thread.start()
         try:
             do()
@@ -102,7 +105,7 @@ def recorded_meanwhile(shop: Shop, do: Callable[[], None]) -> Recording:
             done.set()
             thread.join(WAIT_MAX_SECONDS)
         assert not thread.is_alive()
-        assert tape.row()["records"] > 0
+        assert tape.tables.total() > 0
     return read(path, shop.rules)
 
 
@@ -117,7 +120,7 @@ def test_record_engine_records_what_happens_and_replay_ends_right(shop, capsys):
         shop.settle()
 
     live = recorded_meanwhile(shop, do)
-    options = ["--once", "--endpoint-url", shop.url, "--json"]
+    options = ["--once", "--endpoint-url", shop.url, "--format", "json"]
     for name, words in {"all": [], "redacted": ["--redact"], "posts": ["--table", "posts"]}.items():
         out = str(shop.folder / f"{name}.jsonl")
         assert main.main(["record", str(shop.folder / "rules.yaml"), "--out", out, *options, *words]) == 0
@@ -146,7 +149,7 @@ def test_record_engine_from_now_leaves_out_what_was(shop, capsys):
     """`record --from-now` leaves out earlier records and ends."""
     shop.work(Random(1))
     out = str(shop.folder / "r.jsonl")
-    words = ["record", str(shop.folder / "rules.yaml"), "--out", out, "--endpoint-url", shop.url, "--json"]
+    words = ["record", str(shop.folder / "rules.yaml"), "--out", out, "--endpoint-url", shop.url, "--format", "json"]
     assert main.main([*words, "--from-now", "--for", "1"]) == 0
     assert json.loads(capsys.readouterr().out)["records"] == 0
     assert main.main([*words, "--append", "--once"]) == 0

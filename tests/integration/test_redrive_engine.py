@@ -46,7 +46,7 @@ class Account:
         self.s3.create_bucket(Bucket=self.bucket)
 
     def __call__(self, verb: str, *options: str) -> tuple[int, list[dict]]:
-        fixed = [str(self.path / "rules.yaml"), "--endpoint-url", self.url, "--jsonl"]
+        fixed = [str(self.path / "rules.yaml"), "--endpoint-url", self.url, "--format", "jsonl"]
         own = ["--failures", str(self.path / "f.jsonl")] if verb == "redrive" else []
         code = main.main([verb, *fixed, *own, *options])
         out, self.err = self.capsys.readouterr()
@@ -125,11 +125,13 @@ def test_redrive_engine_from_a_queue(account):
 
 
 def test_redrive_engine_out_of_the_stream(account):
-    """A span named by options or by a queue's message is read from the stream and processed."""
+    """A span that a file or a queue's message names is read from the stream and processed."""
     account.put("books", book_item("b3", "a1"))
     arn, shard, records = account.shard("books")
     second = records[1]["dynamodb"]["SequenceNumber"]
-    code, (totals,) = account("redrive", "--stream", arn, "--shard", shard, "--from", second, "--to", second)
+    info = {"streamArn": arn, "shardId": shard, "startSequenceNumber": second, "endSequenceNumber": second}
+    (account.path / "span.jsonl").write_text(json.dumps({"DDBStreamBatchInfo": info}) + "\n")
+    code, (totals,) = account("redrive", "--file", str(account.path / "span.jsonl"))
     assert (code, totals["records"], account.names()) == (0, 1, {"b1": None, "b2": "Bea", "b3": None})
     body = json.dumps(account.given_up("books", payload=False))
     account.sqs.send_message(QueueUrl=account.queue, MessageBody=body)
@@ -156,7 +158,7 @@ def test_redrive_engine_from_files_never_writes_over_what_is_newer(account):
     (account.path / "failures.jsonl").write_text(json.dumps(record) + "\n")
     account.put("authors", author_item("a1", name=s("Eve")))
     account.put("books", book_item("b2", "a1"))
-    files = ["--file", str(account.path / "failures.jsonl"), "--batches", str(account.path / "batches.jsonl")]
+    files = ["--file", str(account.path / "failures.jsonl"), "--file", str(account.path / "batches.jsonl")]
     assert account("failures", *files)[0] == 1
     code, (totals,) = account("redrive", *files)
     assert (code, totals["done"]) == (0, 2)

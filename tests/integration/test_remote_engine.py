@@ -16,7 +16,7 @@ from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill as backfill_command
 from sync_rules.cli.commands import redrive as redrive_command
 from sync_rules.cli.commands import verify as verify_command
-from sync_rules.functions import inaccount, runtime
+from sync_rules.functions import runtime
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import SyncRulesError
@@ -93,9 +93,9 @@ class Deployed:
             runtime.ENDPOINT_URL: url,
             runtime.QUEUE_URL: queues["q"],
             runtime.FAILURES_URL: queues["f"],
-            inaccount.DEAD_LETTERS_URL: queues["d"],
+            runtime.DEAD_LETTERS_URL: queues["d"],
             runtime.STATE_TABLE: state,
-            inaccount.BUCKET: bucket,
+            runtime.BUCKET: bucket,
         }
         for name, value in settings.items():
             monkeypatch.setenv(name, value)
@@ -118,7 +118,7 @@ class Deployed:
         self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
 
     def run(self, verb: str, *options: str) -> tuple[int, list[dict], str]:
-        code = main.main([verb, str(self.file), "--remote", "--endpoint-url", self.url, "--jsonl", *options])
+        code = main.main([verb, str(self.file), "--remote", "--endpoint-url", self.url, "--format", "jsonl", *options])
         said = self.capsys.readouterr()
         rows = [json.loads(line) for line in said.out.splitlines() if line.startswith("{")]
         return code, [row for row in rows if "service" not in row], said.err  # metrics and log lines of the functions
@@ -135,13 +135,13 @@ def test_remote_engine_backfill_brings_every_kind_in_line(deployed):
     nothing, and one of what changed has nothing to do.
     """
     deployed.fill()
-    code, rows, err = deployed.run("backfill", "--segments", "3", "--workers", "2")
+    code, rows, err = deployed.run("backfill")
     assert code == 0, err
     summary = rows[-1]["summary"]
     assert (summary["done"], summary["parked"], summary["failed"], summary["left"]) == (True, 0, 0, [])
     assert summary["copied"] > 20
     assert applied(deployed.state).keys() == {rule.title for rule in deployed.rules.rules.values()}
-    code, rows, err = deployed.run("backfill", "--segments", "2")
+    code, rows, err = deployed.run("backfill", "--rate", "2000")
     assert (code, rows[-1]["summary"]["writes"]) == (0, 0), err
     code, rows, err = deployed.run("backfill", "--changed")
     assert (code, rows) == (0, []), err
@@ -150,7 +150,7 @@ def test_remote_engine_backfill_brings_every_kind_in_line(deployed):
 def test_remote_engine_verify_finds_repairs_and_reports(deployed, tmp_path):
     """A remote verify finds drift, writes a report that `verify --from` accepts, and repairs the drift."""
     deployed.fill()
-    code, rows, err = deployed.run("verify", "--grace-seconds", "0", "--segments", "3")
+    code, rows, err = deployed.run("verify", "--grace-seconds", "0", "--workers", "1")
     assert code == 1, err
     path = tmp_path / "report.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, Page
 
 from sync_rules.cli.show.drift_page import page
 from sync_rules.extras.discover.commands.proposal_page import page as proposed
+from tests.extras.discover.test_propose_page import searched
 from tests.support.browsers import browser
 from tests.support.reports import needs_graphviz, verified
-from tests.unit.cli.test_propose_page import searched
 
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}

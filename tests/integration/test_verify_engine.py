@@ -36,7 +36,16 @@ def verify(engine, tmp_path, capsys):
     file.write_text(text)
 
     def run(*options: str, file: Path = file) -> tuple[int, list[dict]]:
-        fixed = ["--endpoint-url", engine, "--grace-seconds", "0", "--failures", str(tmp_path / "f.jsonl"), "--jsonl"]
+        fixed = [
+            "--endpoint-url",
+            engine,
+            "--grace-seconds",
+            "0",
+            "--failures",
+            str(tmp_path / "f.jsonl"),
+            "--format",
+            "jsonl",
+        ]
         code = main.main(["verify", str(file), *fixed, *options])
         run.out, run.err = capsys.readouterr()
         return code, [json.loads(line) for line in run.out.splitlines()[1:]]
@@ -119,10 +128,10 @@ def test_verify_engine_of_a_sample_and_by_workers(verify):
     for number in range(60):
         verify.put("books", book_item(f"b{number}", "a1"))
     assert [verify(*options)[1][-1]["items"] for options in ((), ("--workers", "4"))] == [60, 60]
-    code, rows = verify("--sample", "30", "--seed", "11", "--rule", "names")
+    code, rows = verify("--sample", "30:11", "--rule", "names")
     assert code == 1
     assert 0 < rows[-1]["items"] < 60
-    assert verify("--sample", "30", "--seed", "11", "--rule", "names")[1][:-1] == rows[:-1]
+    assert verify("--sample", "30:11", "--rule", "names")[1][:-1] == rows[:-1]
 
 
 # ---------------------------------------------------------------- every kind
@@ -155,7 +164,16 @@ class Shop:
             self._put(table, {name: value for name, value in {**before, **changes}.items() if value is not None})
 
     def verify(self, *options: str) -> tuple[int, str]:
-        fixed = ["--endpoint-url", self._engine, "--grace-seconds", "0", "--failures", str(self._failures), "--jsonl"]
+        fixed = [
+            "--endpoint-url",
+            self._engine,
+            "--grace-seconds",
+            "0",
+            "--failures",
+            str(self._failures),
+            "--format",
+            "jsonl",
+        ]
         self._capsys.readouterr()
         code = main.main(["verify", str(self.file), *fixed, *options])
         return code, self._capsys.readouterr().out

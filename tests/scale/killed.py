@@ -114,8 +114,8 @@ class Killer:
         self.log.touch()
         file = folder / "rules.yaml"
         file.write_text(text_of(prefix))
-        options = ["--endpoint-url", endpoint_url, "--rate", "0", "--segments", "8", "--jsonl"]
-        files = ["--state", str(self.state), "--failures", str(folder / "failures.jsonl")]
+        options = ["--endpoint-url", endpoint_url, "--rate", "0", "--format", "jsonl"]
+        files = ["--state", str(self.state)]
         self.command = [sys.executable, "-m", "tests.scale.child", str(self.log), str(file), *options, *files]
 
     def start(self, *more: str) -> subprocess.Popen:

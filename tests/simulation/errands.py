@@ -20,7 +20,7 @@ from uuid import UUID
 
 from sync_rules.audit import verifier as verify
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.findings import Finding, Share
+from sync_rules.audit.findings import Finding
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill import page
 from sync_rules.jobs.backfill import run as backfill_run
@@ -35,6 +35,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.requests import NULL_PORTS
 from sync_rules.pipeline.requests import World as Outside
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share
 from tests.simulation.breaking import Work
 from tests.simulation.stops import Asking, Documents, Save, Shelf, Together, Wait, as_work, ask
 

@@ -37,7 +37,7 @@ def of_a_transaction(change: Any) -> Mutant:
 
 def from_a_read_before() -> Any:
     """Mutant: an attempt compares with what it read, and writes what the one before it has made."""
-    original = Transact._rehearse
+    original = Transact._attempt
 
     def rehearse(tx: Any, store: Any, *, fresh: bool) -> Attempt:
         attempt = original(tx, store, fresh=fresh)
@@ -45,7 +45,7 @@ def from_a_read_before() -> Any:
         tx.before = {one.action.key: one for one in attempt.planned}
         return replace(attempt, planned=[_as_before(before.get(one.action.key, one), one) for one in attempt.planned])
 
-    return patch.object(Transact, "_rehearse", rehearse)
+    return patch.object(Transact, "_attempt", rehearse)
 
 
 def _as_before(old: Planned, new: Planned) -> Planned:

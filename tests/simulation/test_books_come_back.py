@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
-from sync_rules.functions import stackbooks
+from sync_rules.functions import books_resource
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item
@@ -117,8 +117,8 @@ class History:
 
 @pytest.fixture(autouse=True)
 def _quietly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stackbooks.logger, "info", lambda *_args, **_named: None)
-    monkeypatch.setattr(stackbooks, "log_waiting", lambda _title: None)
+    monkeypatch.setattr(books_resource.logger, "info", lambda *_args, **_named: None)
+    monkeypatch.setattr(books_resource, "log_waiting", lambda _title: None)
 
 
 def test_complete_books_of_the_running_rule_lack_nothing():
@@ -136,7 +136,7 @@ def nothing_begun_anew() -> AbstractContextManager[object]:
         return {}
         yield
 
-    return patch.object(stackbooks, "begin_anew", begin_anew)
+    return patch.object(books_resource, "begin_anew", begin_anew)
 
 
 def begun_anew_too_late() -> AbstractContextManager[object]:

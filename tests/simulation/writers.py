@@ -121,10 +121,10 @@ class _Timed(Told):
         super().__init__(*args, **options)
         self._writing = writing
 
-    def _rehearse(self, *args: Any, **options: Any) -> Attempt:
+    def _attempt(self, *args: Any, **options: Any) -> Attempt:
         assert self._writing.watch is not None, "watched"
         self._writing.began = self._writing.watch.clock
-        return super()._rehearse(*args, **options)
+        return super()._attempt(*args, **options)
 
 
 def _call(tx: Told, one: Given) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sync_rules.functions import inaccount, runtime
+from sync_rules.functions import runtime
 
-KEPT = (runtime.rules, runtime.consumer, runtime.receipts, inaccount.failures)
+KEPT = (runtime.rules, runtime.consumer, runtime.receipts, runtime.distinct_failures)
 
 
 def start_cold() -> None:

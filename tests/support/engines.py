@@ -65,7 +65,7 @@ def dynoxide() -> Iterator[str]:
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="dynoxide-", ignore_cleanup_errors=True))
         server = emulator.Server("dynoxide", command, port, "/", Path(directory), os.environ)
-        yield stack.enter_context(emulator.running(server))
+        yield stack.enter_context(emulator.serving(server)).url
 
 
 class Endpoints:

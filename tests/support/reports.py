@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.audit.findings import Finding, Share
+from sync_rules.audit.findings import Finding
 from sync_rules.audit.verifier import Verifier
-from sync_rules.cli.show.drift_page import Verified, as_typed, noting
+from sync_rules.cli.show.drift_page import Verified, note_examples
+from sync_rules.cli.show.text import as_typed
+from sync_rules.rules.selection import Share
 from tests.support.builders import s
 from tests.support.every_kind import order, part, post, rules_of, user
 from tests.support.worlds import Scene
@@ -48,7 +50,7 @@ def verified(*, clean: bool = False, repair: bool = False, **changes: object) ->
     names = scene.rules.kept
     verifier = Verifier(scene.rules, scene.world, names, repair=repair, grace_seconds=0)
     examples: dict[str, list[Finding]] = {}
-    for _ in noting(verifier.sweep(), examples):
+    for _ in note_examples(verifier.sweep(), examples):
         pass
     fields: dict[str, object] = {
         "rules": scene.rules,

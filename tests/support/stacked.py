@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import MemoryState
-from sync_rules.functions import stackbooks
-from sync_rules.functions.stackbooks import AFTER, KEPT, RESPONSE_URL, answer_stack
+from sync_rules.functions import books_resource
+from sync_rules.functions.books_resource import AFTER, KEPT, RESPONSE_URL, answer_stack
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
@@ -67,7 +67,7 @@ class Stack:
             return
         event = {"RequestType": "Create" if old is None else "Update", "ResourceType": TYPES[resource]}
         event |= {"ResourceProperties": new, RESPONSE_URL: "", **({"OldResourceProperties": old} if old else {})}
-        with patch.object(stackbooks, "_put", lambda *_args: None):
+        with patch.object(books_resource, "_put", lambda *_args: None):
             answer_stack(event, lambda: (self.answering, self.scene.world))
 
 

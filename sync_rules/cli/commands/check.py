@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.problems import github, sarif
 from sync_rules.cli.show.text import counted
+from sync_rules.cli.verb import Verb
 from sync_rules.language.codes import CODES
 from sync_rules.language.load import check_rules, read_text
 from sync_rules.language.problems import Problem, errors, severity
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.rules.ruleset import Rules
+
+VERB: Final = Verb(
+    well="no errors; warnings do not count",
+    found="errors, or warnings with --strict-warnings",
+    excludes={"--explain": ("--format", "--strict-warnings")},
+)
 
 
 class Form(StrEnum):
@@ -35,7 +42,6 @@ def check(
         Form,
         typer.Option("--format", help="text: for people. json: a list. sarif: for code scanning. github: annotations."),
     ] = Form.TEXT,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     strict_warnings: Annotated[
         bool, typer.Option("--strict-warnings", help="Exit with 1 if there are warnings.")
     ] = False,
@@ -47,11 +53,9 @@ def check(
     if explain is not None:
         print(explained(explain))
         return 0
-    if as_json and form not in (Form.TEXT, Form.JSON):
-        raise UserError(f"--json and --format {form} exclude each other: give one of them")
     rules, problems = check_rules(read_text(rules_file))
     file = str(rules_file)
-    match Form.JSON if as_json else form:
+    match form:
         case Form.JSON:
             print(json.dumps([problem.as_json(file) for problem in problems], indent=2, ensure_ascii=False))
         case Form.SARIF:

@@ -19,17 +19,16 @@ from rich.console import Console
 from rich.live import Live
 
 from sync_rules.adapters import aws
-from sync_rules.audit.findings import select_rules
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.console import grid as figures
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.drift import as_line, grid
 from sync_rules.cli.show.rule_graph import graph_of
 from sync_rules.cli.show.text import counted
+from sync_rules.cli.verb import Verb
 from sync_rules.deploy import files
 from sync_rules.deploy.tables import create_tables
-from sync_rules.lab.demo.example import RULES, EngineStage, answers, folder_of
-from sync_rules.lab.demo.pipeline import hastened
+from sync_rules.lab.demo.example import RULES, EngineScene, answers, folder_of, hastened
 from sync_rules.lab.demo.story import FOLDER, StepResult, play_story, run_step
 from sync_rules.lab.emulator import ministack
 from sync_rules.lab.scenario import Expire, Scenario, show_plain, step_differences, wrong_answers
@@ -37,9 +36,14 @@ from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.load import load_rules
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import select_rules
 
 GRACE_SECONDS: Final = 2.0
 SETTLE_SECONDS: Final = 1  # the engine's indexes do not lag
+
+VERB: Final = Verb(
+    well="every copy is right at the end, and every expectation held", found="one is not, or did not hold"
+)
 
 
 def demo(
@@ -80,7 +84,7 @@ def _example(console: Console, folder: Path) -> int:
     return 1 if wrong else code
 
 
-def _steps(console: Console, scenario: Scenario, stage: EngineStage) -> list[str]:
+def _steps(console: Console, scenario: Scenario, stage: EngineScene) -> list[str]:
     """Play each step; gives the expectations that failed."""
     wrong: list[str] = []
     with _lines(console, "what the application does", "as expected") as add:
@@ -94,7 +98,7 @@ def _steps(console: Console, scenario: Scenario, stage: EngineStage) -> list[str
     return wrong
 
 
-def _answers(console: Console, scenario: Scenario, stage: EngineStage, folder: Path) -> list[str]:
+def _answers(console: Console, scenario: Scenario, stage: EngineScene, folder: Path) -> list[str]:
     """Show the answers that the application reads at the end; gives those that are wrong."""
     found = answers(folder, stage.rules, stage.client)
     if found:
@@ -108,7 +112,7 @@ def _answers(console: Console, scenario: Scenario, stage: EngineStage, folder: P
 
 # ---------------------------------------------------------------- shared by both
 @contextmanager
-def _staged(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineStage]]:
+def _staged(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineScene]]:
     """Print the rules of a folder; give its scenario, and a stage with its tables on an engine."""
     rules = hastened(load_rules(folder / RULES), SETTLE_SECONDS)
     scenario = load_scenario(folder, rules)
@@ -121,7 +125,7 @@ def _staged(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineSt
     with tempfile.TemporaryDirectory(prefix="sync-rules-demo-") as directory, ministack() as endpoint:
         aws.embed(endpoint)
         create_tables(aws.dynamodb(endpoint), rules)
-        yield scenario, EngineStage(rules, endpoint, Path(directory), folder)
+        yield scenario, EngineScene(rules, endpoint, Path(directory), folder)
 
 
 def _summary(rule: Rule, rules: Rules) -> str:
@@ -149,7 +153,7 @@ def _lines(console: Console, what: str, *more: str) -> Iterator[Callable[..., No
         console.print()
 
 
-def _verify(console: Console, stage: EngineStage) -> int:
+def _verify(console: Console, stage: EngineScene) -> int:
     console.print("verify: every copy against its source\n")
     only = select_rules(stage.rules, [])
     verifier = Verifier(stage.rules, stage.pipeline.world, only, grace_seconds=GRACE_SECONDS)

@@ -24,7 +24,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.state import TableState, applied_at
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import sample_new_rules
-from sync_rules.cli.show.text import without_secrets
+from sync_rules.cli.verb import Verb
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.doctor import Finding, Site
 from sync_rules.deploy.examination import Examination, NotSeenError, resources_of
@@ -43,26 +43,30 @@ CLIENTS: Final = {
     "sqs": aws.sqs,
 }
 
+VERB: Final = Verb(
+    well="everything is well",
+    found="something is not, or could not be looked at",
+    mistake="a mistake, no such stack, or it may not be looked at",
+)
+
 
 def doctor(
     rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
     stack_name: Annotated[
-        str, typer.Option("--stack", metavar="NAME", help="The deployed stack.", envvar="SYNC_RULES_STACK")
+        str, typer.Option("--stack", metavar="NAME", help="The deployed stack.", envvar=opt.STACK_VARIABLE)
     ] = opt.STACK,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
-    as_json: opt.JsonLines = False,
+    form: opt.Lines = opt.LineForm.TEXT,
 ) -> int:
     """Examine a deployed stack: each finding with its cure. It only reads."""
     client = partial(_client, endpoint_url, region)
-    given = {"--endpoint-url": endpoint_url, "--region": region}
-    options = [word for name, value in given.items() if value for word in (name, without_secrets(value))]
     well = True
-    site = _site(client, rules_file, stack_name, options)
+    site = _site(client, rules_file, stack_name, opt.place_words(endpoint_url, region))
     for area, findings in _areas(site, client):
         well = well and not findings
-        if as_json:
+        if form is not opt.LineForm.TEXT:
             print(json.dumps(_row(area, findings)), flush=True)
             continue
         for line in [f"{area}: {one.found} · {one.cure}" for one in findings] or [f"{area}: well"]:
@@ -88,7 +92,7 @@ def _of_loads(site: Site, client: Callable[[str], Any]) -> list[Finding]:
     loads, unknown = find_loads(dynamodb, site.rules.streamed_tables, at)
     if unknown:
         print(f"loads: bulk loads are unknown: {unknown}", file=sys.stderr)
-    cure = site.own("backfill", str(site.rules_file), "--remote", "--stack", site.name)
+    cure = site.remote("backfill", str(site.rules_file))
     return [Finding(one.describe(at), f"{'' if one.end else 'when it has ended: '}{cure}") for one in loads]
 
 

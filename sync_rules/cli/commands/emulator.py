@@ -15,14 +15,23 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.cli import options as opt
+from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.tables import lines
 from sync_rules.cli.signals import stop_signals
+from sync_rules.cli.verb import Verb
 from sync_rules.deploy.tables import compare, create_missing
 from sync_rules.lab.emulator import embedded
 from sync_rules.language.load import load_rules
 
 PORT: Final = 8000  # as DynamoDB Local's
 LOOK_EVERY_SECONDS: Final = 0.2
+
+VERB: Final = Verb(
+    well="stopped by Ctrl-C or SIGTERM",
+    mistake="the port is taken, or the engine is not installed or did not start",
+    stopped=ExitCode.WELL,
+    needs={"--calls-table": ("--rules",)},
+)
 
 
 def emulator(
@@ -61,4 +70,4 @@ def _next(rules_file: Path | None, url: str) -> str:
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)  # it stays open, and whoever waits for the line reads a pipe
+    print(text, flush=True)  # the command stays open, and a reader of its pipe waits for the line

@@ -1,13 +1,10 @@
-"""`sync-rules explain`: where an item's values came from and whether they are right; what a stream record triggers;
-every item that holds a value of an item; which rules keep what an access pattern reads; the requests of a write.
+"""`sync-rules explain`: the origin of an item's values and whether they are right, every item that holds a value of an
+item, or the effects of a stream record.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterable, Iterator
-from decimal import Decimal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -19,28 +16,21 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.explain import Consequence, Standing, changed_names, consequences, standings
 from sync_rules.audit.where_used import Use, archives_of, where_used
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.text import counted
-from sync_rules.cli.show.transaction import Row, transaction_rows
-from sync_rules.extras.design.commands.show_patterns import json_of, lines_of
-from sync_rules.extras.design.patterns.keepers import keepers
-from sync_rules.extras.design.patterns.prover import prove
+from sync_rules.cli.show.text import Row, counted, show_rows
+from sync_rules.cli.verb import Verb
 from sync_rules.lab.recording import read
 from sync_rules.language.load import load_rules
-from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.suggest import unknown
-from sync_rules.model.values import show_path, visible
+from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import printable, shown_key
 from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.document import read_document
-from sync_rules.write.explanation import explain_write
 
-STDIN: Final = Path("-")
+VERB: Final = Verb(well="it was explained", needs={"--table": ("--key", "--where-used")})
 
 
 def explain(
@@ -59,55 +49,26 @@ def explain(
         str | None,
         typer.Option("--where-used", metavar="JSON", help="Key of an item: shows every item that holds a value of it."),
     ] = None,
-    pattern: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Access pattern: shows its requests, and the rule that keeps each attribute."
-        ),
-    ] = None,
-    write: Annotated[
-        Path | None,
-        typer.Option(
-            "--transact",
-            metavar="FILE",
-            help="JSON file with a write, - for standard input: shows the requests that transact would make. Reads the"
-            " tables with --endpoint-url or --region, otherwise the items in the file.",
-        ),
-    ] = None,
     table: opt.KeyTable = None,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
-    as_json: opt.JsonLines = False,
+    form: opt.Lines = opt.LineForm.TEXT,
 ) -> int:
-    """Explain an item, a record's effects, an access pattern, a write. Reads only."""
+    """Explain an item: its values, its users; a record's effects. Reads only."""
     rules = load_rules(rules_file)
-    if sum(given is not None for given in (key, record, where, pattern, write)) != 1:
-        raise UserError("expected exactly one of --key, --record, --where-used, --pattern and --transact")
-    if write is not None:
-        client = aws.dynamodb(endpoint_url, region) if endpoint_url or region else None
-        show(write_rows(write, rules, client), as_json=as_json)
-        return 0
-    if pattern is not None:
-        show(pattern_rows(pattern, rules, str(rules_file)), as_json=as_json)
-        return 0
+    if sum(given is not None for given in (key, record, where)) != 1:
+        raise UserError("expected exactly one of --key, --record and --where-used")
+    as_json = form is not opt.LineForm.TEXT
     if record is not None:
-        show(record_rows(record, rules), as_json=as_json)
+        show_rows(record_rows(record, rules), as_json=as_json)
         return 0
     store = DynamoStore(aws.dynamodb(endpoint_url, region), rules.tables)
     world = World(store, NULL_PORTS, NULL_PORTS)
     if key is not None:
-        item_key = parse_key(key, table, rules)
-        show(item_rows(item_key, rules, world), as_json=as_json)
+        show_rows(item_rows(parse_key(key, table, rules), rules, world), as_json=as_json)
     else:
-        show(use_rows(parse_key(where or "", table, rules), rules, world), as_json=as_json)
+        show_rows(use_rows(parse_key(where or "", table, rules), rules, world), as_json=as_json)
     return 0
-
-
-def show(rows: Iterable[Row], *, as_json: bool) -> None:
-    """Print each row as soon as it is found."""
-    for row, text in rows:
-        lines = map(visible, (text,) if isinstance(text, str) else text)
-        print(json.dumps(row) if as_json else "\n".join(lines), flush=True)
 
 
 # ---------------------------------------------------------------- an item
@@ -182,11 +143,11 @@ def record_rows(file: Path, rules: Rules) -> Iterator[Row]:
 def change_rows(change: Change, rules: Rules) -> Iterator[Row]:
     """The effects of one record, each with its reason."""
     entity = rules.entity_of(change.key)
-    what = "INSERT" if change.old is None else "REMOVE" if change.new is None else "MODIFY"
     names = changed_names(change.old, change.new) if change.old is not None and change.new is not None else ()
     of = f"entity {entity.name}" if entity else "matches no entity"
     changed = f" · {', '.join(names)} changed" if names else ""
     found = consequences(change, rules)
+    what = change.event_name
     head = {"record": what, "item": _key(change.key), "entity": entity and entity.name, "changed": list(names)}
     yield {**head, "consequences": len(found)}, f"{what} {printable(change.key)}: {of}{changed}"
     for one in found:
@@ -267,64 +228,6 @@ def _use_row(use: Use, asked: ItemKey) -> Row:
     what = _part(use.element, paths)
     through = "" if use.through == asked else f" · through {printable(use.through)}"
     return row, f"{printable(use.target)} {what}{through} · rule {use.rule.title}"
-
-
-# ---------------------------------------------------------------- an access pattern
-def pattern_rows(name: str, rules: Rules, file: str) -> Iterator[Row]:
-    """The requests of a pattern, then each attribute that they read with the rule that keeps it."""
-    answer = prove(rules).answers.get(name)
-    if answer is None:
-        raise UserError(unknown("pattern", name, rules.patterns))
-    row = {key: value for key, value in json_of(name, answer, file).items() if key not in ("at", "cures")}
-    yield row, (*lines_of(name, answer, file),)
-    for one in keepers(rules, answer):
-        rule = one.rule
-        row = {
-            "attribute": one.name,
-            "place": one.place,
-            "role": one.role,
-            "rule": None if rule is None else rule.name,
-            "kind": None if rule is None else rule.kind,
-            "made_of": [*one.made_of],
-        }
-        name_there = (
-            one.place if one.place.endswith(f".{one.name}") or one.place == one.name else f"{one.name} = {one.place}"
-        )
-        made_of = f" from {', '.join(one.made_of)}" if one.made_of else ""
-        by = "written by the application" if rule is None else f"kept by rule {rule.title} ({rule.kind}){made_of}"
-        yield row, f"  {ROLES[one.role]} {name_there}: {by}"
-
-
-# ---------------------------------------------------------------- a write
-def write_rows(file: Path, rules: Rules, client: Any) -> Iterator[Row]:
-    """The requests of a write that a file holds as JSON, with the reason of each action. Nothing is written.
-
-    Raises:
-        UserError: when the file cannot be read or holds no write; StoreError when a read failed.
-    """
-    try:
-        text = sys.stdin.read() if file == STDIN else file.read_text(encoding="utf-8")
-        body = json_bytes.parsed(text, parse_float=Decimal)
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read: {error.strerror}. Name a JSON file with a write") from error
-    except ValueError as error:
-        raise UserError(f"{file}: not JSON: {error}") from error
-    document = read_document(body, items=True)
-    if document.items and client is not None:
-        raise UserError(
-            f"{file} has items, and the tables are to be read: leave out items, or --endpoint-url and --region"
-        )
-    yield from transaction_rows(explain_write(document, rules, client), imagined=client is None)
-
-
-ROLES: Final = {
-    "item": "each item of",
-    "key": "key attribute",
-    "returned": "returns",
-    "tested": "tests",
-    "path": "path attribute",
-    "set": "set",
-}
 
 
 def _part(element: str, paths: list[str]) -> str:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -22,7 +22,8 @@ from sync_rules.adapters.s3 import OnFailureObjects, parse_place
 from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require_queue_url
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
-from sync_rules.jobs.consume.run import Files
+from sync_rules.cli.verb import Verb
+from sync_rules.jobs.local_files import Files
 from sync_rules.jobs.redrive.work import DROP, is_gone, names_of, titles_of
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
@@ -32,6 +33,8 @@ from sync_rules.model.values import visible
 from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, Group, grouped, read_entry
 from sync_rules.pipeline.failure_records import FailureRecord, time_text
 from sync_rules.rules.ruleset import Rules
+
+VERB: Final = Verb(well="there are none, or they were dropped", found="there are some")
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,6 @@ def failures(
     *,
     rule: opt.RuleNames = None,
     file: opt.FailureFiles = None,
-    batches: opt.BatchFiles = None,
     queue: Annotated[
         list[str] | None,
         typer.Option(
@@ -88,11 +90,12 @@ def failures(
     drop: Annotated[
         bool, typer.Option("--drop", help="Remove failure records and messages of rules that no longer exist in RULES.")
     ] = False,
-    as_json: opt.JsonLines = False,
+    form: opt.Lines = opt.LineForm.TEXT,
 ) -> int:
     """Show recorded failures by rule and reason, with count and time. Nothing is removed without --drop."""
+    as_json = form is not opt.LineForm.TEXT
     rules = None if rules_file is None else load_rules(rules_file)
-    given = Places([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
+    given = Places(file or [], queue or [], bucket or [], endpoint_url, region)
     if drop:
         if rules is None:
             raise UserError("--drop: give the rules file too: it says which rules no longer exist")
@@ -133,7 +136,7 @@ def _titles_gone(names: list[str], rules: Rules) -> frozenset[str] | None:
 
 
 def _dropped(given: Places, rules: Rules, only: frozenset[str] | None, *, as_json: bool) -> None:
-    """Remove the failure records and messages of rules that no longer exist, and print how many of which."""
+    """Remove the failure records and messages of rules that no longer exist, and print their number by rule."""
     places = given.places()
     dropped: Counter[str] = Counter()
     calls: set[str] = set()

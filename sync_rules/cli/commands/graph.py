@@ -14,6 +14,7 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.show.picture import svg
 from sync_rules.cli.show.rule_graph import RuleGraph, dot, graph_of, mermaid
 from sync_rules.cli.show.text import put_out
+from sync_rules.cli.verb import Verb
 from sync_rules.language.load import load_rules
 
 
@@ -39,6 +40,10 @@ BY_ENDING: Final = {
     ".gv": Format.DOT,
     ".svg": Format.SVG,
 }
+
+VERB: Final = Verb(
+    well="it was written", mistake="errors in the rules file, or Graphviz, which draws the SVG, is missing"
+)
 
 
 def graph(

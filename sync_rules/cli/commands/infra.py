@@ -19,9 +19,11 @@ import typer
 
 from sync_rules import __version__
 from sync_rules.adapters.files import replacing
-from sync_rules.deploy import explain_iam, originals
+from sync_rules.cli.verb import Verb
+from sync_rules.deploy import originals
 from sync_rules.deploy.blocks import differences
 from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.roles import role_lines
 from sync_rules.deploy.template import (
     consistency_warnings,
     index_warnings,
@@ -34,6 +36,11 @@ from sync_rules.deploy.template import (
 from sync_rules.model.errors import UserError
 
 TEMPLATE: Final = Path("template.yaml")
+
+VERB: Final = Verb(
+    well="it was written, or nothing differs",
+    found="--check found a difference, or an upgrade left lines that you had changed",
+)
 
 
 class What(StrEnum):
@@ -95,7 +102,7 @@ def infra(
 
 
 def _permissions(rules_file: Path, *, explain: bool) -> int:
-    for line in explain_iam.lines(deployment_of(rules_file), explain=explain):
+    for line in role_lines(deployment_of(rules_file), explain=explain):
         print(line)
     return 0
 

@@ -13,21 +13,30 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from sync_rules.adapters import aws
 from sync_rules.cli import options as opt
+from sync_rules.cli.modules import load_module
 from sync_rules.cli.show.text import counted
+from sync_rules.cli.verb import Verb
 from sync_rules.deploy.project import Project, project_in, write
-from sync_rules.extras.discover.imports.imported_model import RulesDraft
-from sync_rules.extras.discover.imports.importer import rules_from, rules_from_text
-from sync_rules.extras.discover.imports.live_tables import rules_from_account
 from sync_rules.model.errors import UserError
 
 STDIN: Final = Path("-")
 SAMPLES: Final = 100
+# Of the extras: loaded when an option needs them.
+IMPORTER: Final = "sync_rules.extras.discover.imports.importer"
+ACCOUNT_IMPORTER: Final = "sync_rules.extras.discover.imports.live_tables"
+
+VERB: Final = Verb(
+    well="it was written",
+    mistake="files of these names exist, and nothing was written",
+    needs={"--samples": ("--from-account",)},
+    excludes={"--from": ("--from-account",)},
+)
 
 
 def init(
@@ -43,19 +52,18 @@ def init(
         list[str] | None, typer.Option("--from-account", metavar="TABLE", help="A live table. Repeatable.")
     ] = None,
     samples: Annotated[
-        int, typer.Option("--samples", min=0, metavar="N", help="Read at most so many items of each live table.")
+        int, typer.Option("--samples", min=0, metavar="N", help="Read at most this number of items of each live table.")
     ] = SAMPLES,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
 ) -> int:
     """Begin a project of your own: rules, a scenario, template, CI. Overwrites nothing."""
-    if sources and account:
-        raise UserError("--from and --from-account exclude each other: give one of them")
     if sources and len(sources) > 1:
         raise UserError(f"--from takes one file, found {len(sources)}: begin with one, and add the others by hand")
     imported = _read(sources[0]) if sources else None
     if account:
-        imported = rules_from_account(aws.dynamodb(endpoint_url, region), account, samples)
+        importer = load_module(ACCOUNT_IMPORTER, "sync-rules", "init --from-account")
+        imported = importer.rules_from_account(aws.dynamodb(endpoint_url, region), account, samples)
     project = project_in(folder, imported.text if imported else None)
     write(project)
     for path in sorted(project.new):
@@ -84,7 +92,9 @@ def next_steps(project: Project, *, with_rules: bool) -> str:
     )
 
 
-def _read(source: Path) -> RulesDraft:
+def _read(source: Path) -> Any:
+    """The rules file that the importer makes of a source, with its origin and notes."""
+    importer = load_module(IMPORTER, "sync-rules", "init --from")
     if source == STDIN:
-        return rules_from_text(sys.stdin.read(), "standard input")
-    return rules_from(source)
+        return importer.rules_from_text(sys.stdin.read(), "standard input")
+    return importer.rules_from(source)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -16,13 +16,15 @@ from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
-from sync_rules.adapters.state import FileState, TableState, applied_at
-from sync_rules.audit.findings import select_rules, share_of
+from sync_rules.adapters.state import applied_at
+from sync_rules.audit.findings import share_of
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import require_rules, sample_new_rules
+from sync_rules.cli.saved_state import read_state, state_file
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.plan import Shown, as_row
+from sync_rules.cli.show.plan import ShownPlan, as_row
 from sync_rules.cli.signals import stop_signals
+from sync_rules.cli.verb import Verb
 from sync_rules.jobs.backfill.job import BackfillRequest, job_of
 from sync_rules.jobs.backfill.page import everything
 from sync_rules.jobs.backfill.scope import waiting_titles
@@ -30,8 +32,16 @@ from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, left_by_move
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.dryrun.prices import own_prices, read_prices
 from sync_rules.language.load import load_rules
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import StoreError
 from sync_rules.rules import fingerprints
+from sync_rules.rules.selection import select_rules
+
+VERB: Final = Verb(
+    well="the plan is complete",
+    found="a sample says that a link or an attribute hits nothing; with --detailed-exitcode, there is something to "
+    "write, or a rule was deleted",
+    only_reads=True,
+)
 
 
 def plan(
@@ -40,11 +50,9 @@ def plan(
     rule: opt.RuleNames = None,
     changed: opt.Changed = False,
     accept: opt.Accept = None,
-    table: Annotated[str | None, typer.Option(metavar="TABLE", help="Only items of this table.")] = None,
+    table: opt.OnlyTable = None,
     where: opt.Where = None,
     sample: opt.Sample = None,
-    seed: opt.Seed = None,
-    workers: Annotated[int, typer.Option(min=1, max=opt.WORKERS_MAX, help="Segments read in parallel.")] = opt.WORKERS,
     rate: Annotated[
         float, typer.Option(min=0, help="Write units per second that the duration assumes. 0: no limit.")
     ] = opt.RATE,
@@ -55,29 +63,23 @@ def plan(
         Path | None,
         typer.Option(metavar="FILE", help="File to write the planned writes to: JSON lines of keys and paths."),
     ] = None,
-    state: opt.StateFile = opt.STATE,
-    state_table: opt.StateTable = None,
+    state: opt.State = opt.STATE,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 1 when there is something to do.")
     ] = False,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
-    as_json: opt.Json = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown instead of text, e.g. for a comment of a pull request.")
-    ] = False,
+    form: opt.Page = opt.PageForm.TEXT,
 ) -> int:
     """Show a backfill's writes, reads, cost and duration in advance. Nothing is written."""
-    if as_json and markdown:
-        raise UserError("--json and --markdown exclude each other: give one of them")
-    require_own(writes, rules_file, prices, state)
+    require_own(writes, rules_file, prices, state_file(state))
     rules = load_rules(rules_file)
     require_rules(rules, accept or ())
-    share, seed = share_of(sample, seed, opt.SEGMENTS)
+    share, seed = share_of(*opt.read_sample(sample), opt.SEGMENTS)
     client = aws.dynamodb(endpoint_url, region)
     place = client.meta.region_name
     known = own_prices() if prices is None else read_prices(prices, place)
-    documents = FileState(state) if state_table is None else TableState(client, state_table)
+    documents = read_state(state, client)
     store = DynamoStore(client, rules.tables)
     names = select_rules(rules, rule or [])
     waiting = waiting_titles(rules.only(names), store)
@@ -98,7 +100,7 @@ def plan(
             wanted=job.selection.wanted if job else everything,
             share=share,
             completes=job.completes if job else None,
-            workers=workers,
+            workers=opt.WORKERS,
             stopping=stopping,
             on_page=lambda items: status.update(f"planning · {items:,} items"),
             on_write=note,
@@ -128,7 +130,7 @@ def plan(
         for _, attribute in rules.rules[name].times_to_live
         if figures.to_write and rules.rules[name].archive is None
     }
-    shown = Shown(
+    shown = ShownPlan(
         made,
         stands,
         titles,
@@ -141,15 +143,16 @@ def plan(
         moving,
         expiring,
         [one for one in links if one.stops],
-        opt.used(rules_file, endpoint_url, region, state, state_table),
+        opt.used(rules_file, endpoint_url, region, state),
         [] if at is None else [one.describe(at) for one in loads],
     )
-    if as_json:
-        print(json.dumps(shown.as_json()))
-    elif markdown:
-        print(shown.as_markdown())
-    else:
-        shown.print(make_console())
+    match form:
+        case opt.PageForm.JSON:
+            print(json.dumps(shown.as_json()))
+        case opt.PageForm.MARKDOWN:
+            print(shown.as_markdown())
+        case opt.PageForm.TEXT:
+            shown.print(make_console())
     return int(bool(shown.links) or (detailed_exitcode and bool(made.writes or stands.gone)))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,12 +15,15 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require_answer
+from sync_rules.adapters.state import applied, applied_at, save_applied
 from sync_rules.audit.prune import Leftover, Past, prune_page, remove
 from sync_rules.cli import options as opt
+from sync_rules.cli.saved_state import open_state, read_state
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import FirstPerRule, counted
 from sync_rules.cli.signals import stop_signals
-from sync_rules.jobs.consume.run import Files, wall_clock_ms
+from sync_rules.cli.verb import Verb
+from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
@@ -27,6 +31,15 @@ from sync_rules.model.values import Item, show_path
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
 from sync_rules.rules.ruleset import Rules
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+VERB: Final = Verb(
+    well="nothing is left",
+    found="something is, because --apply was not given or an item changed meanwhile",
+    interrupted="and the last line says how many leftovers were removed",
+)
 
 
 def prune(
@@ -37,6 +50,7 @@ def prune(
         list[str] | None, typer.Option(metavar="NAME", help="Only what this rule of BEFORE left. Repeatable.")
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Remove what is found. Default: only show it.")] = False,
+    state: opt.State = opt.STATE,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
 ) -> int:
@@ -74,7 +88,20 @@ def prune(
                     break
     found.end()
     print(summary(items, found.counts.total(), left, applied=apply))
+    if apply and not left:
+        _drop_applied(past.deleted, state, client, now)
     return 1 if left else 0
+
+
+def _drop_applied(deleted: frozenset[str], place: str, client: DynamoDBClient, rules: Rules) -> None:
+    """Drop the deleted rules from the saved state: a plan no longer reports them."""
+    if not deleted & applied(read_state(place, client)).keys():
+        return
+    with open_state(place, client, rules) as documents:
+        before = applied(documents)
+        at = applied_at(documents) or datetime.now(UTC)
+        save_applied(documents, {title: digest for title, digest in before.items() if title not in deleted}, at)
+    print(f"dropped from the saved state: {', '.join(sorted(deleted & before.keys()))}")
 
 
 def _before(file: Path, names: Iterable[str]) -> Rules:

@@ -1,4 +1,4 @@
-"""`sync-rules redrive`: retry failed work, from files, queues, buckets, or the stream itself.
+"""`sync-rules redrive`: retry failed work, from files, queues or buckets, and from the streams that batches name.
 
 An entry that succeeds is removed from its place. An entry that fails again stays there with its reason; so does one
 that cannot be read, or whose rule no longer exists.
@@ -7,11 +7,10 @@ that cannot be read, or whose rule no longer exists.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.markup import escape
@@ -27,22 +26,27 @@ from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of, report_started, require_local
+from sync_rules.cli.account import Account, account_of
 from sync_rules.cli.commands.failures import Places, titles_named
 from sync_rules.cli.show.console import make_console, say
+from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.redrive import UNITS, total, unit_documents
-from sync_rules.jobs.consume.run import Files, wall_clock_ms
+from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.jobs.redrive.redriver import LeftEntry, RedriveCounts, Redriver
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import visible
-from sync_rules.pipeline.failed_entries import Entry
-from sync_rules.pipeline.records import STREAM_ARN
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 
-VERB = "redrive"
+PLACES: Final = ("--file", "--queue", "--bucket")
+
+VERB: Final = Verb(
+    well="nothing failed again",
+    found="something failed again, or could not be retried",
+    excludes={"--remote": (*PLACES, "--function", "--dry-run", "--failures", "--fanout-queue", "--calls-table")},
+)
 
 
 def redrive(
@@ -50,19 +54,11 @@ def redrive(
     *,
     rule: opt.RuleNames = None,
     file: opt.FailureFiles = None,
-    batches: opt.BatchFiles = None,
     queue: Annotated[
         list[str] | None,
         typer.Option(metavar="URL", help="SQS queue of failure records, batches or dead letters. Repeatable."),
     ] = None,
     bucket: opt.Buckets = None,
-    stream: Annotated[
-        str | None,
-        typer.Option(metavar="ARN", help="Stream to read records from again; needs --shard, --from and --to."),
-    ] = None,
-    shard: Annotated[str | None, typer.Option(metavar="ID", help="The shard of that stream.")] = None,
-    first: Annotated[str | None, typer.Option("--from", metavar="SEQ", help="The first sequence number.")] = None,
-    last: Annotated[str | None, typer.Option("--to", metavar="SEQ", help="The last sequence number.")] = None,
     function: Annotated[
         str, typer.Option(metavar="NAME", help="Only batches of this Lambda function, by name or ARN.")
     ] = "",
@@ -75,24 +71,17 @@ def redrive(
     failures: opt.Failures = Files.failures,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
-    as_json: opt.JsonLines = False,
+    form: opt.Lines = opt.LineForm.TEXT,
     remote: opt.Remote = False,
-    stack_name: opt.StackName = opt.STACK,
-    detach: opt.Detach = False,
 ) -> int:
     """Retry failed work; safe at any later time. Only current values are written."""
+    as_json = form is not opt.LineForm.TEXT
     rules = load_rules(rules_file)
     only = None if not rule else titles_named(rule, rules)
     if remote:
-        require_local({"--file": file, "--batches": batches, "--queue": queue, "--bucket": bucket, "--stream": stream})
-        require_local({"--function": function, "--dry-run": dry_run, "--failures": failures != Files.failures})
-        account = account_of(stack_name, "RedriveMachineArn", endpoint_url, region)
-        return redrive_in_account(account, rules, only, detach=detach, as_json=as_json)
-    span = _span(stream, shard, first, last)
-    given = Places([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
-    elsewhere = bool(file or batches or queue or bucket)
-    places = given.places(peek=dry_run) if elsewhere or span is None else []
-    places += [Span(span)] if span is not None else []
+        account = account_of("RedriveMachineArn", endpoint_url, region)
+        return redrive_in_account(account, rules, only, as_json=as_json)
+    places = Places(file or [], queue or [], bucket or [], endpoint_url, region).places(peek=dry_run)
     tell = as_json_line if as_json else as_line
     console = make_console(stderr=True)
     with ExitStack() as stack:
@@ -158,13 +147,9 @@ def _require_no_calls(rules: Rules) -> None:
 
 
 # ---------------------------------------------------------------- in the account
-def redrive_in_account(
-    account: Account, rules: Rules, titles: frozenset[str] | None, *, detach: bool, as_json: bool
-) -> int:
+def redrive_in_account(account: Account, rules: Rules, titles: frozenset[str] | None, *, as_json: bool) -> int:
     """Start a redrive, watch it to its end, and show its figures. Exit codes as the command's."""
-    name = account.machine.start(VERB, {"rules": sorted(titles or ()), **as_here(rules)})
-    if detach:
-        return report_started(account, name, lambda: unit_documents(account.state, name, UNITS))
+    name = account.machine.start("redrive", {"rules": sorted(titles or ()), **as_here(rules)})
     console = make_console(stderr=True)
     with console.status("redriving", spinner="dots") as status:
 
@@ -186,48 +171,6 @@ def redrive_in_account(
         where = account.failures_command("--queue", letters, "--bucket", f"s3://{bucket}/aws/")
         print(f"To see what remains, and why: {where}")
     return 1 if tally.again or tally.unreadable or not done else 0
-
-
-# ---------------------------------------------------------------- records of a stream
-class Span:
-    """A place with one entry: a span of a stream, named by the user. It cannot be removed."""
-
-    def __init__(self, entry: Entry) -> None:
-        self._entry = entry
-
-    def entries(self) -> Iterator[Entry]:
-        yield self._entry
-
-    def remove(self, entry: Entry) -> None:
-        pass
-
-    def replace(self, entry: Entry, text: str) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-def _span(stream: str | None, shard: str | None, first: str | None, last: str | None) -> Entry | None:
-    """The span of a stream that four options name together.
-
-    Raises:
-        UserError: when one of them is missing or malformed.
-    """
-    options = {"--stream": stream, "--shard": shard, "--from": first, "--to": last}
-    if not any(options.values()):
-        return None
-    missing = [name for name, value in options.items() if not value]
-    if missing or not (stream and shard and first and last):
-        raise UserError(f"{', '.join(missing)} is missing: --stream, --shard, --from and --to go together")
-    if STREAM_ARN.match(stream) is None:
-        raise UserError(
-            f"{stream!r} is not a stream ARN: expected arn:aws:dynamodb:REGION:ACCOUNT:table/NAME/stream/LABEL"
-        )
-    if not (first.isdigit() and last.isdigit() and int(first) <= int(last)):
-        raise UserError(f"--from {first} --to {last}: expected two sequence numbers, the lower one first")
-    info = {"streamArn": stream, "shardId": shard, "startSequenceNumber": first, "endSequenceNumber": last}
-    return Entry(json.dumps({"DDBStreamBatchInfo": info}).encode(), f"{shard}, {first} to {last}")
 
 
 # ---------------------------------------------------------------- output

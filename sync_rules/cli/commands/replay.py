@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -17,18 +15,18 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import counted
 from sync_rules.cli.signals import stop_signals
+from sync_rules.cli.verb import Verb
 from sync_rules.lab.delivery import Delivery
-from sync_rules.lab.recording import Recorded, Recording, read_all, writing
-from sync_rules.lab.replay import Mismatch, Replay, load_data
+from sync_rules.lab.recording import Recording, read_all, writing
+from sync_rules.lab.replay import Mismatch, load_data
+from sync_rules.lab.replay_case import Case, Outcome, replay_all, shrink_failure
 from sync_rules.lab.scenario_file import rules_in_memory
-from sync_rules.lab.shrink import Shrunk, shrunk
+from sync_rules.lab.shrink import Shrunk
 from sync_rules.lab.trial import variants
 from sync_rules.model.errors import UserError
-from sync_rules.model.writes import Put
 from sync_rules.rules.ruleset import Rules
 
 SHOWN_MAX_EVENTS: Final = 60
-TELL_EVERY_RECORDS: Final = 100
 SKIPPED: Final = {
     "copies": "written by the recorded pipeline",
     "ledger": "of a ledger",
@@ -36,26 +34,13 @@ SKIPPED: Final = {
     "refused": "that no table accepts",
 }
 
-
-@dataclass(frozen=True)
-class Case:
-    """Everything that a replay depends on, except the records and the delivery."""
-
-    rules_file: Path
-    rules: Rules
-    data_file: Path | None
-    data: tuple[Put, ...]
-    with_copies: bool
-
-    def replay(self, delivery: Delivery, on_progress: Callable[[int], object] = lambda _record: None) -> Replay:
-        return Replay(self.rules, delivery, with_copies=self.with_copies, on_progress=on_progress)
-
-    def command(self, files: Sequence[Path], delivery: Delivery) -> str:
-        """The command that replays files under one delivery."""
-        words = ["sync-rules", "replay", *map(str, files), "--rules", str(self.rules_file)]
-        words += ["--data", str(self.data_file)] if self.data_file else []
-        words += ["--with-copies"] if self.with_copies else []
-        return shlex.join([*words, "--variant", delivery.name, "--seed", str(delivery.seed)])
+VERB: Final = Verb(
+    well="every replay ends right",
+    found="one does not, also when Ctrl-C ended the reduction",
+    mistake="a file is invalid, and nothing was replayed",
+    only_reads=True,
+    excludes={"--seed": ("--seeds",)},
+)
 
 
 def replay(
@@ -70,7 +55,7 @@ def replay(
         typer.Option(metavar="FILE", help="Items that existed without records, in the form of data.yaml."),
     ] = None,
     with_copies: Annotated[
-        bool, typer.Option("--with-copies", help="Also replay records in which only copies changed.")
+        bool, typer.Option("--with-copies", help="Also replay records that changed copies only.")
     ] = False,
     variant: opt.Variants = None,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of seeds to run each variant with.")] = 3,
@@ -84,29 +69,36 @@ def replay(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="New file for the reduced recording of a failure.")
     ] = None,
-    as_json: opt.Json = False,
+    form: opt.Document = opt.DocumentForm.TEXT,
 ) -> int:
     """Replay a recording in memory, under every delivery order. A failure is reduced to few records."""
+    as_json = form is opt.DocumentForm.JSON
     if out is not None and out.exists():
         raise UserError(f"{out} exists, and recordings are never overwritten: give another name")
     known = rules_in_memory(rules_file)
-    case = Case(rules_file, known, data, load_data(data, known) if data else (), with_copies)
+    case = Case(known, load_data(data, known) if data else (), with_copies)
     recording = read_all(files, known)
     if not recording.records:
         raise UserError(nothing_of(recording, known))
     deliveries = [one for n in (range(seeds) if seed is None else [seed]) for one in variants(variant or (), n)]
     with make_console(stderr=True).status("replaying", spinner="dots") as status:
-        outcome = replayed(case, recording, deliveries, status.update)
+        outcome = replay_all(case, recording, deliveries, status.update)
         if outcome.mismatch is None:
             print(json.dumps(row(outcome, recording)) if as_json else right(outcome, recording))
             return 0
         status.update("reducing the failure; Ctrl-C shows the result so far")
         with stop_signals() as stopping:
-            least, last = shrink(case, recording, outcome.mismatch, shrink_tries, stopping)
+            least, last = shrink_failure(case, recording, outcome.mismatch, shrink_tries, stopping)
     if out is not None:
         with writing(out, replace(recording.header, ordered=True)) as write:
             write(one.body for one in least.records)
-    again = case.command([out], least.delivery) if out else case.command(files, outcome.mismatch.delivery)
+    again = _command(
+        [out] if out else files,
+        rules_file,
+        data,
+        least.delivery if out else outcome.mismatch.delivery,
+        with_copies=with_copies,
+    )
     if as_json:
         shrinking = {"shrunk_to": len(least.records), "tries": least.tries}
         found = {**row(outcome, recording), **last.body(values=values), **shrinking}
@@ -117,54 +109,14 @@ def replay(
     return 1
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Result of replays: the first mismatch, the number of replays, and the record counts of the last one."""
-
-    mismatch: Mismatch | None
-    replays: int
-    seconds: float
-    counts: Mapping[str, int]
-
-
-def replayed(
-    case: Case, recording: Recording, deliveries: Sequence[Delivery], doing: Callable[[str], object]
-) -> Outcome:
-    """Replay under one delivery after the other, until the first mismatch."""
-    began = time.monotonic()
-    number, mismatch, run = 0, None, case.replay(deliveries[0])
-    total = len(recording.records)
-    for number, delivery in enumerate(deliveries, 1):
-        begins = f"replaying · {delivery.name}, seed {delivery.seed} · {number} of {len(deliveries)}"
-        doing(begins)
-        run = case.replay(delivery, partial(tell, doing, begins, total))
-        mismatch = next(run.mismatches(recording.records, case.data), None)
-        if mismatch is not None:
-            break
-    return Outcome(mismatch, number, time.monotonic() - began, run.counts)
-
-
-def tell(doing: Callable[[str], object], begins: str, total: int, record: int) -> None:
-    """Say which record of a delivery was replayed."""
-    if record % TELL_EVERY_RECORDS == 0:
-        doing(f"{begins} · record {record:,} of {total:,}")
-
-
-def shrink(
-    case: Case, recording: Recording, found: Mismatch, tries_max: int, stopping: Callable[[], bool]
-) -> tuple[Shrunk, Mismatch]:
-    """The smallest recording found whose first mismatch is of the same rule and check, and that mismatch."""
-    latest = found
-
-    def fails(records: Sequence[Recorded], delivery: Delivery) -> bool:
-        nonlocal latest
-        first = None if stopping() else next(case.replay(delivery).mismatches(records, case.data), None)
-        if first is None or (first.rule, first.check) != (found.rule, found.check):
-            return False
-        latest = first  # what fails is always kept
-        return True
-
-    return shrunk(recording.records, found.delivery, fails, tries_max), latest
+def _command(
+    files: Sequence[Path], rules_file: Path, data: Path | None, delivery: Delivery, *, with_copies: bool
+) -> str:
+    """The command that replays files under one delivery."""
+    words = ["sync-rules", "replay", *map(str, files), "--rules", str(rules_file)]
+    words += ["--data", str(data)] if data else []
+    words += ["--with-copies"] if with_copies else []
+    return shlex.join([*words, "--variant", delivery.name, "--seed", str(delivery.seed)])
 
 
 # ---------------------------------------------------------------- output

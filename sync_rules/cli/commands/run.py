@@ -18,8 +18,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import RunAcceptance, applied_so_far
-from sync_rules.adapters.beginnings import RunBeginnings
+from sync_rules.adapters.acceptance import applied_so_far
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
 from sync_rules.adapters.failure_log import require_writable
@@ -27,17 +26,22 @@ from sync_rules.adapters.files import locked, read_if_there, require_own
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import latest_streams, require
-from sync_rules.adapters.state import FileState, State, TableState
+from sync_rules.adapters.state import State
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
+from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.link_sample import require_hits, require_rules, sample_new_rules
+from sync_rules.cli.saved_state import read_state
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.live import Display
+from sync_rules.cli.show.display import Display
 from sync_rules.cli.show.run import beginning, conclude, display_on
 from sync_rules.cli.signals import stop_signals
+from sync_rules.cli.verb import Verb
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
-from sync_rules.jobs.consume.run import POLL_BUSY_MS, WAIT_SECONDS, Files, LocalRun, Status
+from sync_rules.jobs.consume.run import POLL_BUSY_MS, WAIT_SECONDS, LocalRun, Status
+from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
+from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError
@@ -46,10 +50,17 @@ from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
 
-READ_ONCE: Final = Limits(fan_out_again_first_seconds=0, fan_out_again_max_seconds=0)  # nobody would take what waits
+READ_ONCE: Final = Limits(fan_out_again_first_seconds=0, fan_out_again_max_seconds=0)  # later work would never be taken
 LOOK_EVERY_SECONDS: Final = 2.0  # at the rules file
 A = TypeVar("A")
 B = TypeVar("B")
+
+VERB: Final = Verb(
+    well="stopped by Ctrl-C or SIGTERM, or everything was read with --once",
+    mistake="a table, index, stream or bucket is missing, the checkpoint is of other tables or in use, or a sample "
+    "says that a link or an attribute hits nothing",
+    stopped=ExitCode.WELL,
+)
 
 
 def run(
@@ -67,12 +78,12 @@ def run(
     ] = 1,
     calls_table: opt.CallsTable = None,
     accept: opt.Accept = None,
-    state: opt.StateFile = opt.STATE,
-    state_table: opt.StateTable = None,
+    state: opt.State = opt.STATE,
     once: opt.Once = False,
-    as_json: opt.JsonLines = False,
+    form: opt.Lines = opt.LineForm.TEXT,
 ) -> int:
     """Consume the tables' streams and keep copies correct. Runs until stopped; start it again to resume."""
+    as_json = form is not opt.LineForm.TEXT
     require_own(checkpoint, rules_file, failures)
     require_own(failures, rules_file)
     for path in (checkpoint, failures):
@@ -92,11 +103,11 @@ def run(
         require_buckets(rules, endpoint_url=endpoint_url, region=region)
         store = within_budget(DynamoStore(client, rules.tables), rules.tables)
         require_rules(rules, accept or ())
-        open_state = partial(state_of, state, state_table, client)
+        open_state = partial(read_state, state, client)
         if not resumes(files.checkpoint, rules):
             for text in link_notices(rules, open_state(), accept or (), store):
                 display.say(text)
-        options = opt.used(rules_file, endpoint_url, region, state, state_table)
+        options = opt.used(rules_file, endpoint_url, region, state)
         acceptance = RunAcceptance(rules, open_state, accept or (), store, options)
         caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
         stack.enter_context(locked(files.checkpoint))
@@ -136,11 +147,6 @@ def settings_of(batch_size: int, parallelization: int, *, own_engine: bool) -> M
     """
     found = MappingSettings(batch_size=batch_size, parallelization_factor=parallelization)
     return replace(found, poll_busy_ms=POLL_BUSY_MS) if own_engine else found
-
-
-def state_of(file: Path, table: str | None, client: Any) -> State:
-    """The state of backfills, as it is now. Raises UserError when the file holds something else."""
-    return FileState(file) if table is None else TableState(client, table)
 
 
 def stream_arns(client: Any, rules: Rules) -> list[str]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from sync_rules.adapters.files import require_ending
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import put_out
+from sync_rules.cli.verb import Verb
 from sync_rules.language.schema import schema_text
+
+VERB: Final = Verb(well="it was written")
 
 
 def schema(out: opt.Out = None) -> int:

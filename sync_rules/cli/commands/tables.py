@@ -17,6 +17,7 @@ from sync_rules import DOCS
 from sync_rules.adapters import aws
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.tables import lines, row
+from sync_rules.cli.verb import Verb
 from sync_rules.deploy.tables import Compared, compare, create_missing
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
@@ -29,6 +30,14 @@ NOT_CONFIRMED: Final = (
     "nothing was created at {where}. Give --yes to create them there: they are billed for each request, and cost "
     "nothing while they are empty. For production use the template "
     f"({DOCS}/deploy.md), whose tables have point-in-time recovery"
+)
+
+
+VERB: Final = Verb(
+    well="each table is as the rules need it, or was created, or would be with --dry-run",
+    found="a table that exists differs from the rules",
+    mistake="a table may not be described or created, or AWS was meant and not confirmed",
+    excludes={"--dry-run": ("--yes",)},
 )
 
 
@@ -49,7 +58,7 @@ def tables(
     calls_table: opt.CallsTable = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be created; create nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Create tables on AWS too. An emulator needs no --yes.")] = False,
-    as_json: opt.JsonLines = False,
+    form: opt.Lines = opt.LineForm.TEXT,
 ) -> int:
     """Create the tables of the rules file, on an emulator or on AWS. A table that exists is never changed."""
     rules = load_rules(rules_file)
@@ -60,7 +69,7 @@ def tables(
     confirmed = yes or not aws.is_aws(client)
     created = () if dry_run or not confirmed else _created(client, compared)
     for one in compared:
-        for text in [json.dumps(row(one, created))] if as_json else lines(one, created):
+        for text in lines(one, created) if form is opt.LineForm.TEXT else [json.dumps(row(one, created))]:
             print(text)
     missing = [one for one in compared if not one.exists and not one.problems]
     if missing and not dry_run and not confirmed:

@@ -1,4 +1,4 @@
-"""`sync-rules test`: play scenarios for your own rules in memory, under every order in which records may arrive."""
+"""`sync-rules test`: play scenarios for your own rules in memory, in every order of delivery."""
 # ruff: noqa: PT028 - `test` is a verb here, not a case
 
 from __future__ import annotations
@@ -6,18 +6,26 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
+from sync_rules.cli.verb import Verb
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario, rules_in_memory
 from sync_rules.lab.trial import Trial, run_trial, variants
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
+
+VERB: Final = Verb(
+    well="every expectation holds",
+    found="one does not",
+    mistake="a file is invalid, and nothing was played",
+    excludes={"--list-variants": ("--rules", "--format")},
+)
 
 
 def test(
@@ -37,7 +45,7 @@ def test(
             "--rules", metavar="FILE", help="Rules to play them with. Default: those that each scenario names."
         ),
     ] = None,
-    as_json: opt.JsonLines = False,
+    form: opt.Lines = opt.LineForm.TEXT,
 ) -> int:
     """Play scenarios in memory, under every delivery order. The rules are your own."""
     deliveries = variants(variant or (), seed)
@@ -48,7 +56,7 @@ def test(
     if not paths:
         raise UserError("no scenario given: name scenario files, or folders that contain some")
     rules = None if rules_file is None else rules_in_memory(rules_file)
-    return _played(load_all(find_scenarios(paths), rules), deliveries, as_json=as_json)
+    return _played(load_all(find_scenarios(paths), rules), deliveries, as_json=form is not opt.LineForm.TEXT)
 
 
 def load_all(files: tuple[Path, ...], rules: Rules | None = None) -> tuple[Scenario, ...]:

@@ -24,19 +24,20 @@ from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_report, report
-from sync_rules.audit.findings import Finding, Tally, select_rules, share_of
+from sync_rules.audit.findings import Finding, Tally, share_of
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of, report_started, require_local
+from sync_rules.cli.account import Account, account_of
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen, waiting
-from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, page
-from sync_rules.cli.show.text import FirstPerRule
+from sync_rules.cli.show.drift_page import Verified, host_of, note_examples, page
+from sync_rules.cli.show.text import FirstPerRule, as_typed
+from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.protocol import as_here
-from sync_rules.jobs.account.verify import SEGMENT_ITEMS, SEGMENTS_MAX
-from sync_rules.jobs.account.verify_unit import Stage, head_of, noted_share, unit_of, units_of
-from sync_rules.jobs.consume.run import Files, wall_clock_ms
+from sync_rules.jobs.account.verify import SEGMENTS_MAX
+from sync_rules.jobs.account.verify_unit import VerifyPosition, head_of, noted_share, unit_of, units_of
+from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
@@ -44,13 +45,23 @@ from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules
-
-VERB = "verify"
-
+from sync_rules.rules.selection import Share, select_rules
 
 WORKERS_MAX: Final = 64
 REMOTE_WORKERS: Final = 8
+SEGMENTS_OF_WORKER: Final = 4  # in the account, at least
 PAGE_ENDINGS: Final = (".html", ".htm")
+
+VERB: Final = Verb(
+    well="no drift, or none left after --repair",
+    found="there is drift",
+    needs={"--table": ("--key",)},
+    excludes={
+        "--key": ("--from", "--sample"),
+        "--from": ("--sample",),
+        "--remote": ("--key", "--table", "--from", "--report", "--failures"),
+    },
+)
 
 
 def verify(
@@ -68,25 +79,16 @@ def verify(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Only the drift that this report lists: what an earlier verify --json or --jsonl printed.",
+            help="Only the drift that this report lists: what an earlier verify printed as json or jsonl.",
         ),
     ] = None,
     sample: opt.Sample = None,
-    seed: opt.Seed = None,
     workers: Annotated[
         int | None,
         typer.Option(
             min=1,
             max=REMOTE_MAX,
             help=f"Segments scanned in parallel. Default: 1; {REMOTE_WORKERS} with --remote.",
-        ),
-    ] = None,
-    segments: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=SEGMENTS_MAX,
-            help=f"With --remote: segments of each scan. Default: one for {SEGMENT_ITEMS:,} items.",
         ),
     ] = None,
     grace_seconds: Annotated[
@@ -98,27 +100,26 @@ def verify(
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
     failures: opt.Failures = Files.failures,
-    as_json: opt.JsonLines = False,
+    form: opt.Lines = opt.LineForm.TEXT,
     page_file: Annotated[
         Path | None, typer.Option("--report", metavar="FILE.html", help="Also write a report as one HTML page.")
     ] = None,
     remote: opt.Remote = False,
-    stack_name: opt.StackName = opt.STACK,
-    detach: opt.Detach = False,
 ) -> int:
     """Compare every copy with its source; --repair corrects drift."""
+    as_json = form is not opt.LineForm.TEXT
+    percent, seed = opt.read_sample(sample)
     if remote:
-        require_local({"--key": key, "--table": table, "--from": from_report, "--report": page_file})
-        require_local({"--failures": failures != Files.failures}, "the stack has its own")
         rules = load_rules(rules_file)
         _require_possible(rules, rule or [])
-        share, seed = share_of(sample, seed, 1)
+        share, seed = share_of(percent, seed, 1)
         asked: dict[str, Any] = {"rules": rule or [], "repair": repair, "grace_seconds": grace_seconds, "seed": seed}
+        segments = None if workers is None else min(SEGMENTS_MAX, SEGMENTS_OF_WORKER * workers)
         asked |= {"numbers": list(share.numbers) if share.sampled else None, "segments": segments}
-        account = account_of(stack_name, "VerifyMachineArn", endpoint_url, region)
-        result = verify_in_account(account, rules, asked | {"workers": workers or REMOTE_WORKERS}, detach=detach)
+        account = account_of("VerifyMachineArn", endpoint_url, region)
+        result = verify_in_account(account, rules, asked | {"workers": workers or REMOTE_WORKERS})
         kept = f"the failures queue ({account.failures_command()})"
-        return 0 if result is None else _show_remote(result, rules, seed, kept, repair=repair, as_json=as_json)
+        return _show_remote(result, rules, seed, kept, repair=repair, as_json=as_json)
     workers = _at_most(workers or 1)
     _require_outputs(rules_file, from_report, failures, page_file, repair=repair)
     rules = load_rules(rules_file)
@@ -128,7 +129,7 @@ def verify(
     only = only if listed is None else only & listed.names
     if listed is not None and not only:
         raise UserError(f"{from_report} is not a report of these rules: leave out --rule")
-    share, seed = share_of(sample, seed, workers)
+    share, seed = share_of(percent, seed, workers)
     started, began, examples = datetime.now(UTC), time.monotonic(), dict[str, list[Finding]]()
     client = aws.dynamodb(endpoint_url, region)
     require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
@@ -152,17 +153,13 @@ def verify(
             grace_seconds=grace_seconds,
             on_progress=progress,
         )
-        findings = noting(_findings(verifier, item, listed), examples)
+        findings = note_examples(_findings(verifier, item, listed), examples)
         whole = item is None and listed is None
         head = {**header(rules, only, datetime.now(UTC), share), "seed": seed} if as_json else None
         show(findings, verifier.tally, only, head=head, whole=whole, repair=repair)
         if whole and not as_json:
-            for line in (
-                *sampled(share, seed, rules, only),
-                *unseen(rules, verifier.tally, only, share),
-                *waiting(rules, verifier.tally, opt.used(rules_file, endpoint_url, region)),
-            ):
-                print(line)
+            here = opt.used(rules_file, endpoint_url, region)
+            show_coverage(rules, verifier.tally, only, share, seed, options=here)
     if page_file is not None:
         tally = verifier.tally
         verified = Verified(
@@ -240,7 +237,7 @@ def show(
         for line in report(findings, tally, head, checked, lambda: datetime.now(UTC)):
             print(json.dumps(line), flush=True)
         return
-    shown = FirstPerRule("; --jsonl prints them all")
+    shown = FirstPerRule("; --format jsonl prints them all")
     for finding in findings:
         shown.add(finding.difference.rule, as_line(finding))
     shown.end()
@@ -248,27 +245,34 @@ def show(
     print(summary(tally, repair=repair, kept=kept))
 
 
+def show_coverage(
+    rules: Rules, tally: Tally, only: frozenset[str], share: Share, seed: int | None, *, options: str
+) -> None:
+    """Print what was not checked. `options`: those of a backfill at the same place."""
+    for line in (
+        *sampled(share, seed, rules, only),
+        *unseen(rules, tally, only, share),
+        *waiting(rules, tally, options),
+    ):
+        print(line)
+
+
 # ---------------------------------------------------------------- in the account
-def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any], *, detach: bool) -> RemoteResult | None:
-    """Start a verify and watch it to its end; None with `detach`. Prints a notice if the result is incomplete.
+def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any]) -> RemoteResult:
+    """Start a verify and watch it to its end. Prints a notice if the result is incomplete.
 
     Raises:
         UserError: when there is no result.
         StoreError: when it broke.
     """
-    name = account.machine.start(VERB, {**asked, **as_here(rules)})
+    name = account.machine.start("verify", {**asked, **as_here(rules)})
     reports = BucketReports(aws.s3(account.endpoint_url, account.region), account.stack.output("BucketName"))
     place = f"s3://{account.stack.output('BucketName')}/{reports.key(f'{name}/report')}"
     later = f"Its report will be {place}; get it with: {account.copy_command(place, 'report.jsonl')}"
-    if detach:
-        report_started(account, name, lambda: account.state.load(head_of(name)), later)
-        return None
-    print(f"{name} in stack {account.stack.name} is running; Ctrl-C stops watching, not the run", file=sys.stderr)
-    try:
-        with make_console(stderr=True).status("verifying", spinner="dots") as status:
-            ended = account.machine.watch(name, lambda: status.update(_progress(account, name)))
-    except KeyboardInterrupt as stopped:
-        raise KeyboardInterrupt(f"{stopped}\n{later}") from None
+    running = f"{name} in stack {account.stack.name} is running; Ctrl-C stops watching, not the run"
+    print(f"{running}\n{later}", file=sys.stderr)
+    with make_console(stderr=True).status("verifying", spinner="dots") as status:
+        ended = account.machine.watch(name, lambda: status.update(_progress(account, name)))
     well = ended.well()
     found = account.state.load(head_of(name))
     if not well and not (found and found["report"]):
@@ -286,7 +290,7 @@ def _progress(account: Account, name: str) -> str:
     found = account.state.load(head_of(name))
     if found is None or found["report"]:
         return name
-    units, stage = units_of(found), Stage(**found["stage"])
+    units, stage = units_of(found), VerifyPosition(**found["stage"])
     seen = account.state.load_many(unit_of(name, stage, unit) for unit in units)
     done = [one for one in seen.values() if one.get("done")]
     items = found["tally"]["items"] + sum(one["tally"]["items"] for one in done)
@@ -338,10 +342,5 @@ def _show_remote(
         result.print_report()
     else:
         show(result.findings(), tally, only, repair=repair, kept=kept)
-        for line in (
-            *sampled(share, seed, rules, only),
-            *unseen(rules, tally, only, share),
-            *waiting(rules, tally, " --remote"),
-        ):
-            print(line)
+        show_coverage(rules, tally, only, share, seed, options=" --remote")
     return 1 if tally.left or not result.whole else 0

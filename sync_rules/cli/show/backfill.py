@@ -15,10 +15,9 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table as Grid
 
-from sync_rules.cli.show.bar import Bar, displayed
 from sync_rules.cli.show.console import grid as columns
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.live import Display
+from sync_rules.cli.show.display import Bar, Display, displayed
 from sync_rules.cli.show.text import bracket_alterations
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun

@@ -25,7 +25,7 @@ class _SafeConsole(Console):
 
 def make_console(*, stderr: bool = False) -> Console:
     """The console of standard output or standard error. It has a width only on a terminal: elsewhere each record is one
-    whole line, however long, for whoever searches or cuts it.
+    whole line, however long, so that other programs can search it.
     """
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream is not None and stream.isatty() else WIDE_COLUMNS
@@ -45,6 +45,15 @@ def grid(texts: Iterable[str], numbers: Iterable[str] = ()) -> Grid:
 def say(console: Console, text: str) -> None:
     """Print a text unchanged: no markup, no highlighting, no line breaks."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_parts(console: Console, parts: Iterable[Grid | str]) -> None:
+    """Print tables and lines."""
+    for part in parts:
+        if isinstance(part, Grid):
+            console.print(part)
+        else:
+            say(console, part)
 
 
 def as_markdown(table: Grid) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
-from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.audit.findings import Finding, Tally
 from sync_rules.audit.ledger_balance import ledgers
 from sync_rules.cli.show.console import grid as columns
 from sync_rules.cli.show.text import bracket_alterations
@@ -20,6 +20,7 @@ from sync_rules.pipeline.books import waits
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share
 
 
 def summary(tally: Tally, *, repair: bool, kept: str = "the failures file") -> str:
@@ -48,8 +49,8 @@ def summary(tally: Tally, *, repair: bool, kept: str = "the failures file") -> s
 def sampled(share: Share, seed: int | None, rules: Rules, only: frozenset[str]) -> Iterator[str]:
     """Lines about the coverage of a sample; none for a full verify."""
     if share.sampled:
-        of = f"{len(share.numbers)} of {share.segments} segments, --seed {seed}"
-        yield f"a sample: {share.percent:g} % of each table was checked ({of})"
+        of = f"{len(share.numbers)} of {share.segments} segments"
+        yield f"a sample: {share.percent:g} % of each table was checked ({of}; --sample {share.percent:g}:{seed})"
         if any(True for _ in ledgers(rules, only)):
             yield "totals of ledgers were not checked: they are sums of all entries, not of a sample"
 

@@ -7,7 +7,6 @@ else. Nothing is shown by colour alone.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,18 +16,15 @@ from urllib.parse import urlsplit
 from sync_rules import __version__
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
-from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.audit.findings import Finding, Tally
 from sync_rules.cli.show import html
 from sync_rules.cli.show.drift import sampled, summary, unseen
 from sync_rules.cli.show.rule_graph import Arrow, graph_of
-from sync_rules.cli.show.text import without_secrets
-from sync_rules.extras.design.commands.show_patterns import COLUMNS, cells
-from sync_rules.extras.design.commands.show_patterns import summary as summary_of_patterns
-from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import shown_key
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share
 
 EXAMPLES_MAX_ITEMS: Final = 20  # of each rule
 MEANINGS: Final[Mapping[str, str]] = {
@@ -70,18 +66,13 @@ class Verified:
     only: Literal["", "one item", "what an earlier report lists"] = ""
 
 
-def noting(findings: Iterable[Finding], examples: dict[str, list[Finding]]) -> Iterator[Finding]:
+def note_examples(findings: Iterable[Finding], examples: dict[str, list[Finding]]) -> Iterator[Finding]:
     """Pass the findings on, and note the first of each rule as examples."""
     for finding in findings:
         noted = examples.setdefault(finding.difference.rule, [])
         if len(noted) < EXAMPLES_MAX_ITEMS:
             noted.append(finding)
         yield finding
-
-
-def as_typed(arguments: Iterable[str]) -> str:
-    """The command line for the report. Addresses keep scheme, host and path only: the rest may be a secret."""
-    return shlex.join(["sync-rules", *map(without_secrets, arguments)])
 
 
 def host_of(address: str) -> str:
@@ -94,26 +85,22 @@ def page(verified: Verified) -> str:
     graph = graph_of(verified.rules)
     titles = _titles(verified)
     word, headline = _headline(verified)
-    sections = (_of_rule(number, title, graph.arrows, verified) for number, title in enumerate(titles))
-    body = "".join((
-        f'<header class="{word}"><h1>{html.SIGNS[word]} {html.text(headline)}</h1>',
-        f"<p>{html.text(summary(verified.tally, repair=verified.repair))}</p>",
-        *(f'<p class="dim">{html.text(line)}</p>' for line in _coverage(verified)),
-        "</header>",
-        "<main><h2>Figures</h2>",
-        _figures(titles, verified),
-        "<h2>Rule by rule</h2>",
-        *sections,
-        "<h2>All rules of the file</h2>",
-        html.drawn(graph),
-        _patterns(verified.rules),
-        "<h2>When and how</h2>",
-        html.defined((name, html.text(value)) for name, value in _when_and_how(verified)),
-        "<h2>What the words mean</h2>",
-        html.defined((html.text(name), html.text(meaning)) for name, meaning in MEANINGS.items()),
-        "</main>",
-    ))  # fmt: skip
-    return html.document(f"{headline} · sync-rules verify", body)
+    return html.Page(
+        verb="verify",
+        word=word,
+        headline=headline,
+        remarks=(summary(verified.tally, repair=verified.repair), *_coverage(verified)),
+        parts=(
+            "<h2>Figures</h2>",
+            _figures(titles, verified),
+            "<h2>Rule by rule</h2>",
+            *(_of_rule(number, title, graph.arrows, verified) for number, title in enumerate(titles)),
+            "<h2>All rules of the file</h2>",
+            html.drawn(graph),
+        ),
+        facts=_when_and_how(verified),
+        meanings=MEANINGS,
+    ).render()
 
 
 def _headline(verified: Verified) -> tuple[str, str]:
@@ -154,17 +141,14 @@ def _figures(titles: Sequence[str], verified: Verified) -> str:
     """The table of figures, a line per compiled rule."""
     tally = verified.tally
     heads = ("left", "drift", "checked", *(name for name in totals(tally, "") if name != "drift"))  # worst first
-    rows = []
-    for number, title in enumerate(titles):
-        for name in _named(title, verified):
-            figures = {**totals(tally, name), "checked": tally.seen(name), "left": _left(name, tally)}
-            cells = "".join(f'<td class="number">{figures[head]:,}</td>' for head in heads)
-            word, verdict = _verdict((name,), tally)
-            cell = f'<td class="{word}">{html.SIGNS[word]} {verdict}</td>'
-            rows.append(f'<tr><th scope="row"><a href="#rule-{number}">{html.text(name)}</a></th>{cell}{cells}</tr>')
-    columns = "".join(f'<th scope="col" class="number">{head}</th>' for head in heads)
-    head = f'<tr><th scope="col">rule</th><th scope="col">verdict</th>{columns}</tr>'
-    return html.wide("Figures of each rule", f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>")
+
+    def lines() -> Iterator[html.RuleLine]:
+        for number, title in enumerate(titles):
+            for name in _named(title, verified):
+                found = {**totals(tally, name), "checked": tally.seen(name), "left": _left(name, tally)}
+                yield html.RuleLine(number, name, *_verdict((name,), tally), [f"{found[head]:,}" for head in heads])
+
+    return html.rules_table(heads, lines())
 
 
 def _verdict(names: Sequence[str], tally: Tally) -> tuple[str, str]:
@@ -200,9 +184,8 @@ def _examples(title: str, findings: Sequence[Finding], drift: int) -> str:
     if not findings:
         return ""
     heads = ("drift", "target", "paths", "source", "reason", "now")
-    table = html.table(heads, map(_cells, findings), "examples")
-    shown = f"{len(findings):,} of {drift:,}" if len(findings) < drift else f"{len(findings):,}"
-    return f"<details><summary>Drift ({shown})</summary>{html.wide(f'Drift of {title}', table)}</details>"
+    table = html.wide(f"Drift of {title}", html.table(heads, map(_cells, findings), "examples"))
+    return html.folded("Drift", len(findings), drift, table)
 
 
 def _cells(finding: Finding) -> Iterator[str]:
@@ -213,17 +196,6 @@ def _cells(finding: Finding) -> Iterator[str]:
     yield "" if found.source is None else _key(found.source)
     yield html.text(found.reason)
     yield "repaired" if finding.repaired else "right by now" if finding.came_right else "left"
-
-
-def _patterns(rules: Rules) -> str:
-    """The matrix of the access patterns, if the file has any."""
-    if not rules.patterns:
-        return ""
-    proof = prove(rules)
-    rows = (map(html.text, row) for name, answer in proof.answers.items() for row in cells(answer, name))
-    table = html.table(COLUMNS, rows)
-    counts = f"<p>{html.text(summary_of_patterns(proof, ()))}</p>"
-    return f"<h2>Access patterns</h2>{counts}{html.wide('Access patterns', table)}"
 
 
 # ---------------------------------------------------------------- when and how

@@ -6,9 +6,10 @@ Invariant: every text is escaped here and nowhere else. Nothing is shown by colo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
-from typing import Final
+from typing import Final, NamedTuple
 
 from sync_rules.cli.show.picture import PictureError, svg
 from sync_rules.cli.show.rule_graph import RuleGraph, mermaid
@@ -21,6 +22,66 @@ SIGNS: Final[Mapping[str, str]] = {
     for word, sign in {"well": "✓", "bad": "✗", "dim": "○"}.items()
 }
 NEW_LINE: Final = "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A report of a verb. `word` is the class of the headline. `remarks` and `facts` are text, `parts` are HTML;
+    `facts` say when and how the report was made, `meanings` explain its words.
+    """
+
+    verb: str
+    word: str
+    headline: str
+    remarks: Iterable[str]
+    parts: Iterable[str]
+    facts: Iterable[tuple[str, str]]
+    meanings: Mapping[str, str]
+
+    def render(self) -> str:
+        """The page as HTML."""
+        body = "".join((
+            f'<header class="{self.word}"><h1>{SIGNS[self.word]} {text(self.headline)}</h1>',
+            *(f'<p class="dim">{text(line)}</p>' for line in self.remarks),
+            "</header><main>",
+            *self.parts,
+            "<h2>When and how</h2>",
+            defined((name, text(value)) for name, value in self.facts),
+            "<h2>What the words mean</h2>",
+            defined((text(name), text(meaning)) for name, meaning in self.meanings.items()),
+            "</main>",
+        ))  # fmt: skip
+        return document(f"{self.headline} · sync-rules {self.verb}", body)
+
+
+class RuleLine(NamedTuple):
+    """A line of the table of rules: the number of the rule's section, its name, its verdict with its class, numbers."""
+
+    section: int
+    name: str
+    word: str
+    verdict: str
+    numbers: Iterable[str]
+
+
+def rules_table(heads: Iterable[str], lines: Iterable[RuleLine]) -> str:
+    """The table of rules, each with a link to its section, its verdict and its figures."""
+    rows = (
+        f'<tr><th scope="row"><a href="#rule-{line.section}">{text(line.name)}</a></th>'
+        f'<td class="{line.word}">{SIGNS[line.word]} {text(line.verdict)}</td>'
+        + "".join(f'<td class="number">{text(number)}</td>' for number in line.numbers)
+        + "</tr>"
+        for line in lines
+    )
+    columns = "".join(f'<th scope="col" class="number">{text(head)}</th>' for head in heads)
+    head = f'<tr><th scope="col">rule</th><th scope="col">verdict</th>{columns}</tr>'
+    return wide("Figures of each rule", f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>")
+
+
+def folded(summary: str, shown: int, total: int, inside: str) -> str:
+    """A part that is closed at first; its summary has the number of lines, and of how many."""
+    count = f"{shown:,} of {total:,}" if shown < total else f"{shown:,}"
+    return f"<details><summary>{text(summary)} ({count})</summary>{inside}</details>"
 
 
 def document(title: str, body: str) -> str:

@@ -16,7 +16,7 @@ from rich.table import Table as Grid
 
 from sync_rules import DOCS
 from sync_rules.audit.links import LinkFinding
-from sync_rules.cli.show.console import as_markdown, grid
+from sync_rules.cli.show.console import as_markdown, grid, print_parts
 from sync_rules.cli.show.output import escape_markdown
 from sync_rules.cli.show.text import VERBS, describe_alterations
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, Since
@@ -45,10 +45,10 @@ SHOWN_MONEY: Final = Decimal("0.000001")
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownPlan:
     """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
     has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill;
-    `pull_only`: those for which no record of a source finds targets; `moves`: by the rules that move items, those that
+    `pull_only`: the rules whose sources find no targets by a record; `moves`: by the rules that move items, those that
     lose them; `expiring`: by the rules that would write a Time to Live, its attribute; `links`: what a sample found;
     `options`: those of a backfill here; `loads`: the bulk loads since the last backfill.
     """
@@ -137,11 +137,7 @@ class Shown:
 
     # ------------------------------------------------------------ for people
     def print(self, console: Console) -> None:
-        for part in self._parts():
-            if isinstance(part, Grid):
-                console.print(part)
-            else:
-                print(part)
+        print_parts(console, self._parts())
 
     def as_markdown(self) -> str:
         """The same for a comment of a pull request."""
@@ -255,8 +251,8 @@ class Shown:
     def _gone(self) -> Iterator[str]:
         for name in sorted(self.since.gone):
             yield (
-                f"\nrule {name} was deleted: if it made copies, remove them with `sync-rules prune BEFORE RULES`; "
-                f"then, or for a call or an archive, run `sync-rules backfill --forget {name}`"
+                f"\nrule {name} was deleted: `sync-rules prune BEFORE RULES --apply` removes its copies, and drops it "
+                "from the saved state"
             )
 
     def _last(self) -> str:
@@ -265,7 +261,9 @@ class Shown:
             return "no rule was added or changed"
         over = f"\n{self._about(plan.items)} items scanned"
         if plan.share.sampled:
-            over += f" (estimated from {plan.share.percent:g} % of each table, --seed {self.seed})"
+            over += (
+                f" (estimated from {plan.share.percent:g} % of each table, --sample {plan.share.percent:g}:{self.seed})"
+            )
         if not plan.writes:
             return f"{over}, nothing to write"
         copies = sum(figures.to_write for figures in plan.rules.values())

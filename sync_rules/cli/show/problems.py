@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules import DOCS, HOME, __version__
-from sync_rules.language.codes import CODES
+from sync_rules.language.codes import code_of
 from sync_rules.language.problems import Problem
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -28,9 +28,9 @@ def sarif(file: str, problems: Iterable[Problem]) -> dict[str, Any]:
         "rules": [
             {
                 "id": code,
-                "shortDescription": {"text": CODES[code].title},
-                "fullDescription": {"text": CODES[code].why},
-                "help": {"text": CODES[code].cure},
+                "shortDescription": {"text": code_of(code).title},
+                "fullDescription": {"text": code_of(code).why},
+                "help": {"text": code_of(code).cure},
                 "helpUri": f"{DOCS}/checks.md",
             }
             for code in codes
@@ -65,7 +65,7 @@ def github(file: str, problems: Iterable[Problem]) -> Iterator[str]:
 
 def _sentence(problem: Problem) -> str:
     way = problem.location.shown()
-    return f"{f'{way}: ' if way else ''}{problem.message}\ncure: {problem.cure or CODES[problem.code].cure}"
+    return f"{f'{way}: ' if way else ''}{problem.message}\ncure: {problem.cure or code_of(problem.code).cure}"
 
 
 def _data(text: str) -> str:

@@ -18,9 +18,10 @@ from rich.live import Live
 from rich.text import Text
 
 from sync_rules.cli.show.console import say
-from sync_rules.cli.show.live import Display
+from sync_rules.cli.show.display import Display
 from sync_rules.cli.show.text import bracket_alterations, counted, duration
-from sync_rules.jobs.consume.run import Files, Status
+from sync_rules.jobs.consume.run import Status
+from sync_rules.jobs.local_files import Files
 from sync_rules.rules.ruleset import Rules
 
 LIVE_EVERY_SECONDS: Final = 0.25

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +15,7 @@ from sync_rules.adapters.files import as_mistake
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.values import visible
 
+Row = tuple[dict[str, Any], str | tuple[str, ...]]  # for machines; and for people, a line or several
 SHOWN_PER_RULE_MAX: Final = 20
 SECOND_MS: Final = 1_000
 UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
@@ -67,6 +70,13 @@ def put_out(text: str, out: Path | None, hint: str = "") -> None:
     print(f"wrote {out}{hint}")
 
 
+def show_rows(rows: Iterable[Row], *, as_json: bool) -> None:
+    """Print each row as soon as it is known."""
+    for row, text in rows:
+        lines = map(visible, (text,) if isinstance(text, str) else text)
+        print(json.dumps(row) if as_json else "\n".join(lines), flush=True)
+
+
 class FirstPerRule:
     """Print at most SHOWN_PER_RULE_MAX lines of each rule, and at the end the number of the others."""
 
@@ -85,6 +95,11 @@ class FirstPerRule:
         for rule, count in sorted(self.counts.items()):
             if count > SHOWN_PER_RULE_MAX:
                 print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {rule}{self._hint}")
+
+
+def as_typed(arguments: Iterable[str]) -> str:
+    """The command line for a report. Addresses keep scheme, host and path only: the rest may be a secret."""
+    return shlex.join(["sync-rules", *map(without_secrets, arguments)])
 
 
 ADDRESS: Final = re.compile(r"^(?P<plain>(?:--[\w-]+=)?[A-Za-z][\w+.-]*://)(?:[^/?#]*@)?(?P<rest>[^?#]*).*$", re.DOTALL)

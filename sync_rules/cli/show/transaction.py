@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
+from sync_rules.cli.show.text import Row
 from sync_rules.pipeline.failure_records import printable, shown_key
 from sync_rules.write.consequences import Left
 from sync_rules.write.document import as_json
 from sync_rules.write.explanation import Explanation, Reasons, Step
 
 LINE_MAX_CHARACTERS: Final = 100
-Row = tuple[dict[str, Any], str | tuple[str, ...]]  # for machines; and for people, a line or several
 YOURS: Final = {"put": "your put", "update": "your update", "delete": "your delete", "check": "your check"}
 
 

@@ -82,8 +82,8 @@ class Stopping:
 
 
 def asked_of(execution: str) -> str:
-    """Name of the document in which an execution notes what it is doing, for `--remote` and for the end. Each execution
-    has one: one that is refused because another began at the same moment leaves no trace in the other's.
+    """Name of the document that says what an execution does, for `--remote` and for the end. Each has its own: one that
+    is refused, because another began at the same moment, leaves no trace in the document of the other.
     """
     return f"backfill-remote/{execution}"
 
@@ -298,8 +298,8 @@ def watched(state: SharedState, rules: Rules) -> BackfillRun | None:
     head = held.load(HEAD)
     if head is None or not (head.get("done") or unfinished(state)):
         return None
-    nobody: Any = None  # to be shown, it needs neither a store nor a place for failures
-    run = of_head(head, rules, nobody, nobody, held)
+    unused: Any = None  # to show it, the run needs neither a store nor a place for failures
+    run = of_head(head, rules, unused, unused, held)
     held.fetch(f"{HEAD}/{supply.name}" for supply in run.round_supplies())
     run.survey()
     return run

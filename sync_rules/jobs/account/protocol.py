@@ -100,7 +100,10 @@ def require_time(remaining_ms: int) -> None:
 def require_units(units: Sequence[str]) -> Sequence[str]:
     """The units, if they are not too many. Raises UserError."""
     if len(units) > UNITS_MAX:
-        raise UserError(f"that makes {len(units)} units of work, of at most {UNITS_MAX}: give fewer --segments")
+        raise UserError(
+            f"that makes {len(units)} units of work, of at most {UNITS_MAX}: give a backfill a lower --rate, a verify "
+            "fewer --workers"
+        )
     return units
 
 
@@ -138,7 +141,7 @@ def require_deployed(body: Body, rules: Rules) -> None:
     ]
     if lines:
         message = "the stack is one of other tables: set the environment variables of their names as it has them"
-        raise UserError(f"{message}, or name its stack with --stack.{''.join(lines)}")
+        raise UserError(f"{message}, or name its stack with SYNC_RULES_STACK.{''.join(lines)}")
 
 
 # ---------------------------------------------------------------- the documents of a job

@@ -47,7 +47,7 @@ class MarkedStore(FailureStore, Protocol):
 
 @dataclass(eq=False)
 class RedriveWork:
-    """A Work. `places` are where failures lie, by name, each made anew for each call with the mark of the last."""
+    """A Work. `places` hold the failures, by name. Each call opens them with the mark of the call before."""
 
     rules: Rules
     redrivers: Redrivers

@@ -16,7 +16,6 @@ from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 
 POLL_SECONDS: Final = 2.0
-BEGUN_LOOKS: Final = 30  # a minute: a function that is called for the first time takes seconds
 RUNNING: Final = "RUNNING"
 WELL: Final = "SUCCEEDED"
 BROKEN_OFF: Final = ("ABORTED", "TIMED_OUT")
@@ -48,8 +47,8 @@ def stack_of(client: Any, name: str) -> Stack:
         stacks = retries.retrying(first=True)(client.describe_stacks, StackName=name)["Stacks"]
     except aws_errors.ERRORS as error:
         if aws_errors.code(error) == "ValidationError":
-            message = f"no stack {name} in region {region}: deploy it (sam build, sam deploy), or name it with --stack"
-            raise UserError(message) from error
+            cure = "deploy it (sam build, sam deploy), or name it with SYNC_RULES_STACK"
+            raise UserError(f"no stack {name} in region {region}: {cure}") from error
         raise aws_errors.store_error(error, f"stack {name} in {region}", client=client) from error
     found = stacks[0] if stacks else {}
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
@@ -113,20 +112,6 @@ class Machine:
     def stop(self, name: str) -> None:
         """End an execution; its functions still finish their calls."""
         self._ask("stop_execution", executionArn=self._execution_arn(name), error=STOPPED, cause="by the user")
-
-    def begun(
-        self, name: str, there: Callable[[], object], sleep: Callable[[float], None] = time.sleep
-    ) -> Execution | None:
-        """Wait about a minute until `there` finds that it began, or it has ended; None when neither was seen."""
-        try:
-            for _ in range(BEGUN_LOOKS):
-                found, now = there(), self.execution(name)
-                if found or not now.runs:
-                    return now
-                sleep(POLL_SECONDS)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"{name} goes on in the account; whether it could begin was not seen") from None
-        return None
 
     def watch(self, name: str, look: Callable[[], object], sleep: Callable[[float], None] = time.sleep) -> Execution:
         """Call `look` until the execution has ended, and once more then. Ctrl-C leaves it running, and says so."""

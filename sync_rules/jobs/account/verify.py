@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.audit.drift_report import ending, header
-from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, select_rules
+from sync_rules.audit.findings import SAMPLE_SEGMENTS, Tally
 from sync_rules.audit.ledger_balance import ledgers
 from sync_rules.jobs.account.protocol import (
     Answer,
@@ -30,30 +30,33 @@ from sync_rules.jobs.account.protocol import (
     not_done,
     require_units,
 )
-from sync_rules.jobs.account.verify_report import Reports, merge, write_whole
 from sync_rules.jobs.account.verify_unit import (
-    Stage,
+    Reports,
     UnitVerifier,
+    VerifyPosition,
     head_of,
+    merge,
     noted_share,
     require_grace,
     unit_of,
     units_of,
+    write_whole,
 )
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.pipeline.books import begin_all, finish_all
 from sync_rules.pipeline.requests import World, run_work
 from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share, select_rules
 
 SEGMENT_ITEMS: Final = 100_000  # of all tables together: minutes of a call, were it only 500 a second
 SEGMENTS_MAX: Final = 1_000
-CURE: Final = "Run it again, with more --segments where the reason is OutOfTime"
+CURE: Final = "Run it again, with more --workers where the reason is OutOfTime"
 AFTER: Final = "comes after what was not looked at"
 
 
 @dataclass(frozen=True)
-class Ended:
+class UnitResults:
     """The units of a stage at its end: the documents of those that are done, the number of `broken` ones, whose repairs
     are counted nowhere, and the reason why ledgers were not added up, if they were not.
     """
@@ -92,13 +95,13 @@ class VerifyWork:
                 "names": sorted(names),
                 "share": asdict(share),
                 "steps": [[sorted(step.names), step.max_rounds] for step in steps],
-                "stage": asdict(Stage()),
+                "stage": asdict(VerifyPosition()),
                 "at": datetime.now(UTC).isoformat(),
                 "tally": Tally().body(),
                 "counted": [],  # the tables whose items are
                 "mended": 0,  # in this round
-                "broken": 0,  # units in which a call died while it repaired
-                "unlooked": {},  # rules of which not all was looked at, and why
+                "broken": 0,  # units whose call died while it repaired
+                "unlooked": {},  # rules that were not checked in full, and why
                 "cure": "",
                 "reports": [],
                 "report": "",
@@ -112,7 +115,7 @@ class VerifyWork:
         return self._next(found, execution)
 
     def unit(self, unit: str, run: Body) -> bool:
-        execution, stage = run["execution"], Stage(**run["stage"])
+        execution, stage = run["execution"], VerifyPosition(**run["stage"])
         found = self.state.load(head_of(execution)) or {}
         if found.get("stage") != run["stage"] or found.get("report"):
             return True  # another call has seen this stage to its end
@@ -133,7 +136,7 @@ class VerifyWork:
         return True
 
     def end(self, run: Body) -> Answer:
-        execution, stage = run["execution"], Stage(**run["stage"])
+        execution, stage = run["execution"], VerifyPosition(**run["stage"])
         held = LeasedState(self.state)
         found = held.load(head_of(execution))
         if found is None:
@@ -151,8 +154,8 @@ class VerifyWork:
         done = [known[unit] for unit in names if is_done(known.get(unit))]
         broken = [one for one in known.values() if one.get("broken") or not is_done(one)]
         reason = next((reason for _, reason in left), "") or "".join(one["left"] for one in done)
-        ended = Ended(done, len(broken) if found["asked"]["repair"] else 0, reason)
-        found = self._added(found, stage, ended, execution)
+        results = UnitResults(done, len(broken) if found["asked"]["repair"] else 0, reason)
+        found = self._added(found, stage, results, execution)
         if found["over"]:
             found["report"] = self._whole(execution, found)
         held.save(head_of(execution), found)
@@ -172,7 +175,7 @@ class VerifyWork:
         return Answer(more=True, units=units, workers=max(1, min(asked, len(units))), run=run)
 
     # ------------------------------------------------------------ the end of a stage
-    def _added(self, found: Body, stage: Stage, ended: Ended, execution: str) -> dict[str, Any]:
+    def _added(self, found: Body, stage: VerifyPosition, results: UnitResults, execution: str) -> dict[str, Any]:
         """The head after a stage: its figures, and the next stage; `over` if there is none."""
         names, max_rounds = found["steps"][stage.step]
         tally = Tally.of(found["tally"])
@@ -180,42 +183,42 @@ class VerifyWork:
             for name in names:
                 tally.start_over(name)
         here = Tally()
-        for one in ended.done:
+        for one in results.done:
             here.include(Tally.of(one["tally"]))
-        reports = [one["report"] for one in ended.done if one["report"]]
+        reports = [one["report"] for one in results.done if one["report"]]
         name = f"{execution}/{stage.step}-{stage.round}{'-ledgers' if stage.adding_up else ''}"
         if reports:
             merge(self.reports, reports, name, here)
-        mended = found["mended"] + here.repaired.total() + ended.broken
+        mended = found["mended"] + here.repaired.total() + results.broken
         tally.include(here)
         adds_up = not noted_share(found).sampled and any(True for _ in ledgers(self.rules, frozenset(names)))
-        if not ended.reason and (stage.adding_up or not adds_up):
+        if not results.reason and (stage.adding_up or not adds_up):
             begun = {name: number for name, number in found.get("books", {}).items() if name in names}
             right = {name: number for name, number in begun.items() if not tally.wrong(name)}
             mended += run_work(finish_all(self.rules, right), self.world) if right else 0
         counted = sorted({*found["counted"], *(table.name for table in swept_tables(self.rules, frozenset(names)))})
-        if ended.reason:  # nothing that is made from those totals is repaired before they are
-            there: Stage | None = None
+        if results.reason:  # nothing that is made from those totals is repaired before they are
+            there: VerifyPosition | None = None
         elif not stage.adding_up and adds_up:
             there = replace(stage, adding_up=True)
         elif found["asked"]["repair"] and mended and stage.round + 1 < max_rounds:
-            there, mended = Stage(stage.step, stage.round + 1), 0
+            there, mended = VerifyPosition(stage.step, stage.round + 1), 0
         else:
-            there = Stage(stage.step + 1) if stage.step + 1 < len(found["steps"]) else None
+            there = VerifyPosition(stage.step + 1) if stage.step + 1 < len(found["steps"]) else None
             mended = 0
         return {
             **found,
-            **(self._unlooked(found, stage, ended.reason) if ended.reason else {}),
+            **(self._unlooked(found, stage, results.reason) if results.reason else {}),
             "tally": tally.body(),
             "counted": counted,
             "mended": mended,
-            "broken": found["broken"] + ended.broken,
+            "broken": found["broken"] + results.broken,
             "reports": [*found["reports"], *([name] if reports else ())],
             "stage": found["stage"] if there is None else asdict(there),
             "over": there is None,
         }
 
-    def _unlooked(self, found: Body, stage: Stage, reason: str) -> dict[str, Any]:
+    def _unlooked(self, found: Body, stage: VerifyPosition, reason: str) -> dict[str, Any]:
         """The rules not looked at in full because ledgers could not be added up, and what to do about them."""
         names = frozenset(found["steps"][stage.step][0])
         after = [name for names, _ in found["steps"][stage.step + 1 :] for name in names]
@@ -238,8 +241,8 @@ class VerifyWork:
         return name
 
     def _share(self, asked: Body, items: int) -> Share:
-        """The segments of the sample, or as many as make each small enough for one call."""
+        """The segments of the sample; otherwise as many as are asked for, or more, so that one call can check each."""
         if asked["numbers"] is not None:
             return Share(SAMPLE_SEGMENTS, tuple(asked["numbers"]))
-        segments = asked["segments"] or min(SEGMENTS_MAX, max(1, -(-items // SEGMENT_ITEMS)))
+        segments = max(asked["segments"] or 1, min(SEGMENTS_MAX, -(-items // SEGMENT_ITEMS)))
         return Share(segments, tuple(range(segments)))

@@ -1,31 +1,37 @@
-"""One unit of a verify in the account: a segment of the tables, or the totals of the ledgers.
+"""One unit of a verify in the account: a segment of the tables, or the totals of the ledgers; and its report.
 
-Invariant: a unit ends before its call does. It looks at the clock at every page and before every wait, and fails with
-OutOfTime instead of being killed.
+Invariant: a unit ends before its call does. It reads the clock at every page and before every wait, and fails with
+OutOfTime instead of being killed. A drift that two calls saw is reported once. The last line of a report holds the
+totals, and what is missing from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from random import Random
-from typing import Any, Final
+from typing import IO, Any, Final, Protocol
 
+from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import row
-from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, drawn, select_rules
+from sync_rules.audit.findings import SAMPLE_SEGMENTS, Tally, drawn
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
-from sync_rules.jobs.account.verify_report import Reports, as_line, write
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.pipeline.requests import World
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share, select_rules
 
 LEDGERS: Final = "ledgers"  # the unit that adds up
 WAITS_MAX: Final = 2  # grace periods of what differs: before the second look, and before the third
 
 
 @dataclass(frozen=True)
-class Stage:
+class VerifyPosition:
     """The position of a verify: the step of the cascade, its round, and whether ledgers are being added up."""
 
     step: int = 0
@@ -38,7 +44,7 @@ def head_of(execution: str) -> str:
     return f"verify/{execution}"
 
 
-def unit_of(execution: str, stage: Stage, unit: str) -> str:
+def unit_of(execution: str, stage: VerifyPosition, unit: str) -> str:
     """Name of the document of one unit of one stage: a late call finds none of the next stage's."""
     return f"verify/{execution}/{stage.step}-{stage.round}/{unit}"
 
@@ -82,7 +88,7 @@ class UnitVerifier:
         """The figures of a unit; its rows are saved as the report `name`. Raises StoreError: OutOfTime for a segment
         too large for one call. For ledgers that are too large, the figures so far, with the reason in `left`.
         """
-        stage, asked = Stage(**found["stage"]), found["asked"]
+        stage, asked = VerifyPosition(**found["stage"]), found["asked"]
         names = frozenset(found["steps"][stage.step][0])
         share = noted_share(found)
 
@@ -126,7 +132,7 @@ class UnitVerifier:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class VerifySample:
     """The figures of a sample, and its rules; `cut_short` where time was up before the end."""
 
     tally: Tally
@@ -136,7 +142,7 @@ class Sampled:
 
 def sample(
     rules: Rules, world: World, percent: float, remaining_ms: Callable[[], int], random: Random, **options: Any
-) -> Sampled:
+) -> VerifySample:
     """Look at a random share of each table, as far as one call goes. Raises StoreError."""
     names = select_rules(rules, [])
     grace_seconds = options.pop("grace_seconds", GRACE_SECONDS)
@@ -152,4 +158,65 @@ def sample(
     )
     for _ in verifier.look_over(names):
         pass
-    return Sampled(verifier.tally, names, verifier.cut_short)
+    return VerifySample(verifier.tally, names, verifier.cut_short)
+
+
+# ---------------------------------------------------------------- reports
+def is_new(row: Body, known: set[int]) -> bool:
+    """True if no row before this one reported the same; `known` holds hashes of the parts reported so far."""
+    about = hash(json.dumps([row["rule"], row["target"], row["element"]]))
+    new = row["element"] is None or about not in known  # what is no part is seen once
+    known.add(about)
+    return new
+
+
+class Reports(Protocol):
+    """A place for reports. Each call raises StoreError."""
+
+    def write(self, name: str, file: IO[bytes]) -> None:
+        """Returns once the report is safe."""
+
+    def lines(self, name: str) -> Iterator[bytes]:
+        """The lines of a report, without their ends."""
+
+
+def write(reports: Reports, name: str, lines: Iterable[bytes]) -> str:
+    """Write lines as a report, if there are any. Returns its name, "" for none. Raises StoreError."""
+    with tempfile.TemporaryFile() as file:
+        file.writelines(lines)
+        if not file.tell():
+            return ""
+        file.seek(0)
+        reports.write(name, file)
+    return name
+
+
+def merge(reports: Reports, parts: Iterable[str], name: str, tally: Tally) -> None:
+    """Make one report of several; a row that comes again is taken out of the figures. Raises StoreError."""
+    known: set[int] = set()
+
+    def once() -> Iterator[bytes]:
+        for line in _lines(reports, parts):
+            body = json_bytes.parsed(line)
+            if is_new(body, known):
+                yield line
+            else:
+                tally.take_out(body["rule"], Drift(body["drift"]), repaired=body["repaired"])
+
+    write(reports, name, once())
+
+
+def write_whole(
+    reports: Reports, parts: Iterable[str], name: str, head: Mapping[str, Any], end: Mapping[str, Any]
+) -> None:
+    """Write the report of the whole verify, as `verify --jsonl` prints it. Raises StoreError."""
+    write(reports, name, chain([as_line(head)], _lines(reports, parts), [as_line(end)]))
+
+
+def _lines(reports: Reports, parts: Iterable[str]) -> Iterator[bytes]:
+    return (line + b"\n" for part in parts for line in reports.lines(part))
+
+
+def as_line(body: Mapping[str, Any]) -> bytes:
+    """One line of a report."""
+    return json.dumps(body).encode() + b"\n"

@@ -12,11 +12,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import retries
-from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.export_files import Shelf, TableExport, find_doubt
 from sync_rules.adapters.preflight import describe, require, survey
 from sync_rules.jobs.backfill.export import list_files, open_export
-from sync_rules.jobs.backfill.page import OneItem, Selection, Supply, Wanted, everything
+from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.backfill.segments import Supplies, segments
 from sync_rules.model.entities import Table
@@ -26,8 +25,6 @@ from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Item
 from sync_rules.model.where import compile_where
 from sync_rules.pipeline.books import books_of
-from sync_rules.pipeline.failure_records import printable
-from sync_rules.pipeline.requests import Read
 from sync_rules.rules import fingerprints
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.order import swept_tables
@@ -78,7 +75,7 @@ class Job:
 
     @property
     def covered(self) -> frozenset[str]:
-        """The rules of which everything is processed, by their names in the rules file."""
+        """The rules that are processed in full, by their names in the rules file."""
         rules, scope = self.selection.rules, self.scope
         if scope.table is not None or scope.where is not None or self.doubt:
             return frozenset()
@@ -115,8 +112,8 @@ class Job:
             titles = _and({self.selection.rules.rules[name].title for name in self.unsure})
             yield (
                 f"the books of {titles} are not completed: items that came after the export, and before the handler "
-                "had the rule, would be missing. Give the whole export with its manifest, and with --handler-since "
-                "TIME since when the handler has the rule; or leave out --from-export"
+                "had the rule, would be missing. Give the whole export with its manifest, and the time since when "
+                "the handler has the rule, as --from-export PLACE@TIME; or leave out --from-export"
             )
 
     def _shared_ledgers(self) -> Iterator[str]:
@@ -199,26 +196,6 @@ def _booked(rules: Rules, names: frozenset[str], exported: Table) -> list[PartRu
     some = [rules.rules[name] for name in sorted(names)]
     kept = [rule for rule in some if isinstance(rule, PartRule) and rule.books is not None]
     return [rule for rule in kept if rule.source.table is exported]
-
-
-def job_of_item(client: DynamoDBClient, rules: Rules, names: frozenset[str], key: ItemKey) -> Job:
-    """The backfill of one item, with all that it concerns.
-
-    Raises:
-        UserError: when the item does not exist, no rule concerns it, or the tables are not as the rules need them.
-        StoreError: when that cannot be read.
-    """
-    entity = rules.entity_of(key)
-    if entity is None:
-        raise UserError(f"{printable(key)} matches no entity in the rules file")
-    about = (*rules.into_target(entity), *rules.parts_of(entity), *rules.from_source(entity), *rules.anchored(entity))
-    mine = names.intersection(rule.name for rule in about)
-    if not mine:
-        raise UserError(f"no selected rule concerns {printable(key)}, an item of entity {entity.name}")
-    require(client, rules.only(sorted(mine)), streams=False)
-    if DynamoStore(client, rules.tables).read(Read((key,))) == (None,):
-        raise UserError(f"there is no item {printable(key)}")
-    return Job(Selection(rules, mine), lambda _names: (OneItem(key),), Scope({}, {}), {})
 
 
 def unseen_changes(client: DynamoDBClient, rules: Rules, names: frozenset[str]) -> Iterator[str]:

@@ -17,12 +17,12 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from sync_rules.adapters import patience
 from sync_rules.jobs.backfill.progress import Count, Totals
-from sync_rules.model.errors import OUT_OF_TIME, StoreError
+from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Park, Read, Scan, Work, World, run_work
+from sync_rules.pipeline.requests import Park, Scan, Work, World, run_work
 from sync_rules.pipeline.sources import read_all
 from sync_rules.pipeline.stock import Stock
 from sync_rules.pipeline.tasks import tasks_of
@@ -33,7 +33,6 @@ from sync_rules.rules.ruleset import Rules
 TRIES_MAX: Final = 6  # after retries of each call
 WAIT_MAX_SECONDS: Final = 20.0
 SET_ASIDE_MAX_ITEMS: Final = 100  # of a whole run
-EVERY_ITEM: Final = 1 << 62  # more than there are
 Wanted = Callable[[ItemKey, Item], bool]
 
 
@@ -118,24 +117,6 @@ def process_all_of(key: ItemKey, image: Item, selection: Selection, bounds: Boun
     """Process all that one item concerns, as if it had just been put: its copies, all copies of it, its parts."""
     tasks = tasks_of([Change(key, None, image)], selection.rules).only(selection.names)
     return (yield from do_tasks(tasks, selection.rules, bounds))
-
-
-@dataclass(frozen=True)
-class OneItem:
-    """A supply of one item, with all its targets."""
-
-    key: ItemKey
-    name = "item"
-
-    def page(self, _cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[PageResult]:
-        (image,) = yield Read((self.key,))
-        if image is None:
-            return PageResult(Report(), 0, 0)
-        limits = replace(bounds.limits, fan_out_inline_max_items=EVERY_ITEM)  # there is no queue
-        report = yield from process_all_of(self.key, image, selection, replace(bounds, limits=limits))
-        if bounds.out_of_time():  # the rest of its targets became a message, and there is no queue
-            raise StoreError(OUT_OF_TIME, "not all targets of this source were checked")
-        return PageResult(report, 1, 1)
 
 
 def _levels(images: Iterable[Item], selection: Selection) -> int:

@@ -56,7 +56,7 @@ class BackfillRun:
     `before_write` is called with the units of each write before it is made, and may wait, as may `budget`; `on_page` is
     called with the totals so far at the start of each round and after each page; `stopping` is called before each page
     and every few writes. `position` in `steps` is where the run is, and `before` holds the totals at its start. `name`
-    identifies the run. `completes` names the rules of which it looks at every child and every entry: no other books are
+    identifies the run. `completes` names the rules whose children and entries it checks in full: no other books are
     completed. `audits`: books whose totals differ from their entries are not completed either, which reads the ledger.
     """
 
@@ -154,7 +154,7 @@ class BackfillRun:
         self._finish_books()
         self._move_on(self._round.copy())
         self._save_head()
-        for supply in supplies:  # of another position now: nobody resumes them
+        for supply in supplies:  # the position is another one: no run resumes them
             self.state.remove(f"{HEAD}/{supply.name}")
         if self.ended:
             self._save_head()  # a file keeps what was removed until something is saved
@@ -210,7 +210,7 @@ class BackfillRun:
             self._begun = self._of_books(begin_all(self.selection.rules, names))
 
     def _finish_books(self) -> None:
-        """Complete the books of which every child was looked at in this round, unless somebody else wrote to them:
+        """Complete the books whose children were all checked in this round, unless somebody else wrote to them:
         `verify --repair` then makes them right, and completes them. Raises StoreError.
         """
         failed = self._round.rules_with(Outcome.FAILED)

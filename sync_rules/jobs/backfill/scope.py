@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sync_rules.adapters.state import Body, State, applied, applied_at, save_applied
-from sync_rules.audit.findings import select_rules
 from sync_rules.jobs.backfill.progress import abandon, began, unfinished
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.books import titles_waiting
 from sync_rules.pipeline.requests import NULL_PORTS, Store, World, run_work
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import select_rules
 
 OF: Final = {
     "rules": "rules",
     "tables": "tables",
     "table": "--table",
     "where": "--where",
-    "segments": "--segments",
+    "segments": "segments",
     "export": "--from-export",
 }
 

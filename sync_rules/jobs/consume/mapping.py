@@ -50,16 +50,12 @@ class StepCounts:
     """Counts of one step. Steps add up."""
 
     read: int = 0  # records read from shards
-    delivered: int = 0  # records the function was called with, repeats included
     finished: int = 0
     batches: int = 0
-    batches_failed: int = 0  # attempts that threw, or reported a failure
     records_dropped: int = 0  # records handed to the on-failure destination
     records_trimmed: int = 0  # times records were gone before they were read: verify what was missed
     read_errors: int = 0
-    destination_errors: int = 0  # times the on-failure destination did not take a batch, which therefore stays
     messages: int = 0
-    messages_failed: int = 0
 
     def __add__(self, other: StepCounts) -> StepCounts:
         return StepCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -278,9 +274,7 @@ class EventSourceMapping:
         result = evaluate(attempt.batch, tried.answer, thrown=bool(tried.thrown), settings=self.settings, now_ms=now_ms)
         if tried.thrown:
             self.thrown[tried.thrown] += 1
-        failed = len(result.finished) < len(attempt.batch.records)
-        step = StepCounts(batches=1, delivered=len(attempt.batch.records), batches_failed=int(failed))
-        return step + self._file(attempt, result, tried, now_ms)
+        return StepCounts(batches=1) + self._file(attempt, result, tried, now_ms)
 
     def _file(self, attempt: Attempt, result: AttemptResult, tried: Response, now_ms: int) -> StepCounts:
         """Hand over a batch that is given up, and only then move on: so nothing is lost between the two."""
@@ -288,7 +282,7 @@ class EventSourceMapping:
         if dropped is not None and not self._hand_over(attempt.shard, result, tried, now_ms):
             kept = replace(dropped, due_ms=now_ms + self.settings.retry_max_ms)
             attempt.lane.replace_tried(replace(result, again=(kept, *result.again), dropped=None))
-            return StepCounts(destination_errors=1)
+            return StepCounts()
         attempt.lane.replace_tried(result)
         given_up = dropped.records if dropped else ()
         attempt.shard.finish((*result.finished, *given_up))

@@ -11,11 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.adapters.acceptance import RunAcceptance
-from sync_rules.adapters.beginnings import CallsSince, RunBeginnings, since
+from sync_rules.adapters.beginnings import CallsSince, since
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import steady_clock
 from sync_rules.adapters.kept_calls import CallsInFolder
@@ -25,6 +23,8 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import Checkpoint
 from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, serially
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
+from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
+from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Outcome
 from sync_rules.pipeline.books import begin_anew, doubts, finish_empty, identities, titles_complete, waits
@@ -35,7 +35,7 @@ MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by defau
 WAIT_SECONDS = 0.01  # between two looks at what is due, which cost no request
 POLL_BUSY_MS: Final = 20  # of an engine on this machine, which answers at once and counts no requests
 CHECKPOINT_EVERY_MS: Final = 500
-STREAMS_EVERY_MS: Final = 30_000  # between two looks for streams that were made anew
+STREAMS_EVERY_MS: Final = 30_000  # between two checks for new streams of the tables
 CHECKPOINT_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
 INVOCATION_MAX_MS: Final = 60_000  # the time of a consumer for one batch
 GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
@@ -79,8 +79,7 @@ class Pump:
                 self.queue.acknowledge(message)
             else:
                 self.queue.give_back(message)
-            step += StepCounts(messages=1, messages_failed=int(not handled))
-        return step
+        return step + StepCounts(messages=len(taken))
 
     def drain(self, max_ms: int) -> bool:
         """Step until idle, or for `max_ms`. Says whether it became idle."""
@@ -102,34 +101,6 @@ class Pump:
             self.thrown[error.reason if isinstance(error, StoreError) else type(error).__name__] += 1
             return False
         return True
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since the epoch by the system's clock, to note when something happened; never to wait for."""
-    return time.time_ns() // 1_000_000
-
-
-@dataclass(frozen=True)
-class Files:
-    """The files of a run."""
-
-    checkpoint: Path = Path(".sync-rules-checkpoint.json")
-    failures: Path = Path(".sync-rules-failures.jsonl")
-
-    @property
-    def batches(self) -> Path:
-        """Batches that were given up, with their records, for redrive."""
-        return self.failures.with_suffix(".batches" + self.failures.suffix)
-
-    @property
-    def calls(self) -> Path:
-        """The folder of calls that were given up, with their changes, for redrive."""
-        return self.calls_of(self.failures)
-
-    @staticmethod
-    def calls_of(failures: Path) -> Path:
-        """The folder that belongs to a file of failure records."""
-        return failures.with_suffix(".calls")
 
 
 @dataclass(frozen=True)
@@ -229,7 +200,7 @@ class LocalRun:
         handle = self._handle_message
         self.pump = Pump(mappings, queue, handle, now_ms=now_ms, sleep=sleep, concurrently=concurrently)
         if self._began != found.began or self._accepted != found.accepted:
-            self.save()  # a process that dies at once must not begin anew, later
+            self.save()  # a process that dies at once must not restart it later
 
     def begin(self, options: str = "") -> tuple[str, ...]:
         """Take over bookkeeping: restart the books that the run before did not keep, before the checkpoint lists them,
@@ -293,7 +264,7 @@ class LocalRun:
         return taken
 
     def _follow(self) -> None:
-        """Look for streams that were made anew, now and then: nobody would miss what an old one no longer brings."""
+        """Look for new streams of the tables now and then: an old stream ends without an error."""
         if self._latest_streams is None or self._now_ms() < self._look_at_ms:
             return
         self._look_at_ms = self._now_ms() + STREAMS_EVERY_MS

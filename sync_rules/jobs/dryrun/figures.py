@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sync_rules.audit.findings import Share
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.items import ItemKey
 from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
@@ -17,6 +16,7 @@ from sync_rules.model.values import Path
 from sync_rules.rules.families import EffectRule, ListingRule, TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share
 
 UNCHANGED: Final = "unchanged"
 POINTS: Final = "reads the old key"

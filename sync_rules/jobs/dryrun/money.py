@@ -78,7 +78,7 @@ def of_reserved(region: Region, term: str, read_units: int, write_units: int) ->
 
 
 def _least(units: int, unit_hour: Decimal, upfront_month: Decimal, hour: Decimal) -> Decimal:
-    """The lowest price of a month of so many units, of which some hundreds are reserved."""
+    """The lowest price of these units for a month, with some hundreds of them reserved."""
     whole = units // RESERVED_AT_ONCE_UNITS
     hundred = upfront_month + MONTH_HOURS * hour
     return min(

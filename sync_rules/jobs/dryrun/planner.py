@@ -16,7 +16,6 @@ from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from sync_rules.adapters.state import MemoryState
-from sync_rules.audit.findings import WHOLE, Share
 from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
@@ -31,6 +30,7 @@ from sync_rules.pipeline.requests import Store
 from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.ledger import GROUP
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import WHOLE, Share
 
 T = TypeVar("T")
 ROOM: Final = 2_000  # things remembered after a cut; up to twice as many before

@@ -15,7 +15,6 @@ from typing import Final
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.metered import Cost, SeenItems, costs_of
-from sync_rules.audit.findings import WHOLE, Share
 from sync_rules.jobs.dryrun.overlay import Overlay
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
@@ -28,6 +27,7 @@ from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.order import cascade
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import WHOLE, Share
 
 ADDED: Final = "sync-rules/added"  # in a cursor: the number of the last item that only the dry run has
 

@@ -140,7 +140,7 @@ def _about_others(rule: Rule) -> RecordError:
 
 
 def _of_record(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """The work for a record without images: nobody knows what changed, so everything is looked at."""
+    """The work for a record without images: the change is not known, so everything is checked."""
     titles = set(failure.rule.split(", "))
     concerned = [rule for rule in rules.rules.values() if rule.title in titles or rule.renamed_from in titles]
     if not concerned:

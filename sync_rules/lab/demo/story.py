@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters import aws_errors, retries
-from sync_rules.lab.demo.example import EngineStage
-from sync_rules.lab.demo.pipeline import STEP_MAX_MS, LocalPipeline
+from sync_rules.lab.demo.example import STEP_MAX_MS, EngineScene, LocalPipeline
 from sync_rules.lab.scenario import Scenario
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Outcome
@@ -59,7 +58,7 @@ def items() -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield "purchases", {"purchase_id": f"c{customer}-{purchase}", "customer_id": f"c{customer}"}
 
 
-def load(stage: EngineStage) -> None:
+def load(stage: EngineScene) -> None:
     """Put all sample data, in batches."""
     for table, group in groupby(items(), key=lambda pair: pair[0]):
         puts = ({"PutRequest": {"Item": {name: raw_of(one) for name, one in item.items()}}} for _, item in group)
@@ -95,7 +94,7 @@ class StepResult:
     lag_ms: int
 
 
-def play_story(scenario: Scenario, stage: EngineStage) -> Iterator[StepResult]:
+def play_story(scenario: Scenario, stage: EngineScene) -> Iterator[StepResult]:
     """Load the sample data, play each step, deliver old records again; yield each result.
 
     Raises:

@@ -50,7 +50,7 @@ class BookedForm(Model):
 def children_of_deleted(
     compiler: RuleCompiler, form: BookedForm, way: Route, parent: Entity, child: Entity
 ) -> Find | None:
-    """How the children of a deleted parent are listed; None where nobody asks for them. Books list nothing else."""
+    """How the children of a deleted parent are listed; None where `on_delete` is keep. Books list nothing else."""
     if form.on_delete == "keep":
         return None
     return compiler.find(way.link, parent, child, way.via, "on_delete", sparse=form.sparse)

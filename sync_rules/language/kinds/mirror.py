@@ -156,7 +156,7 @@ def _check_required(compiler: RuleCompiler, rule: MirrorRule) -> None:
     if rule.attributes is None:
         held |= compiler.known.said(source) - MARKS.keys()
         held |= {field for field, ref in rule.fields if ref.path == (field,)}
-    wanted = [*compiler.known.required.get(target.name, ()), *filter(target.is_attribute, target.identity)]
+    wanted = [*target.required, *filter(target.is_attribute, target.identity)]
     lacking = [name for name in dict.fromkeys(wanted) if name not in held]
     marks = [name for name in lacking if name in MARKS]
     listed = [name for name in lacking if name not in MARKS]

@@ -73,7 +73,7 @@ class ArchiveRule(EffectRule):
         return replace(self, bucket=bucket, prefix=prefix)
 
     def effect(self, change: Change) -> Keep | None:
-        """The object for a deleted item, if the rule speaks of it, or nobody can tell: else the item would be lost."""
+        """The object for a deleted item, if the rule speaks of it or its condition fails, so that no item is lost."""
         if change.new is not None or change.old is None or (self.when == "expired" and not change.expired):
             return None
         lets_in = let_in(self.where, change.old, self.source)

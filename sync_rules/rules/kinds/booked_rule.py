@@ -86,7 +86,7 @@ class BookedRule(PartRule):
     def writing_uses(self) -> Iterator[Use]:
         yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, "the entry of a child")
         yield Use(Moment.WRITTEN, Operation.DELETE, self.target.table, "the entry of a child that counts no more")
-        yield Use(Moment.WRITTEN, Operation.READ, self.marks.table, "the mark that says of which rule the entries are")
+        yield Use(Moment.WRITTEN, Operation.READ, self.marks.table, "the mark that names the rule of the entries")
         yield Use(Moment.WRITTEN, Operation.PUT, self.marks.table, "the mark, before the first entry")
 
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:

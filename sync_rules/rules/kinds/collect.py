@@ -2,7 +2,7 @@
 
 Invariant: an element is in the set exactly if the edge that it names exists, points to this node and is let in. Each
 element is put in or taken out without the others being read; the node is never created. Whatever enters or leaves a set
-is checked again, whoever wrote it, so no guard is needed and a late write does not last.
+is checked again, also if an application wrote it, so no guard is needed and a late write does not last.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NOT_A_SET: Final = Blocked("NotASet", of_target=True)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An edge's claim: this element in the set of this node. `unfit` is why nobody can tell if it belongs there: the
+    """An edge's claim: this element in the set of this node. `unfit` says why membership cannot be decided: the
     edge's condition cannot be evaluated, or the element and the node's key do not name the edge; "" for none.
     """
 
@@ -245,7 +245,7 @@ class CollectRule(ListingRule, PartRule):
     # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
         """Parts affected by a change: for an edge, what its images claim; for a node, elements added or removed, and
-        without an edge what came to stand in the set's place and is no such set: nobody else would report it.
+        without an edge what replaced the set and is not such a set, which no other record reports.
         """
         found: list[Part] = []
         if entity is self.source:
@@ -278,7 +278,7 @@ class CollectRule(ListingRule, PartRule):
         return tuple(replace(part, element=element) for element in sorted(found))
 
     def label(self, part: Part) -> str:
-        """The element where it is made of the key of an edge: of any other, nobody knows what it holds."""
+        """The element where it is made of the key of an edge alone; any other may hold values."""
         return part.element if self._of_keys and part.source is not None else ""
 
     @cached_property

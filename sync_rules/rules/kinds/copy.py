@@ -81,11 +81,6 @@ class CopyRule(LinkedRule):
         return tuple(path for path, _ in self.mapping)
 
     @cached_property
-    def _binds(self) -> bool:
-        """True if anything that is copied is a field in the source's key."""
-        return any(path[0] in self.source.bound for path in self._read)
-
-    @cached_property
     def snapshot(self) -> bool:
         return self.mode == "snapshot"
 
@@ -127,8 +122,6 @@ class CopyRule(LinkedRule):
         """The copies as the source has them, with defaults for what it lacks. Without a source, or where `where` says
         no, the delete policy decides.
         """
-        if self.alike and sources and sources[0] is not None:
-            return self.values(sources[0])
         if self.snapshot and any(get(target, copy) is not None for copy in self.copies):
             return None
         source = sources[0] if sources else None
@@ -139,13 +132,9 @@ class CopyRule(LinkedRule):
             return speaks
         return self.values(source) if source is not None and speaks else self.without_source(target)
 
-    @cached_property
-    def alike(self) -> bool:
-        return not self.snapshot and self.where is None and not (self.find is not None and self.find.sparse)
-
     def values(self, source: Item) -> dict[Path, AttributeValue | None]:
         """The value of each copy, given a source."""
-        view = self.source.view(source, self._read) if self._binds else source
+        view = self.source.view(source, self._read)
         found = {to: get(view, path) for path, to in self.mapping}
         if not self.defaults:
             return found

@@ -1,8 +1,8 @@
 """derive: an attribute made from other attributes of the same item, such as `500-LEAD` or `STATE#CITY#ZIP`.
 
 Invariant: nothing is read but the item itself, and nothing is written unless every input is as it was read. A composite
-key is made whole or not at all; where it cannot be made, a default stands in its place. So is a Time to Live, and a
-date of which none can be made is reported.
+key is made whole or not at all; where it cannot be made, the default takes its place. So is a Time to Live. A date that
+gives no Time to Live is reported.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Invariant: the copy is what its children say, within its limits; without children it is an empty map, never a missing
 one. In a map only the entries that differ are written and guarded, so work on two children of one parent does not
-collide. Of several children that claim one entry, the one whose key comes first has it, whoever had it before: else the
-map would depend on which record came first. The others are reported beside what is written.
+collide. Of several children that claim one entry, the one whose key comes first has it, also if another had it before:
+else the map would depend on which record came first. The others are reported beside what is written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sync_rules.rules.rule import Blocked
 OnOverflow = Literal["fail", "oldest", "omit"]
 TOO_MANY: Final[AttributeValue] = {"NULL": True}  # `omit`: there are too many to keep here, query them
 
-# More than these are written as one attribute: a condition may have 4 KB, of which an entry takes about 40 bytes, and
+# More than these are written as one attribute: a condition may have 4 KB, an entry takes about 40 bytes of them, and
 # other rules write to the same parent.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 ENTRIES_MAX_WRITES: Final = 40
@@ -171,7 +171,7 @@ class EmbedRule(GatheredRule):
         return [entry for entry in entries if entry.name and holders[entry.name] == entry.child]
 
     def _entries(self, children: Iterable[Item | None]) -> list[Entry]:
-        """The children in order: by the value of its field, of which none is the least; equal ones by their keys."""
+        """The children in order: by the value of its field, those without one first; equal ones by their keys."""
         keyed = self.in_key_order(children)
         if self.order is None:
             return sorted((self._entry(key, child) for key, child in keyed), key=lambda entry: entry.name)

@@ -30,7 +30,7 @@ from sync_rules.rules.rule import Blocked, Node, let_in
 
 STATE: Final = "state"  # the element of a part that stood for a state of its source, and was parked
 TAKEN: Final = "VersionTaken"  # another state of the source has this version
-UNNUMBERED: Final = "NoVersion"  # the source has nothing of which the key of a version could be made
+UNNUMBERED: Final = "NoVersion"  # the source lacks what makes the key of a version
 LOST: Final = "VersionLost"  # the state was to be tried again, and is shown by nothing any more
 
 
@@ -98,7 +98,7 @@ def _number(key: ItemKey) -> tuple[Decimal, str]:
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KeepRule(VersionRule):
     """The newest versions of an item alone: `keep` of them, by the order of their keys, beside the newest state. The
-    record of a version that was put asks for a look, whoever put it: so the last of several that come at once is seen
+    record of a version that was put asks for a look, also if another rule put it: the last of several is seen
     with all others, and a version that is put again, of an old record, goes again.
     """
 

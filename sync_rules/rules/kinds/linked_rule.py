@@ -174,7 +174,7 @@ class LinkedRule(TargetRule):
         """The values for a target whose source does not exist, or does not count; None: the rule says nothing.
 
         Only `clear` brings a default back. Another policy leaves what stands, whatever it was: then a default is for
-        what is missing, so that nobody has to know which source there was before.
+        what is missing, so that the former source need not be known.
         """
         if CLEARS[self.on_delete]:
             return {copy: self.defaults.get(copy) for copy in self.copies}

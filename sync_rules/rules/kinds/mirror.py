@@ -41,7 +41,7 @@ from sync_rules.rules.rule import Blocked, Node, let_in
 
 Values = dict[Path, AttributeValue | None]
 
-# A condition may have 4 KB, of which an attribute takes about 17 bytes, and one inside maps more.
+# A condition may have 4 KB. An attribute takes about 17 bytes of them, one inside maps more.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 CHECK_MAX_ATTRIBUTES: Final = 100
 KEYS_HELD_MAX: Final = 3  # a mirror that goes may free the key that another one waits for
@@ -204,7 +204,7 @@ class MirrorRule(PartRule):
 
     def _unnamed(self, source: Item | None) -> bool:
         """True if a mirror is missing because its key cannot be, though the source has all that it is made of: it is
-        too long, has a separator within a field, or a field that is no text or number. Nobody would notice.
+        too long, has a separator within a field, or a field that is neither text nor number. No record would show it.
         """
         return source is not None and any(
             self.target.key_of(fields) is None and all(_says(fields.get(field)) for field in self.target.identity)

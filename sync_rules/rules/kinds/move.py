@@ -3,7 +3,7 @@
 Invariant: the item is created under its new key and removed under its old one in one transaction, or neither. Nothing
 that was seen is left behind: the new item has every attribute of the old one, its former key included, and the old one
 goes only if each of them still has the value that was read. Only an index key for which the new entity has a template
-is made anew, or dropped where the item lacks a field of that template. What stands under the new key already is left
+is made again, or dropped where the item lacks a field of that template. An item that has the new key already is left
 alone, and reported. Nothing moves back: an item under its new key is the application's. An attribute that came after
 the look goes with the old item: the record of the delete shows it, and it is reported by its name. It is never put
 back, because that record may come late: the application may have removed the attribute since. What other rules write on
@@ -145,7 +145,7 @@ class MoveRule(MirrorRule):
 
     def _overwritten(self, key: ItemKey, source: Item, moved: Item) -> str:
         """An attribute that the new item could not have as it was: one with the name of a field of the old or the new
-        key. What the target's templates make for indexes is made anew.
+        key. What the target's templates make for indexes is made again.
         """
         kept = (name for name in source if name not in self._anew(key))
         return next((show_path((name,)) for name in kept if not same(moved.get(name), source[name])), "")

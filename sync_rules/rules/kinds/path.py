@@ -34,8 +34,8 @@ LEVELS_MAX: Final = 1_000  # of a hierarchy: the rounds end with the first that 
 
 @dataclass(frozen=True, slots=True)
 class Breadcrumb:
-    """The names from the root down to an item, as text at `path`. `name` is the place of an item's own; nobody takes
-    the text apart, so that a name may hold the separator.
+    """The names from the root down to an item, as text at `path`. `name` is the place of an item's own; the
+    text is never parsed, so that a name may hold the separator.
     """
 
     path: Path
@@ -56,7 +56,7 @@ class Breadcrumb:
         return self.of(item) is None and self.own(item) is not None
 
     def made(self, parent: Item | None, item: Item) -> dict[Path, AttributeValue | None]:
-        """The breadcrumb that an item must have; nothing is said of it while the parent's is due."""
+        """The breadcrumb that an item must have; none is required while the parent's is due."""
         if parent is not None and self.is_due(parent):
             return {}
         names = [name for name in (parent and self.of(parent), self.own(item)) if name]
@@ -70,7 +70,7 @@ class TreeRule(LinkedRule):
     parent, or from `defaults` where that has none, and is a root's own. `crumb` is made of names.
 
     Only the children of a parent that is gone are under its delete policy. What hangs below a cleared child waits, with
-    the paths it has, because a parent without a path may just have been put anew.
+    the paths it has, because a parent without a path may just have been put again.
     """
 
     path: Path

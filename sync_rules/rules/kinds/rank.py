@@ -123,7 +123,7 @@ class RankedRule(BookedRule):
 
     def _checked(self, part: Part, source: Item | None, action: Put | Delete) -> Transaction:
         """The action, if the child still is as it was read."""
-        if part.source is None:  # a key that names no child: nobody's place
+        if part.source is None:  # a key that names no child
             return Transaction((action,))
         as_read = unchanged(self.source.table.partition.name, source, self.source_paths)
         return Transaction((Check(part.source, as_read), action))

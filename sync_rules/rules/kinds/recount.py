@@ -1,4 +1,4 @@
-"""count, sum, min and max by listing: the members are read each time and counted anew.
+"""count, sum, min and max by listing: each look reads the members and counts them again.
 
 Invariant: the number is exact, whatever order the members are found in. This is for small groups; large ones are kept
 by a ledger, from whose sorted items `ends` reads the first or the last.

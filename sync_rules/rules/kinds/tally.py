@@ -1,12 +1,11 @@
 """count and sum: what each child contributes, entered in the ledger once and added to its parent's total with it.
 
 Invariant: an entry is guarded by what it was when read, and every record of an entry triggers a check against its
-child, whoever wrote it. Without either, a late write counts a child twice, or one that is gone.
+child, also if an application wrote it. Without either, a late write counts a child twice, or one that is gone.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -22,6 +21,7 @@ from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Effort, Moment, Occasion, Operation, Paths, TypeOf, Use
 from sync_rules.rules.families import Desired, Hint, Part, TargetRule
+from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
@@ -30,7 +30,7 @@ from sync_rules.rules.rule import Blocked, Node
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TallyRule(CountedRule, BookedRule):
-    """`target` is the entry of a child, `totals` the entity of the totals, of which a parent has `shards`."""
+    """`target` is the entry of a child, `totals` the entity of the totals. A parent has `shards` of them."""
 
     totals: Entity
     shards: int = 1
@@ -111,7 +111,7 @@ class TallyRule(CountedRule, BookedRule):
         return Transaction((*moved, self._entered(part, target, wanted)))
 
     def rebuilt(self, part: Part, target: Item | None, source: Item | None) -> Transaction | None:
-        """The entry as its child is now. No total is moved: nobody knows what the entry added to which."""
+        """The entry as its child is now. No total is moved: what the entry added, and where, is not known."""
         if self.target.fields(part.target) is None:
             return None
         wanted = self._wanted(part, source)
@@ -162,7 +162,7 @@ class TallyRule(CountedRule, BookedRule):
 def shard_of(entry: ItemKey, shards: int) -> int:
     """The shard of the parent's totals that a child adds to: always the same one."""
     text = BETWEEN.join(str(value) for _, _, value in entry.values)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % shards
+    return stable_hash(text) % shards
 
 
 def _moves(held: Contribution | None, wanted: Contribution | None) -> dict[ItemKey, dict[str, Decimal]]:
@@ -182,8 +182,8 @@ def _increment(total: ItemKey, nets: Mapping[str, Decimal]) -> Increment:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TotalRule(TargetRule):
-    """`source` is the entity of the totals, of which a parent has `shards`; `books` are the books that these totals are
-    of. `per`: a map of group and number.
+    """`source` is the entity of the totals; a parent has `shards` of them, which belong to `books`. `per`: a map from
+    group to number.
     """
 
     into: Path

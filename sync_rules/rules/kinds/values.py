@@ -1,7 +1,7 @@
 """collect, of values: an attribute of a parent's children on the parent, as a set, a list or a text.
 
-A child has an item in the ledger, which holds its value and what it is ordered by. The parent's attribute is made anew
-from these items each time one of them changes, so a value that several children have stays until the last of them goes.
+A child has an item in the ledger, which holds its value and what it is ordered by. The parent's attribute is made
+from all these items each time one of them changes, so a value of several children stays until the last of them goes.
 
 Invariant: what is shown is a function of the items in the ledger alone, in whatever order they were found. Only where
 the first few of many are shown do keys of the ledger hold what orders them: else no key holds a value.

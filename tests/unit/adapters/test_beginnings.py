@@ -13,8 +13,9 @@ from moto import mock_aws
 from tenacity import Retrying, stop_after_attempt
 
 from sync_rules.adapters import aws, beginnings, retries
-from sync_rules.adapters.beginnings import CallsSince, RunBeginnings, deployed_ms, in_table, read_table, shown, since
-from sync_rules.adapters.functions import FunctionCaller, RememberedInTable, function_of
+from sync_rules.adapters.beginnings import CallsSince, deployed_ms, in_table, read_table, shown, since
+from sync_rules.adapters.function_calls import FunctionCaller, RememberedInTable, function_of
+from sync_rules.jobs.consume.run_start import RunBeginnings
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Call, Change
@@ -198,6 +199,8 @@ def test_beginnings_are_not_noted_before_lambda_has_said_when(client, monkeypatc
 
 
 # ---------------------------------------------------------------- of a run
+
+
 @pytest.mark.parametrize("calls_table", [None, "calls"])
 def test_beginnings_of_a_run(client, calls_table):
     """A run begins when it is first started, and keeps that; one that resumes an older checkpoint calls for all."""

@@ -14,19 +14,20 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.effects import NULL_PORTS, archive_of, caller_of, require_buckets
-from sync_rules.adapters.functions import RememberedInMemory, RememberedInTable, function_of
+from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
+from sync_rules.adapters.function_calls import RememberedInMemory, RememberedInTable, function_of
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.s3 import S3Archive
 from sync_rules.cli import main
 from sync_rules.cli.commands.run import calls_notices
 from sync_rules.functions import runtime
-from sync_rules.jobs.consume.run import Files, LocalRun
+from sync_rules.jobs.consume.run import LocalRun
+from sync_rules.jobs.local_files import Files
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, ItemKey, Keep
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import CallMessage, PushMessage
-from sync_rules.pipeline.requests import World
+from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules import compiled_file
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
@@ -109,9 +110,9 @@ def test_outside_functions_are_found_beside_the_rules_file(world, folder):
 def test_outside_calls_are_remembered_in_the_table_that_is_given(world, folder, monkeypatch):
     """Calls are remembered in the table named, else in this process, and `run` says which."""
     seen = []
-    monkeypatch.setattr("sync_rules.adapters.functions.FunctionCaller.require", lambda *_: None)
+    monkeypatch.setattr("sync_rules.adapters.function_calls.FunctionCaller.require", lambda *_: None)
     monkeypatch.setattr(
-        "sync_rules.adapters.functions.FunctionCaller.__init__", lambda _self, memory, **_: seen.append(memory)
+        "sync_rules.adapters.function_calls.FunctionCaller.__init__", lambda _self, memory, **_: seen.append(memory)
     )
     caller_of(BOTH, client(), "calls", folder=folder)
     caller_of(BOTH, client(), None, folder=folder)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sync_rules.adapters.time_limit import TimeLimitError, within
+from sync_rules.adapters.function_calls import TimeLimitError, within
 
 LONG_SECONDS = 60
 
@@ -52,7 +52,7 @@ def test_time_limit_passes_on_what_the_function_raises(limited):
 
 def test_time_limit_interrupts_a_function_that_catches_everything_once(monkeypatch):
     """A function that swallows the interruption is interrupted again."""
-    monkeypatch.setattr("sync_rules.adapters.time_limit.AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("sync_rules.adapters.function_calls.AGAIN_SECONDS", 0.05)
     caught = []
 
     def stubborn():

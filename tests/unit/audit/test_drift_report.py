@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.drift_report import DriftReport, ending, header, open_report, report, row
-from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.audit.findings import Finding, Tally
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.rules.families import Part
+from sync_rules.rules.selection import Share
 from tests.support import drifts
 from tests.support.every_kind import text_of
 
@@ -135,7 +136,7 @@ def test_drift_report_knows_its_age(file):
 
 OTHER = HEAD["rules"] | {"names": "0" * 64}
 REFUSED = {
-    "nothing": ([""], ":1: expected a report of sync-rules verify --jsonl, found something else"),
+    "nothing": ([""], ":1: expected a report of sync-rules verify --format jsonl, found something else"),
     "text": (["rule names: wrong"], ":1: expected a report of"),
     "a list": ([[1]], ":1: expected a report of"),
     "other JSON": ([{"rule": "names"}], ":1: expected a report of"),

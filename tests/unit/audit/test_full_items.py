@@ -9,7 +9,7 @@ from sync_rules.audit.findings import Tally
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.drift import summary
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.provenance import bare
+from sync_rules.lab.provenance import drop_paths
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.lab.trial import run_trial
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
@@ -37,7 +37,7 @@ def fill(scene: Scene, rule_name: str) -> int:
     table = rule.target.table
     for item in [*scene.memory.items(table.name)]:
         if scene.rules.entity_of(table.key_of(item)) is rule.target and any(get(item, path) for path in rule.copies):
-            left = bare(item, rule.copies)
+            left = drop_paths(item, rule.copies)
             left |= {path[0]: item[path[0]] for path in getattr(rule, "identity_paths", ())}  # else it is no mirror
             room = ITEM_MAX_BYTES - item_bytes(left) - len(FILLER)
             scene.there(table.name, {**left, FILLER: s("x" * room)})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.findings import Share, Tally
+from sync_rules.audit.findings import Tally
 from sync_rules.audit.verifier import LOOK_AGAIN_MAX_ITEMS, PAGE_MAX_ITEMS, Verifier
 from sync_rules.language.load import parse_rules
 from sync_rules.model.alterations import Alteration
@@ -19,6 +19,7 @@ from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status, Write
 from sync_rules.pipeline.requests import Apply, List, Read, Scan, World
 from sync_rules.rules.order import cascade
+from sync_rules.rules.selection import Share
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, key, library, m, mapping, n, rules_of, s
 from tests.support.depth import deep

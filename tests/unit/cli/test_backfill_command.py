@@ -27,6 +27,7 @@ from sync_rules.jobs.backfill import job, throttle
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
@@ -60,19 +61,20 @@ class Command:
         self.file = tmp_path / "rules.yaml"
         self.file.write_text(RULES)
         self.state = tmp_path / "state.json"
-        self.failures = tmp_path / "failures.jsonl"
+        self.failures = Files.failures
         self.capsys = capsys
         self.ids = dict.fromkeys(self.scene.rules.tables, "id-1")
         self.problems: list[Problem] = []
         self.export: dict[str, object] | str = {}  # what DescribeExport adds, or the error code of its refusal
         self.patch = monkeypatch
         monkeypatch.chdir(tmp_path)
-        monkeypatch.delenv("SYNC_RULES_STATE_TABLE", raising=False)
+        monkeypatch.delenv("SYNC_RULES_STATE", raising=False)
+        monkeypatch.setattr(backfill.opt, "SEGMENTS", 2)
+        monkeypatch.setattr(backfill.opt, "WORKERS", 1)
         model = botocore.session.get_session().get_service_model("dynamodb")
         client = SimpleNamespace(meta=SimpleNamespace(service_model=model), describe_export=self.describe_export)
         monkeypatch.setattr(backfill.aws, "dynamodb", lambda *_: client)
-        for module in (backfill, job):
-            monkeypatch.setattr(module, "DynamoStore", lambda *_, **_k: self.scene.tap)
+        monkeypatch.setattr(backfill, "DynamoStore", lambda *_, **_k: self.scene.tap)
         monkeypatch.setattr(job, "require", lambda *_, streams: None)
         monkeypatch.setattr(job, "survey", lambda *_: Survey(tuple(self.problems), ()))
         monkeypatch.setattr(job, "describe", self.describe)
@@ -96,14 +98,13 @@ class Command:
         self.scene.there("houses", {"house_id": s("h"), "author_id": s("a1")})
 
     def __call__(self, *options: str) -> tuple[int, str, str]:
-        fixed = ["--state", str(self.state), "--failures", str(self.failures), "--workers", "1", "--segments", "2"]
-        code = main.main(["backfill", str(self.file), *fixed, *options])
+        code = main.main(["backfill", str(self.file), "--state", str(self.state), *options])
         out, err = self.capsys.readouterr()
         assert "SECRET" not in out + err + (self.state.read_text() if self.state.exists() else "")
         return code, out, err
 
     def summary(self, *options: str) -> tuple[int, dict]:
-        code, out, err = self(*options, "--jsonl")
+        code, out, err = self(*options, "--format", "jsonl")
         assert out, err
         return code, json.loads(out.splitlines()[-1])["summary"]
 
@@ -162,7 +163,7 @@ def test_backfill_exits_0_when_all_of_it_is_done(command):
 
 
 def test_backfill_tells_people_the_same(command):
-    """Without --jsonl a table by rule, and the last word."""
+    """Without --format jsonl a table by rule, and the last word."""
     command.books(2)
     code, out, err = command()
     assert code == 0
@@ -243,24 +244,14 @@ def test_backfill_of_one_rule_leaves_the_others(command):
         (["--table", "authors"], ["keep nothing in table authors, but in books, houses"]),
         (["--where", "a ="], ["--where", "is not a JMESPath expression"]),
         (["--where", "@"], ["--where", "reads the whole item"]),
-        (["--key", '{"book_id": "x-9"}'], ["there is no item books[x-9]"]),
-        (["--key", '{"book_id": "odd"}'], ["books[odd] matches no entity"]),
-        (["--key", '{"house_id": "h"}', "--rule", "names"], ["no selected rule concerns", "entity house"]),
         (["--resume"], ["state.json has no unfinished backfill"]),
-        (["--forget", "gone"], ["gone", "the saved state"]),
         (["--from-export", "nowhere"], ["nowhere: expected a folder"]),
-        (["--handler-since", "2026-01-31T09:30Z"], ["--handler-since", "--from-export"]),
-        (["--handler-since", "noon", "--from-export", "x"], ["noon", "expected a time and its zone"]),
-        (["--handler-since", "2026-01-31", "--from-export", "x"], ["expected a time and its zone"]),
-        (["--handler-since", "2026-01-31T09:30", "--from-export", "x"], ["expected a time and its zone"]),
-        (["--state-table", "books"], ["table books belongs to the rules"]),
-        (["--resume", "--restart"], ["--resume and --restart cannot be given together"]),
+        (["--from-export", "x@2026-01-31T99:30Z"], ["x@2026-01-31T99:30Z", "expected a time and its zone"]),
+        (["--from-export", "x@2026-01-31T09:30"], ["expected a time and its zone"]),
+        (["--from-export", "x@2026-01-31"], ["x@2026-01-31: expected a folder"]),
+        (["--state", "table:books"], ["table books belongs to the rules"]),
+        (["--stop"], ["--stop needs --remote"]),
         (["--changed", "--rule", "names"], ["--changed and --rule"]),
-        (["--key", "{}", "--where", "a"], ["--key and --where"]),
-        (["--forget", "x", "--rule", "names"], ["--forget and --rule"]),
-        (["--max-lag", "5"], ["--max-lag and --function must be given together"]),
-        (["--function", "f"], ["--max-lag and --function must be given together"]),
-        (["--function", "f", "--max-lag", "5", "--rate", "0"], ["need a --rate above 0"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
 )
@@ -294,21 +285,6 @@ def test_backfill_of_changed_rules_only(command):
     assert command("--changed")[1].startswith("no rule")
 
 
-def test_backfill_forgets_a_rule_that_is_gone(command):
-    """--forget takes its name off what was done, and does nothing else; a rule that is still there is refused."""
-    command.books(1)
-    command()
-    command.scene.tap.requests.clear()
-    code, _, err = command("--forget", "names")
-    assert (code, "rule names is in" in err) == (2, True)
-    command.file.write_text(RULES.replace("  names:", "  renamed:"))
-    code, out, _ = command("--forget", "names")
-    assert code == 0
-    assert out.startswith("dropped rule names from the saved state")
-    assert applied(FileState(command.state)).keys() == {"houses", "kept"}
-    assert command.scene.tap.requests == []
-
-
 # ---------------------------------------------------------------- which items
 def test_backfill_of_one_table(command):
     """--table limits the backfill to that table; a rule with other tables does not count as applied."""
@@ -328,16 +304,6 @@ def test_backfill_of_items_of_which_a_condition_holds(command):
     assert (code, summary["items"], summary["copied"]) == (0, 6, 2)
     assert command.copied() == {"x-0", "x-1"}
     assert command.applied == set()
-
-
-def test_backfill_of_one_item(command):
-    """--key: a source with all copies of it, whatever the state says; nothing is kept of it."""
-    command.books(3)
-    command.scene.there("books", {"book_id": s("x-other"), "author_id": s("nobody")})
-    code, summary = command.summary("--key", '{"author_id": "a1"}')
-    assert (code, summary["copied"], command.copied()) == (0, 3, {"x-0", "x-1", "x-2"})
-    assert command.scene.tap.seen(Scan) == []
-    assert not command.state.exists()
 
 
 def exported(folder, *numbers: int, arn: str = ARN + "books", **more: object) -> str:
@@ -365,21 +331,18 @@ def test_backfill_from_an_export(command, tmp_path):
     assert command.applied == {"names", "kept"}
 
 
-SINCE = "--handler-since"
-
-
 @pytest.mark.parametrize(
-    ("more", "options", "completes"),
+    ("more", "since", "completes"),
     [
-        ({"exportTime": "2026-01-31T10:00:00.123Z"}, [SINCE, "2026-01-31T09:30Z"], True),
-        ({"exportTime": "2026-01-31T10:00:00.123Z"}, [SINCE, "2026-01-31T12:00+02:00"], True),
-        ({"exportTime": "2026-01-31T10:00:00.123Z"}, [], False),
-        ({"exportTime": 5}, [SINCE, "2026-01-31T09:30Z"], False),
-        ({}, [SINCE, "2026-01-31T09:30Z"], False),
+        ({"exportTime": "2026-01-31T10:00:00.123Z"}, "@2026-01-31T09:30Z", True),
+        ({"exportTime": "2026-01-31T10:00:00.123Z"}, "@2026-01-31T12:00+02:00", True),
+        ({"exportTime": "2026-01-31T10:00:00.123Z"}, "", False),
+        ({"exportTime": 5}, "@2026-01-31T09:30Z", False),
+        ({}, "@2026-01-31T09:30Z", False),
     ],
 )
 def test_backfill_from_an_export_completes_books_only_if_it_is_known_to_be_younger_than_the_handler(
-    command, tmp_path, more, options, completes
+    command, tmp_path, more, since, completes
 ):
     """A book came after the export, and before the handler had the rule: no record of it will come, no line names it."""
     text = RULES.partition("rules:")[0] + "rules: {volumes: {count: book, into: author.volumes, ledger: ledger}}\n"
@@ -390,7 +353,7 @@ def test_backfill_from_an_export_completes_books_only_if_it_is_known_to_be_young
     author = command.scene.there("authors", {"author_id": s("a1"), "name": s("SECRET")})
     command.books(3 if completes else 4)
     place = exported(tmp_path / "export", 0, 1, 2, **more)
-    code, _, err = command("--from-export", place, *options)
+    code, _, err = command("--from-export", place + since)
     assert ("the books of volumes are not completed" in err) is not completes
     assert ("rule volumes waits for a backfill" in err) is not completes
     assert code == 0  # of the authors nothing was looked at, and that is said
@@ -428,7 +391,7 @@ def test_backfill_from_an_export_that_may_be_a_part_completes_nothing(command, t
     command.books(4)
     command.export = described
     place = exported(tmp_path / "export", 0, 1, exportTime="2026-01-31T10:00:00.123Z")
-    code, _, err = command("--from-export", place, SINCE, "2026-01-31T09:30Z")
+    code, _, err = command("--from-export", f"{place}@2026-01-31T09:30Z")
     (line,) = (line for line in err.splitlines() if "the export may lack items" in line)
     assert reason in line
     assert cure in line
@@ -441,7 +404,7 @@ def test_backfill_from_an_export_that_may_be_a_part_completes_nothing(command, t
 def test_backfill_from_an_export_that_is_older_than_the_handler_is_refused(command, tmp_path):
     """Before anything is done, with both times and a cure."""
     place = exported(tmp_path / "export", 0, exportTime="2026-01-31T09:00:00Z")
-    code, _, err = command("--from-export", place, SINCE, "2026-01-31T09:30Z")
+    code, _, err = command("--from-export", f"{place}@2026-01-31T09:30Z")
     assert code == 2
     assert "2026-01-31T09:30:00+00:00" in err
     assert "2026-01-31T09:00:00+00:00" in err
@@ -491,6 +454,14 @@ def test_backfill_stopped_says_how_to_go_on_and_does(command):
     assert json.loads(command.state.read_text()).keys() == {"applied", "backfill"}
 
 
+def test_backfill_goes_on_with_its_segments_only(command):
+    """A version that divides a scan into another number of segments cannot continue it, and says so."""
+    unfinished_one(command)
+    command.patch.setattr(backfill.opt, "SEGMENTS", 3)
+    code, _, err = command("--resume")
+    assert (code, "segments: it has 2, this one 3" in err) == (2, True)
+
+
 def unfinished_one(command: Command, *options: str) -> None:
     command.books(6)
     command.stop_after(1)
@@ -520,7 +491,6 @@ def test_backfill_restarted_begins_anew(command):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--segments", "3"], "--segments: it has 2, this one 3"),
         (["--rule", "names"], "rules: it has houses, names, this one names"),
         (["--where", "shelf == 'x'"], "--where: it has none, this one shelf == 'x'"),
         (["--table", "books"], "--table: it has none, this one books"),
@@ -605,19 +575,10 @@ def test_backfill_slows_down_when_a_call_is_tried_again(command):
     assert told == ["slower", "wait 0.5"]
 
 
-def test_backfill_looks_at_the_lag_of_the_function(command):
-    """With --max-lag the metric of --function is looked at before it begins; that it cannot be read is an error."""
-    asked: list[str] = []
-
-    class Metric:
-        def get_metric_statistics(self, **parameters):
-            asked.append(parameters["Dimensions"][0]["Value"])
-            return {"Datapoints": []}
-
-    command.patch.setattr(backfill.aws, "cloudwatch", lambda *_: Metric())
-    command.books(1)
-    assert command("--max-lag", "60", "--function", "handler")[0] == 0
-    assert asked == ["handler"]
+@pytest.mark.parametrize(("rate", "workers"), [(0.0, 32), (5.0, 4), (500.0, 4), (2_000.0, 16), (1e9, 1_000)])
+def test_backfill_in_the_account_has_more_workers_for_a_higher_rate(rate, workers):
+    """At least those of a run on this machine, at most those that a machine may have."""
+    assert backfill._remote_workers(rate) == workers
 
 
 @pytest.mark.parametrize(("rate", "writes"), [(0.0, 200), (5.0, 1), (500.0, 50), (5_000.0, 200)])

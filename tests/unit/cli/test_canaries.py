@@ -147,24 +147,24 @@ COMMANDS = (
     "check",
     "graph",
     "plan --writes writes.jsonl",
-    "plan --json",
+    "plan --format json",
     "verify --grace-seconds 0 --report page.html",
-    "verify --grace-seconds 0 --jsonl",
+    "verify --grace-seconds 0 --format jsonl",
     "explain --key USER#1",
-    "explain --where-used USER#1 --json",
+    "explain --where-used USER#1 --format json",
     "explain --record day.jsonl",
-    "explain --record day.jsonl --jsonl",
+    "explain --record day.jsonl --format jsonl",
     "replay day.jsonl --seeds 2 --shrink-tries 20",
-    "replay day.jsonl --seeds 1 --with-copies --shrink-tries 20 --json",
-    "backfill --state state.json --failures failures.jsonl",
-    "backfill --state state.json --failures failures.jsonl --jsonl",
+    "replay day.jsonl --seeds 1 --with-copies --shrink-tries 20 --format json",
+    "backfill --state state.json",
+    "backfill --state state.json --format jsonl",
     "verify --grace-seconds 0 --repair",
-    "failures --file failures.jsonl",
-    "failures --file failures.jsonl --json",
-    "redrive --file failures.jsonl",
+    "failures --file .sync-rules-failures.jsonl",
+    "failures --file .sync-rules-failures.jsonl --format json",
+    "redrive --file .sync-rules-failures.jsonl",
     "prune rules.yaml fewer.yaml",
     "propose --table shop --out proposed.yaml --report proposed.html",
-    "propose --table shop --json",
+    "propose --table shop --format json",
     "propose --table shop --why note",
 )
 
@@ -189,7 +189,7 @@ def test_no_command_shows_a_value(account, capsys, monkeypatch, caplog):
         caplog.clear()
     own = ("day.jsonl", "rules.yaml", "fewer.yaml", ".sync-rules-propose")  # the last one is what was read
     files = [one for one in account.iterdir() if one.name not in own]
-    made = {"writes.jsonl", "page.html", "state.json", "failures.jsonl", "proposed.yaml", "proposed.html"}
+    made = {"writes.jsonl", "page.html", "state.json", ".sync-rules-failures.jsonl", "proposed.yaml", "proposed.html"}
     assert {one.name for one in files} >= made
     for file in files:
         assert found_in(file.read_bytes()) == [], file.name

@@ -27,14 +27,14 @@ def fails_with(monkeypatch, error):
 def test_every_verb_has_help(verb, capsys):
     """Each line of the registry leads to a command that can be called, and whose help begins with that line."""
     assert main.main([verb, "--help"]) == 0
-    assert main.VERBS[verb] in " ".join(capsys.readouterr().out.split())
+    assert main.VERBS[verb].line in " ".join(capsys.readouterr().out.split())
 
 
 def test_help_names_every_verb_without_loading_it():
     """`--help` names every command and imports none."""
     script = (
         "import sys; from sync_rules.cli import main; code = main.main(['--help']);"
-        "sys.exit(code or any(name.startswith('sync_rules.cli.commands.') for name in sys.modules) or 'boto3' in sys.modules)"
+        "sys.exit(code or any(name.startswith(('sync_rules.cli.commands.', 'sync_rules.extras.')) for name in sys.modules) or 'boto3' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     for verb in main.VERBS:
@@ -107,7 +107,15 @@ def test_help_cuts_no_line_at_80_columns(monkeypatch, capsys):
     """Each verb is said as a whole on a terminal of the usual width."""
     monkeypatch.setenv("COLUMNS", "80")
     assert main.main(["--help"]) == 0
-    assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
+    said = capsys.readouterr().out.partition("Begin:")[2]
+    assert all(listed.line in said for listed in main.VERBS.values())
+
+
+def test_help_lists_the_verbs_by_groups(capsys):
+    """Each group once, in the order of the table."""
+    assert main.main(["--help"]) == 0
+    groups = [line for line in capsys.readouterr().out.splitlines() if line.endswith(":") and line[0] != " "]
+    assert groups == ["Options:", *(f"{name}:" for name in dict.fromkeys(one.group for one in main.VERBS.values()))]
 
 
 def test_output_that_is_not_taken_is_no_bug_of_ours(monkeypatch, capsys):
@@ -219,6 +227,6 @@ def test_interrupt_that_python_wraps_is_an_interrupt(monkeypatch, capsys):
 def test_used_options_are_those_with_which_another_command_works_at_the_same_place():
     """Without a user name and password in the URL; and none where all are defaults."""
     assert opt.used(opt.RULES_FILE, None, None) == ""
-    words = opt.used(Path("my rules.yaml"), "http://me:secret@h:8000", "eu-west-1", Path("s.json"))
+    words = opt.used(Path("my rules.yaml"), "http://me:secret@h:8000", "eu-west-1", "s.json")
     assert words == " 'my rules.yaml' --endpoint-url http://h:8000 --region eu-west-1 --state s.json"
-    assert opt.used(opt.RULES_FILE, None, None, opt.STATE, "kept") == " --state-table kept"
+    assert opt.used(opt.RULES_FILE, None, None, "table:kept") == " --state table:kept"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.findings import Share
-from sync_rules.cli.show.drift_page import EXAMPLES_MAX_ITEMS, MEANINGS, as_typed, host_of, page
+from sync_rules.cli.show.drift_page import EXAMPLES_MAX_ITEMS, MEANINGS, host_of, page
 from sync_rules.cli.show.html import STYLE
-from sync_rules.extras.design.patterns.declarations import GetPattern
+from sync_rules.cli.show.text import as_typed
+from sync_rules.rules.selection import Share
 from tests.support.reports import ORDERS, SCRIPT, SECRET, verified
 
 VOID = {"meta", "br"}
@@ -146,21 +145,6 @@ def test_htmlreport_says_that_nothing_was_looked_at():
 def test_htmlreport_says_what_it_is_about(changes, said):
     """The page says if all tables, a sample or a part was checked."""
     assert said in Outline(page(verified(clean=True, **changes))).words
-
-
-def test_htmlreport_has_the_access_patterns_of_a_file():
-    """A row for each request, beside the picture; a pattern without one says why; a file without patterns has no table."""
-    before = verified(clean=True)
-    assert "Access patterns" not in Outline(page(before)).words
-    by_key = GetPattern(name="user-by-key", entity="user", by=before.rules.entities["user"].identity)
-    by_taste = GetPattern(name="user-by-taste", entity="user", by=("taste",))
-    rules = replace(before.rules, patterns={one.name: one for one in (by_key, by_taste)})
-    shown = page(replace(before, rules=rules))
-    words = Outline(shown).words
-    assert "2 patterns, 1 served, 1 not served" in words
-    assert "GetItem" in words
-    assert "no key finds user by taste" in words
-    assert not Outline(shown).open
 
 
 def test_htmlreport_says_when_and_how():

@@ -1,4 +1,4 @@
-"""Exit codes: one table says what each means, every command keeps it, and the documentation is made from it."""
+"""Exit codes: each verb declares its own, every command keeps them, and the documentation is made from them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,28 @@ from pathlib import Path
 import pytest
 
 from sync_rules.cli import main
-from sync_rules.cli.exit_codes import VERB_CODES, ExitCode, in_words
+from sync_rules.cli.exit_codes import MEANINGS, ExitCode
+from sync_rules.cli.verb import Verb
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SPOKEN = re.compile(r"[Ee]xit(?:s|ed)? (?:with|code) (\d+)|[Ee]xit codes? (?:is |of )?(\d+)")
 
 
-def test_exit_codes_of_every_verb_are_in_the_table():
-    """No verb without a row, and no row without a verb."""
-    assert list(VERB_CODES) == [*main.VERBS]
+def declared(verb: str) -> Verb:
+    """The declaration of a verb."""
+    return import_module(main.VERBS[verb].module).VERB
+
+
+@pytest.mark.parametrize("verb", main.VERBS)
+def test_exit_codes_of_every_verb_are_declared(verb):
+    """The sentence for the documentation says at least when a verb ends well."""
+    assert declared(verb).exit_codes().startswith(f"Exit code 0: {declared(verb).well}")
 
 
 def test_exit_codes_in_the_readme_are_those_of_the_table():
     """The sentence of README is the table's."""
-    assert in_words() in " ".join((ROOT / "README.md").read_text().split())
+    words = f"Exit codes: {'; '.join(f'{code:d} {meaning}' for code, meaning in MEANINGS.items())}."
+    assert words in " ".join((ROOT / "README.md").read_text().split())
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.stem)
@@ -37,7 +45,7 @@ def test_exit_codes_that_a_page_names_are_those_of_the_table(page):
 @pytest.mark.parametrize("verb", main.VERBS)
 def test_exit_code_of_a_command_that_is_interrupted(monkeypatch, capsys, verb):
     """An interrupt that a command does not answer itself ends it with 130, whatever the verb."""
-    module = import_module(main.module_of(verb))
+    module = import_module(main.VERBS[verb].module)
 
     def interrupted() -> int:
         raise KeyboardInterrupt
@@ -52,11 +60,11 @@ def test_exit_code_1_is_returned_by_those_verbs_that_say_when(verb):
     """A command whose row has no meaning of 1 returns nothing but 0; one that never returns 1 has no such meaning."""
     function = next(
         node
-        for node in ast.parse(getsource(import_module(main.module_of(verb)))).body
+        for node in ast.parse(getsource(import_module(main.VERBS[verb].module))).body
         if isinstance(node, ast.FunctionDef) and node.name == verb
     )
     returned = {ast.unparse(one.value) for one in ast.walk(function) if isinstance(one, ast.Return) and one.value}
-    assert (returned - {"0", "ExitCode.INTERRUPTED"} != set()) == bool(VERB_CODES[verb].found), returned
+    assert (returned - {"0", "ExitCode.INTERRUPTED"} != set()) == bool(declared(verb).found), returned
 
 
 @pytest.mark.parametrize("code", [4, -1, 256])

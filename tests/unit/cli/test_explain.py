@@ -14,7 +14,7 @@ from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.explain import consequences, standings
 from sync_rules.audit.where_used import archives_of, where_used
-from sync_rules.cli.commands.explain import item_rows, pattern_rows, record_rows, use_rows
+from sync_rules.cli.commands.explain import item_rows, record_rows, use_rows
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
@@ -280,60 +280,3 @@ def test_where_used_tells_the_first_place_before_it_has_read_the_last(shop):
     assert first.paths == (("user_name",),)
     assert len(tap.seen(List)) == 1
     assert sum(use.rule.name == "names" for use in places) == 500
-
-
-PATTERNS = """
-tables:
-  shop: {key: {PK: S, SK: S}, indexes: {by_place: {partition: {state: S}, sort: {place: S}}}}
-  records: {key: {source: S, target: S}, indexes: {gsi0: {target: S, gsi0: S}}}
-  parts: {key: {id: S}, indexes: {by_parent: {parent: S, id: S}, by_path: {graph: S, path: S}}}
-entities:
-  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
-  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
-  store: {table: shop, key: {PK: "STORE#{store_id}", SK: STORE}}
-  user_by_email: {table: shop, key: {PK: "EMAIL#{email}", SK: USER}}
-  goal: {table: records, key: {source: "GOAL-{goal_id}", target: "GOAL-{goal_id}"}}
-  member: {table: records, key: {source: "USER-{user_id}", target: "USER-{user_id}"}}
-  membership: {table: records, key: {source: "GOAL-{goal_id}", target: "OF-USER-{user_id}"}, required: [gsi0]}
-  part: {table: parts}
-rules:
-  names: copy user.name into order.user_name
-  mails: {mirror: user, into: user_by_email, attributes: [name]}
-  place: {derive: store.place, as: "{city:upper}#{zip}"}
-  edges: {collect: membership, into: goal.edges, as: "{target}-{role}"}
-  paths: {path: part.path, parent: parent, graph: graph}
-patterns:
-  orders: {get: order, by: [user_id], returns: [user.name, total, user.email], where: "status == 'OPEN'"}
-  mail: {get: user, by: [email], one: true, returns: [name]}
-  stores: {get: store, by: [state, city], returns: [name]}
-  goals: {graph: goal, from: member, through: membership, neighbours: [member], attributes: [title]}
-  below: {tree: part, under: id, attributes: [name]}
-  bad: {get: order, by: [order_id]}
-"""
-
-KEPT = {
-    "orders": {("order.user_name", "names"), ("order.total", None), ("user.email", None), ("order.status", None)},
-    "mail": {("user_by_email", "mails"), ("user_by_email.name", "mails")},
-    "stores": {("store.state", None), ("store.place", "place"), ("store.name", None)},
-    "goals": {("goal.edges", "edges"), ("goal.title", None)},
-    "below": {("part.path", "paths"), ("part.graph", "paths"), ("part.name", None)},
-    "bad": set(),
-}
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_explain_names_the_rule_that_keeps_each_attribute_of_a_pattern(name: str) -> None:
-    """A copy under the name that the pattern asks for, a key that a rule makes, mirrors, sets, paths."""
-    (head, _), *rows = pattern_rows(name, parse_rules(PATTERNS), "rules.yaml")
-    assert head["served"] == (name != "bad")
-    assert {(row["place"], row["rule"]) for row, _ in rows} == KEPT[name]
-    json.dumps([row for row, _ in rows])
-    if name == "orders":
-        lines = [line for _, line in rows]
-        assert "  returns user.name = order.user_name: kept by rule names (copy) from user.name" in lines
-
-
-def test_explain_says_which_patterns_there_are() -> None:
-    """A name that is none is an error with the known ones."""
-    with pytest.raises(UserError, match=r"no pattern 'mial'.*Did you mean 'mail'"):
-        list(pattern_rows("mial", parse_rules(PATTERNS), "rules.yaml"))

@@ -38,7 +38,7 @@ def failures(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*options: str, as_json: bool = True) -> tuple[int, list | str]:
-        code = main.main(["failures", *options, *(["--jsonl"] if as_json else [])])
+        code = main.main(["failures", *options, *(["--format", "jsonl"] if as_json else [])])
         out, run.err = capsys.readouterr()
         return code, [json.loads(line) for line in out.splitlines()] if as_json else out
 
@@ -96,7 +96,7 @@ def test_failures_shows_tables_to_people(failures, tmp_path):
     odd = {**told("n\x1b[31m"), "key": {"PK": "U\n"}}
     lines(tmp_path / "f", told(), odd, encode(PullMessage(KEY)), "{")
     lines(tmp_path / "b", batch(payload={"Records": [{"dynamodb": {"NewImage": {"name": {"S": SECRET}}}}]}))
-    code, out = failures("--file", str(tmp_path / "f"), "--batches", str(tmp_path / "b"), as_json=False)
+    code, out = failures("--file", str(tmp_path / "f"), "--file", str(tmp_path / "b"), as_json=False)
     assert code == 1
     for words in (
         "failure records", "batches given up", "messages not processed", "entries that cannot be read", "ItemTooLarge",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import pytest
 
+from sync_rules.adapters.state import FileState, applied, save_applied
 from sync_rules.cli import main
 from sync_rules.cli.commands import prune
 from sync_rules.language.load import parse_rules
@@ -32,6 +34,8 @@ class Command:
         self.before.write_text(text_of(BEFORE))
         self.capsys = capsys
         self.become("mails")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.delenv("SYNC_RULES_STATE", raising=False)
         monkeypatch.setattr(prune.aws, "dynamodb", lambda *_: None)
         monkeypatch.setattr(prune, "require_answer", lambda *_: None)
         monkeypatch.setattr(prune, "DynamoStore", lambda *_: self.scene.tap)
@@ -173,3 +177,20 @@ def test_prune_leaves_the_numbers_of_a_count_that_is_still_there(command):
     command.now.write_text(text_of({**{name: BEFORE[name] for name in ("names", "mails")}, "sum": BEFORE["spent"]}))
     assert command("--apply")[0] == 0
     assert command.scene.item(command.scene.at("shop", "USER#1", "PROFILE"))["spent"] == n(10)
+
+
+def test_prune_drops_the_deleted_rules_from_the_saved_state(command, tmp_path):
+    """Once --apply has left nothing, a plan no longer reports them; the other rules stay applied."""
+    state = FileState(tmp_path / "state.json")
+    save_applied(state, {"names": "1", "mails": "2", "spent": "3", "other": "4"}, datetime(2026, 1, 2, tzinfo=UTC))
+    command("--state", str(tmp_path / "state.json"))
+    assert applied(FileState(tmp_path / "state.json")).keys() == {"names", "mails", "spent", "other"}
+    code, out, _ = command("--apply", "--state", str(tmp_path / "state.json"))
+    assert (code, out[-1]) == (0, "dropped from the saved state: names, spent")
+    assert applied(FileState(tmp_path / "state.json")) == {"mails": "2", "other": "4"}
+
+
+def test_prune_without_a_saved_state_makes_none(command, tmp_path):
+    """A state file that does not exist stays so."""
+    assert command("--apply")[0] == 0
+    assert not (tmp_path / ".sync-rules-state.json").exists()

@@ -8,9 +8,9 @@ import pytest
 
 from sync_rules.cli import main
 from sync_rules.cli.commands import record as command
-from sync_rules.cli.commands.record import FromNow, Tape, Until, only, taped
 from sync_rules.lab.recording import Header, read, writing
 from sync_rules.lab.redact import Redactor
+from sync_rules.lab.tape import FromNow, Tape, Until, record_streams, select_tables
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from tests.support import every_kind
@@ -39,7 +39,7 @@ class Sheet:
 
     def take(self, stream, until: Until, arns=(ARN,)) -> list[int]:
         clock = Clock()
-        taped(
+        record_streams(
             self.tape,
             stream,
             list(arns),
@@ -67,8 +67,8 @@ def test_record_reads_parents_before_children():
     )
     sheet = Sheet()
     assert sheet.take(stream, until()) == [1, 2, 3, 4]
-    assert sheet.tape.row() == {"records": 4, "tables": {"shop": 4}, "trimmed": 0}
-    assert sheet.tape.as_line() == "4 records (4 of shop)"
+    assert command.row(sheet.tape) == {"records": 4, "tables": {"shop": 4}, "trimmed": 0}
+    assert command.as_line(sheet.tape) == "4 records (4 of shop)"
 
 
 def test_record_goes_on_after_what_goes_wrong():
@@ -80,7 +80,7 @@ def test_record_goes_on_after_what_goes_wrong():
     assert Sheet().take(stream, until()) == [1, 5]
     sheet = Sheet()
     sheet.tape.trimmed = 2
-    assert "RECORDS EXPIRED" in sheet.tape.as_line()
+    assert "RECORDS EXPIRED" in command.as_line(sheet.tape)
 
 
 @pytest.mark.parametrize(
@@ -129,22 +129,22 @@ def test_record_from_now_leaves_out_what_is_there():
 def test_record_leaves_ledgers_out():
     """A recording leaves the records of ledgers out."""
     rules = every_kind.rules_of()
-    assert "ledger" not in only(rules, []).tables
-    assert {table.name for table in rules.streamed_tables} - only(rules, []).tables.keys() == {"ledger"}
+    assert "ledger" not in select_tables(rules, []).tables
+    assert {table.name for table in rules.streamed_tables} - select_tables(rules, []).tables.keys() == {"ledger"}
     bodies: list = []
     tape = Tape(bodies.extend, rules)
     arn = ARN.replace("table/shop", "table/ledger")
     booked = {"PK": {"S": "counted/T/USER#1"}, "SK": {"S": "PROFILE"}}
     tape.take({"Records": [{"eventSourceARN": arn, "dynamodb": {"Keys": booked, "SequenceNumber": "1"}}]})
-    assert (bodies, tape.row()["records"]) == ([], 0)
+    assert (bodies, command.row(tape)["records"]) == ([], 0)
 
 
 def test_record_of_chosen_tables():
     """--table chooses among the tables of the rules; another name is a mistake."""
     rules = every_kind.rules_of()
-    assert list(only(rules, ["posts"]).tables) == ["posts"]
+    assert list(select_tables(rules, ["posts"]).tables) == ["posts"]
     with pytest.raises(UserError, match=r"no table 'post'.*Did you mean 'posts'"):
-        only(rules, ["post"])
+        select_tables(rules, ["post"])
 
 
 def test_record_redacts_before_it_writes(tmp_path):
@@ -209,7 +209,7 @@ def test_record_command_writes_a_recording(run, tmp_path):
     assert (header["redacted"], header["tables"]["shop"]) == (False, "shop")
     assert header["at"].endswith("+00:00")
     assert body["dynamodb"]["NewImage"]["name"] == {"S": "Ada"}
-    code, out, _ = run("--out", "r.jsonl", "--append", "--from-now", "--json")
+    code, out, _ = run("--out", "r.jsonl", "--append", "--from-now", "--format", "json")
     assert (code, json.loads(out)["records"]) == (0, 0)
 
 
@@ -252,4 +252,4 @@ def test_record_command_of_a_mistake_is_2(run, tmp_path, words, found):
 def test_record_of_a_ledger_is_refused():
     """`record --table` of a ledger is refused, because ledgers are never recorded."""
     with pytest.raises(UserError, match="table ledger holds only a ledger"):
-        only(every_kind.rules_of(), ["ledger"])
+        select_tables(every_kind.rules_of(), ["ledger"])

@@ -62,7 +62,7 @@ class Command:
         return code, out.splitlines(), err
 
     def rows(self, *options: str) -> tuple[int, list[dict]]:
-        code, out, _ = self(*options, "--jsonl")
+        code, out, _ = self(*options, "--format", "jsonl")
         return code, [json.loads(line) for line in out]
 
     def at(self, order_id: str):
@@ -158,7 +158,7 @@ def test_redrive_says_it_to_machines(command):
     file = command.path / "f.jsonl"
     lines(file, command.told("a"), command.told("b"))
     command.reject("a")
-    code, (left, totals) = command.rows("--batches", str(file))
+    code, (left, totals) = command.rows("--file", str(file))
     assert code == 1
     assert left["left"]["reason"] == "ItemTooLarge"
     assert totals == {
@@ -331,26 +331,21 @@ def test_redrive_removes_the_kept_change_of_a_call_that_succeeded(command, monke
         (["--bucket", "s3://nowhere"], "bucket nowhere does not exist"),
         (["--bucket", "nowhere"], "is not an S3 address"),
         (["--rule", "name"], "Did you mean 'names'"),
-        (["--shard", "shard-0"], "--stream, --from, --to is missing"),
-        (["--stream", "shop", "--shard", "s", "--from", "1", "--to", "2"], "'shop' is not a stream ARN"),
-        (["--stream", "ARN", "--shard", "s", "--from", "2", "--to", "1"], "the lower one first"),
-        (["--stream", "ARN", "--shard", "s", "--from", "x", "--to", "1"], "two sequence numbers"),
         (["missing.yaml"], "missing.yaml"),
         (["--failures", "no/such/place"], "no/such/place"),
     ],
-    ids=range(13),
+    ids=range(9),
 )
 def test_redrive_exits_2_for_the_users_mistakes(command, options, words):
     """Each is named, with what was expected; nothing is written."""
     command.scene.tap.requests.clear()
-    arn = "arn:aws:dynamodb:eu-west-1:1:table/shop/stream/2026"
-    code, out, err = command(*(arn if option == "ARN" else option for option in options))
+    code, out, err = command(*options)
     assert (code, out, command.scene.tap.writes) == (2, [], [])
     assert words in err
 
 
-def test_redrive_reads_a_span_that_the_user_tells(command, monkeypatch):
-    """--stream, --shard, --from and --to name records in the stream, and no other place is looked into."""
+def test_redrive_reads_a_span_that_the_user_names_in_a_file(command, monkeypatch):
+    """A line with DDBStreamBatchInfo names records in the stream; the line is removed."""
     lines(command.path / ".sync-rules-failures.jsonl", command.told("a"))
     event = json.loads(command.given_up("b")["payload"])
     event["Records"][0]["dynamodb"]["SequenceNumber"] = "7"
@@ -369,9 +364,12 @@ def test_redrive_reads_a_span_that_the_user_tells(command, monkeypatch):
 
     monkeypatch.setattr(redrive, "DynamoDBStreams", Stream)
     arn = "arn:aws:dynamodb:eu-west-1:1:table/shop/stream/2026"
-    code, out, _ = command("--stream", arn, "--shard", "shard-0", "--from", "7", "--to", "7")
+    info = {"streamArn": arn, "shardId": "shard-0", "startSequenceNumber": "7", "endSequenceNumber": "7"}
+    lines(command.path / "span.jsonl", {"DDBStreamBatchInfo": info})
+    code, out, _ = command("--file", str(command.path / "span.jsonl"))
     assert (code, asked, command.copied()) == (0, [(arn, "shard-0", "7")], ["b"])
     assert out == ["1 retried and removed, 1 written"]
+    assert held(command.path / "span.jsonl") == []
     assert len(held(command.path / ".sync-rules-failures.jsonl")) == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ from sync_rules.cli.commands import backfill, redrive, verify
 from sync_rules.cli.options import RULES_FILE
 from sync_rules.cli.show.backfill import Meter
 from sync_rules.jobs.account.backfill import ASKED, watched
-from sync_rules.jobs.account.stack import RUNNING, Execution, Stack
+from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -56,10 +57,6 @@ class Local:
     def stop(self, name: str) -> None:
         self.stopped.append(name)
 
-    def begun(self, name: str, there) -> Execution | None:
-        there()
-        return self.ended.get(name)
-
     def watch(self, name: str, look) -> Execution:
         if self.left:
             raise KeyboardInterrupt(f"{name} goes on in the account")
@@ -86,8 +83,11 @@ class Command:
         monkeypatch.setattr(verify.aws, "s3", lambda *_: None)
         for module in (backfill, verify, redrive):
             monkeypatch.setattr(module, "account_of", self.account)
+        monkeypatch.setattr(backfill.opt, "SEGMENTS", 3)
+        monkeypatch.setattr(backfill, "SEGMENTS_OF_WORKER", 0)
 
-    def account(self, name: str, _machine: str, endpoint_url: str | None, region: str | None) -> Account:
+    def account(self, _machine: str, endpoint_url: str | None, region: str | None) -> Account:
+        name = os.environ.get("SYNC_RULES_STACK", "sync-rules")
         outputs = {"FailuresQueueUrl": "https://queue", "BucketName": "bucket", "FanoutDeadLettersUrl": "https://dead"}
         return Account(Stack(name, "eu-west-1", outputs), self.machine, self.deployed.state, endpoint_url, region)
 
@@ -117,18 +117,18 @@ def command(monkeypatch, tmp_path, capsys) -> Command:
 # ---------------------------------------------------------------- going on
 def test_resume_takes_what_is_not_typed_from_what_was_asked(command):
     """--resume without other options continues with those of the start, also the second time."""
-    command.leave_something("--rule", "names", "--segments", "3", "--workers", "2", "--rate", "70")
+    command.leave_something("--rule", "names", "--rate", "70")
     first = command.machine.asked[0]
     for _ in range(2):  # it is left again, and gone on with again
         command.leave_something("--resume")
-    code, out, err = command("backfill", "--remote", "--resume", "--workers", "5")
+    code, out, err = command("backfill", "--remote", "--resume", "--rate", "2000")
     assert code == 0, err
     assert "Done" in out
     assert "9 copies written (sets 9)" in out
-    words = ("rules", "changed", "table", "where", "segments", "rate")
+    words = ("rules", "changed", "table", "where", "segments")
     for later in command.machine.asked[1:]:
         assert {word: later[word] for word in words} == {word: first[word] for word in words}
-    assert [one["workers"] for one in command.machine.asked] == [2, 2, 2, 5]
+    assert [(one["rate"], one["workers"]) for one in command.machine.asked] == [(70, 4), (70, 4), (70, 4), (2_000, 16)]
     assert [name for name in command.deployed.state.documents if name.startswith("backfill-remote")] == [
         "backfill-remote/backfill-4"
     ]
@@ -136,7 +136,7 @@ def test_resume_takes_what_is_not_typed_from_what_was_asked(command):
 
 def test_resume_of_one_begun_elsewhere_takes_what_it_is_about(command):
     """`--resume` of a backfill that another machine began takes its scope from the saved state."""
-    command.leave_something("--rule", "names", "--segments", "3")
+    command.leave_something("--rule", "names")
     command.deployed.state.remove(ASKED)
     code, _, err = command("backfill", "--remote", "--resume")
     assert code == 0, err
@@ -146,15 +146,14 @@ def test_resume_of_one_begun_elsewhere_takes_what_it_is_about(command):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--segments", "4"), "--segments: it has 3, this one 4"),
         (("--rule", "houses"), "rules: it has names, this one houses"),
         (("--where", "shelf == 'x'"), "--where: it has none, this one shelf == 'x'"),
     ],
-    ids=["segments", "rule", "where"],
+    ids=["rule", "where"],
 )
 def test_resume_with_other_options_starts_nothing(command, options, words):
     """`--resume` with options that differ from the saved run is refused, names the difference and starts no execution."""
-    command.leave_something("--rule", "names", "--segments", "3")
+    command.leave_something("--rule", "names")
     code, _, err = command("backfill", "--remote", "--resume", *options)
     assert code == 2
     assert words in err
@@ -163,7 +162,7 @@ def test_resume_with_other_options_starts_nothing(command, options, words):
 
 def test_resume_with_rules_that_say_something_else_starts_nothing(command):
     """--resume with changed rules is refused and starts no execution."""
-    command.leave_something("--segments", "3")
+    command.leave_something()
     command.file.write_text(STAGED.replace("copy author.name into", "copy author.nick into"))
     code, _, err = command("backfill", "--remote", "--resume")
     assert code == 2
@@ -173,34 +172,33 @@ def test_resume_with_rules_that_say_something_else_starts_nothing(command):
 
 def test_resume_of_one_that_runs_refuses_another_rate(command):
     """--resume of a running backfill refuses other options, and accepts the same ones."""
-    command.leave_something("--segments", "3", "--rate", "70")
+    command.leave_something("--rate", "70")
     command.machine.runs = ["backfill-1"]
     code, _, err = command("backfill", "--remote", "--resume", "--rate", "80")
     assert code == 2
     assert "backfill-1 runs with --rate 70.0, not 80.0" in err
-    code, _, err = command("backfill", "--remote", "--resume", "--rate", "70", "--segments", "3")
+    code, _, err = command("backfill", "--remote", "--resume", "--rate", "70")
     assert code == 1, err
 
 
 def test_printed_commands_are_complete(command, tmp_path):
-    """A printed command works as it stands, with file, stack and region."""
+    """A printed command works as it stands, with stack, file and region."""
     other = tmp_path / "my rules.yaml"
     other.write_text(STAGED)
     command.machine.runs = ["backfill-7"]
-    where = ("backfill", str(other), "--remote", "--stack", "shop", "--region", "eu-west-1")
+    command.patch.setenv("SYNC_RULES_STACK", "shop")
+    where = ("backfill", str(other), "--remote", "--region", "eu-west-1")
     code, out, _ = command(*where, "--stop")
-    line = f"sync-rules backfill '{other}' --remote --resume --stack shop --region eu-west-1"
+    line = f"SYNC_RULES_STACK=shop sync-rules backfill '{other}' --remote --resume --region eu-west-1"
     assert (code, command.machine.stopped) == (0, ["backfill-7"])
     assert f"Continue with: {line}\n" in out
     code, _, err = command(*where)
     assert code == 2
     assert f"Watch it with: {line};" in err
     assert f"stop it with: {line.replace('--resume', '--stop')}" in err
-    command.machine.runs = []
-    code, out, _ = command(*where, "--detach")
-    assert (code, f"Watch it with: {line}\n" in out) == (0, True)
-    code, out, _ = command("backfill", "rules.yaml", "--remote", "--detach", "--restart")
-    assert "Watch it with: sync-rules backfill --remote --resume\n" in out
+    command.patch.delenv("SYNC_RULES_STACK")
+    _, _, err = command("backfill", "rules.yaml", "--remote")
+    assert "Watch it with: sync-rules backfill --remote --resume;" in err
 
 
 def test_advice_of_what_is_left_is_complete(command):
@@ -208,8 +206,9 @@ def test_advice_of_what_is_left_is_complete(command):
     command.scene.tap.before = lambda request: (
         (_ for _ in ()).throw(StoreError("X")) if isinstance(request, Scan) else 0
     )
-    _, out, _ = command("backfill", "--remote", "--stack", "shop", "--segments", "1")
-    assert "Continue with: sync-rules backfill --remote --resume --stack shop" in out
+    command.patch.setenv("SYNC_RULES_STACK", "shop")
+    _, out, _ = command("backfill", "--remote")
+    assert "Continue with: SYNC_RULES_STACK=shop sync-rules backfill --remote --resume" in out
 
 
 # ---------------------------------------------------------------- what is seen from here
@@ -219,12 +218,12 @@ def test_advice_of_what_is_left_is_complete(command):
         (("backfill", "--rule", "nams"), "Did you mean 'names'?"),
         (("backfill", "--rule", "kept"), "it acts on changes"),
         (("backfill", "--table", "bokks"), "books"),
-        (("backfill", "--segments", "5000"), "fewer --segments"),
+        (("backfill", "--rate", "99999999"), "give a backfill a lower --rate"),
         (("backfill", "--where", "a b"), "--where"),
         (("backfill", "--resume"), "stack sync-rules in eu-west-1 has no unfinished backfill: leave out --resume"),
-        (("backfill", "--max-lag", "5"), "--max-lag cannot be given with --remote"),
-        (("backfill", "--max-lag", "0"), "--max-lag cannot be given with --remote"),
-        (("backfill", "--state-table", "t"), "--state-table cannot be given with --remote"),
+        (("backfill", "--state", "table:t"), "--remote and --state cannot be given together"),
+        (("verify", "--key", "{}"), "--remote and --key cannot be given together"),
+        (("redrive", "--file", "f"), "--remote and --file cannot be given together"),
         (("verify", "--rule", "nams"), "Did you mean 'names'?"),
         (("redrive", "--rule", "nams"), "Did you mean 'names'?"),
     ],
@@ -232,6 +231,7 @@ def test_advice_of_what_is_left_is_complete(command):
 )
 def test_mistakes_are_seen_before_anything_is_started(command, words, said):
     """No execution is started for what can be seen to be wrong from here."""
+    command.patch.setattr(backfill, "SEGMENTS_OF_WORKER", 4)
     code, _, err = command(*words, "--remote")
     assert code == 2
     assert said in err
@@ -240,28 +240,12 @@ def test_mistakes_are_seen_before_anything_is_started(command, words, said):
 
 def test_unfinished_backfill_is_seen_before_anything_is_started(command):
     """One that was left is neither begun again nor forgotten."""
-    command.leave_something("--segments", "3")
+    command.leave_something()
     code, _, err = command("backfill", "--remote")
     assert code == 2
     assert "stack sync-rules in eu-west-1 has an unfinished backfill" in err
     assert len(command.machine.asked) == 1
     assert command("backfill", "--remote", "--restart")[0] == 0
-
-
-@pytest.mark.parametrize("verb", ["backfill", "verify", "redrive"])
-def test_stack_without_remote_is_refused(command, verb):
-    """--stack without --remote is refused."""
-    code, _, err = command(verb, "--stack", "prod")
-    assert code == 2
-    assert "--stack needs --remote" in err
-
-
-@pytest.mark.parametrize("verb", ["backfill", "verify", "redrive"])
-def test_stack_of_the_environment_is_no_matter_here(command, verb):
-    """A variable that is set for --remote does not keep anybody from working on this machine."""
-    command.patch.setenv("SYNC_RULES_STACK", "prod")
-    _, _, err = command(verb, "--detach")
-    assert "--detach needs --remote" in err
 
 
 def test_other_stage_is_refused(command):
@@ -274,30 +258,18 @@ def test_other_stage_is_refused(command):
     assert HEAD not in command.deployed.state.documents
 
 
-def test_detached_start_that_is_refused_says_so(command):
-    """A detached start that is refused exits with 2 and does not print that it has started."""
-    command.patch.setenv("STAGE", "prod")
-    code, out, err = command("backfill", "--remote", "--detach")
-    assert (code, "started" in out, "prod-books" in err) == (2, False, True)
-
-
 @pytest.mark.parametrize("verb", ["verify", "redrive"])
 def test_every_verb_sends_its_tables_and_waits_for_the_answer(command, verb):
-    """Detached, verify and redrive say what they were answered, too."""
+    """Verify and redrive say what they were answered, too."""
     command.machine.ended[f"{verb}-1"] = Execution(f"{verb}-1", "SUCCEEDED", "Refused", "other tables")
-    code, out, err = command(verb, "--remote", "--detach")
-    assert (code, "started" in out, "other tables" in err) == (2, False, True)
+    code, _, err = command(verb, "--remote")
+    assert (code, "other tables" in err) == (2, True)
     assert command.machine.asked[0]["tables"]["books"] == "dev-books"
-    command.machine.ended[f"{verb}-2"] = Execution(f"{verb}-2", RUNNING)
-    code, out, _ = command(verb, "--remote", "--detach")
-    assert (code, f"started {verb}-2\n" in out) == (0, True)
-    code, out, _ = command(verb, "--remote", "--detach")
-    assert (code, f"started {verb}-3: not begun within a minute" in out) == (0, True)
 
 
 # ---------------------------------------------------------------- watching
 def test_verify_that_is_left_says_where_its_report_will_be(command):
-    """A remote verify prints its name at the start, and on Ctrl-C the place of its report."""
+    """A remote verify prints its name and the place of its report at the start, so that nobody needs to watch it."""
     command.machine.left = True
     code, _, err = command("verify", "--remote", "--region", "eu-west-1")
     place = "s3://bucket/reports/verify-1/report.jsonl"
@@ -308,17 +280,17 @@ def test_verify_that_is_left_says_where_its_report_will_be(command):
 
 def test_figures_of_a_fresh_run_have_nothing_before(command):
     """A fresh run reports no earlier items or writes; a resumed one reports those of before the resume."""
-    code, out, err = command("backfill", "--remote", "--jsonl", "--segments", "3")
+    code, out, err = command("backfill", "--remote", "--format", "jsonl")
     now = json.loads(out.splitlines()[-1])["summary"]
     assert (code, now["items_before"], now["writes_before"]) == (0, 0, 0), err
     assert now["items"] > 0
-    command.leave_something("--segments", "3")
+    command.leave_something()
     before = watched(command.deployed.state, command.scene.rules).totals.items
-    _, out, _ = command("backfill", "--remote", "--jsonl", "--resume")
+    _, out, _ = command("backfill", "--remote", "--format", "jsonl", "--resume")
     now = json.loads(out.splitlines()[-1])["summary"]
     assert now["items_before"] == before > 0
     assert now["items"] > before
-    _, out, _ = command("backfill", "--remote", "--jsonl", "--restart")
+    _, out, _ = command("backfill", "--remote", "--format", "jsonl", "--restart")
     assert json.loads(out.splitlines()[-1])["summary"]["items_before"] == 0
 
 
@@ -348,7 +320,7 @@ def test_repair_in_the_account_names_its_queue(command):
 
 def test_commands_to_type_hold_no_password(command) -> None:
     """A user name and a password in an endpoint's address stay out of every hint."""
-    account = command.account("sync-rules", "", "https://ada:hunter2@proxy.example:8443/dynamodb?token=x", "eu-west-1")
+    account = command.account("", "https://ada:hunter2@proxy.example:8443/dynamodb?token=x", "eu-west-1")
     typed = [
         account.command("verify", RULES_FILE),
         account.failures_command(),

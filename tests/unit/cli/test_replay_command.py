@@ -9,8 +9,9 @@ import shlex
 import pytest
 
 from sync_rules.cli import main
-from sync_rules.cli.commands.replay import SHOWN_MAX_EVENTS, replayed
+from sync_rules.cli.commands.replay import SHOWN_MAX_EVENTS
 from sync_rules.lab.delivery import VARIANTS
+from sync_rules.lab.replay_case import replay_all
 from sync_rules.language.load import parse_rules
 from sync_rules.model.writes import Delete
 from sync_rules.pipeline import consumer
@@ -53,7 +54,7 @@ def test_replay_that_is_interrupted_says_that_nothing_was_written(run, monkeypat
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sync_rules.cli.commands.replay.replayed", stop)
+    monkeypatch.setattr("sync_rules.cli.commands.replay.replay_all", stop)
     code, out, err = run("tape.jsonl")
     assert (code, out) == (130, "")
     assert err.endswith("sync-rules: interrupted: nothing was written\n")
@@ -75,7 +76,7 @@ def test_replay_command_says_that_all_is_right(run, tape):
     assert "every copy is right at the end" in out
     assert "written by the recorded pipeline" in out
     assert "of a ledger" in out
-    code, out, _ = run("tape.jsonl", "--variant", "in-order", "--seed", "4", "--with-copies", "--json")
+    code, out, _ = run("tape.jsonl", "--variant", "in-order", "--seed", "4", "--with-copies", "--format", "json")
     row = json.loads(out)
     assert (code, row["ok"], row["replays"], row["copies"]) == (0, True, 1, 0)
     assert row["records"] == len(tape.bodies)
@@ -94,7 +95,7 @@ def test_replay_command_shrinks_what_ends_wrong_and_says_how_to_see_it_again(run
     assert "· rule " in out
     words = shlex.split(again)
     assert words[:3] == ["sync-rules", "replay", "drift.jsonl"]
-    code, second, _ = run(*words[2:], "--shrink-tries", "0", "--json")
+    code, second, _ = run(*words[2:], "--shrink-tries", "0", "--format", "json")
     assert code == 1
     found = json.loads(second)
     rule = found["rule"] or "none"
@@ -108,7 +109,7 @@ def test_replay_command_shrinks_what_ends_wrong_and_says_how_to_see_it_again(run
 def test_replay_command_without_out_points_at_the_recording(run, tape, monkeypatch):
     """Without --out a failed replay writes no file, and prints the command that repeats it."""
     break_deletes(monkeypatch)
-    code, out, _ = run("tape.jsonl", "--with-copies", "--json", "--shrink-tries", "20")
+    code, out, _ = run("tape.jsonl", "--with-copies", "--format", "json", "--shrink-tries", "20")
     found = json.loads(out)
     assert code == 1
     assert found["again"].startswith("sync-rules replay tape.jsonl --rules rules.yaml --with-copies --variant ")
@@ -165,9 +166,9 @@ def test_replay_command_tries_what_is_simplest_first(run, tape, monkeypatch):
 
     def note(*given):
         tried.extend((one.name, one.seed) for one in given[2])
-        return replayed(*given)
+        return replay_all(*given)
 
-    monkeypatch.setattr("sync_rules.cli.commands.replay.replayed", note)
+    monkeypatch.setattr("sync_rules.cli.commands.replay.replay_all", note)
     run("tape.jsonl", "--seeds", "2", "--variant", "in-order", "--variant", "crashing")
     assert tried == [("in-order", 0), ("crashing", 0), ("in-order", 1), ("crashing", 1)]
     assert {name for name, _ in tried} <= {variant.name for variant in VARIANTS}

@@ -44,7 +44,7 @@ def create(prefix, engine, capsys):
     """Runs the command; gives its code, its rows by table, and what it said on stderr."""
 
     def create(*arguments):
-        code = main.main(["tables", "create", "--endpoint-url", engine, "--jsonl", *arguments])
+        code = main.main(["tables", "create", "--endpoint-url", engine, "--format", "jsonl", *arguments])
         said = capsys.readouterr()
         return code, {row["table"]: row for row in map(json.loads, said.out.splitlines())}, said.err
 

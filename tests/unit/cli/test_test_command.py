@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.cli import main
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.scenario_form import ScenarioForm, StepForm
+from sync_rules.lab.scenario_reader import ScenarioForm, StepForm
 from tests.unit.lab.test_trial import RULES, SCENARIO
 
 PAGE = (Path(__file__).parents[3] / "docs/testing.md").read_text()
@@ -83,7 +83,7 @@ def test_command_names_the_ways_that_failed(folder, run, monkeypatch):
 def test_command_prints_json(folder, run):
     """A line per scenario with every way of delivery, then the sums; what failed has its step, texts and command."""
     (folder / "scenarios/marry/scenario.yaml").write_text(f"rules: ../../rules.yaml{BROKEN}")
-    code, out, _ = run("scenarios", "--jsonl")
+    code, out, _ = run("scenarios", "--format", "jsonl")
     assert code == 1
     marry, rename, sums = map(json.loads, out.splitlines())
     assert (marry["ok"], rename["ok"]) == (False, True)

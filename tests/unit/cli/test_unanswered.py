@@ -14,9 +14,8 @@ from tests.support import every_kind
 
 KEY = """--key {"PK":"USER#1","SK":"PROFILE"}"""
 LOCAL = (
-    "backfill --failures f.jsonl",
-    "backfill --changed --failures f.jsonl",
-    f"backfill {KEY} --table shop",
+    "backfill",
+    "backfill --changed",
     "verify",
     "plan",
     "plan --changed",
@@ -24,7 +23,7 @@ LOCAL = (
     "record --once --out r.jsonl",
     f"explain {KEY} --table shop",
     "cost --sample 0.5",
-    "plan --state-table state",
+    "plan --state table:state",
 )
 
 
@@ -45,9 +44,9 @@ def run(tmp_path, monkeypatch, capsys):
     ("service", "command"),
     [
         *(("DynamoDB", command) for command in (*LOCAL, "tables create rules.yaml")),
-        ("CloudFormation", "backfill rules.yaml --remote --stack shop"),
-        ("CloudFormation", "verify rules.yaml --remote --stack shop"),
-        ("CloudFormation", "redrive rules.yaml --remote --stack shop"),
+        ("CloudFormation", "backfill rules.yaml --remote"),
+        ("CloudFormation", "verify rules.yaml --remote"),
+        ("CloudFormation", "redrive rules.yaml --remote"),
         ("CloudFormation", "doctor rules.yaml --stack shop"),
         ("CloudFormation", "selftest --yes"),
         ("CloudFormation", "selftest --clean"),
@@ -67,7 +66,7 @@ def test_unanswered_names_the_address_the_service_and_a_cure(service, command, r
     ("command", "denied"),
     [
         *(("plan", action) for action in ("DescribeTable", "Scan", "BatchGetItem")),
-        *(("backfill --failures f.jsonl", action) for action in ("DescribeTable", "Scan", "GetItem", "BatchGetItem")),
+        *(("backfill", action) for action in ("DescribeTable", "Scan", "GetItem", "BatchGetItem")),
         *(("verify", action) for action in ("DescribeTable", "Scan")),
         (f"explain {KEY} --table shop", "GetItem"),
     ],

@@ -68,15 +68,15 @@ class Command:
         return code, out, err
 
     def rows(self, *options: str) -> tuple[int, list[dict]]:
-        """The exit code of a verify with --jsonl and the rows of its report, without the first."""
-        code, out, _ = self(*options, "--jsonl")
+        """The exit code of a verify with --format jsonl and the rows of its report, without the first."""
+        code, out, _ = self(*options, "--format", "jsonl")
         self.head, *rows = map(json.loads, out.splitlines())
         assert rows[-1].pop("at") >= self.head["at"]
         return code, rows
 
     def report(self, path: Path, *options: str) -> Path:
         """A report in a file."""
-        path.write_text(self(*options, "--jsonl")[1])
+        path.write_text(self(*options, "--format", "jsonl")[1])
         return path
 
 
@@ -121,7 +121,7 @@ def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
 
 
 def test_verify_tells_people_the_same(command):
-    """Without --jsonl a line names kind, target, path, source and rule, a table the figures, and no value anywhere."""
+    """Without --format jsonl a line names kind, target, path, source and rule, a table the figures, and no value anywhere."""
     command.scene.there("books", {**RIGHT, "author_name": s("SECRET")})
     code, out, err = command("--repair")
     assert code == 0
@@ -171,7 +171,7 @@ def test_verify_of_one_key(command):
         (["--grace-seconds", "-1"], ["grace-seconds"]),
         (["--sample", "0"], ["sample"]),
         (["--sample", "101"], ["sample"]),
-        (["--seed", "1"], ["--sample"]),
+        (["--sample", "5:"], ["such as 5 or 5:4711"]),
         (["--workers", "0"], ["workers"]),
         (["--sample", "5", "--from", "r.jsonl"], ["cannot be given together"]),
         (["--key", '{"author_id": "a1"}', "--sample", "5"], ["cannot be given together"]),
@@ -227,7 +227,7 @@ NUMBERS = st.decimals(-(10**28), 10**28, places=9).map(str) | st.integers(-(10**
     st.tuples(st.just("scans"), st.just("scan_id"), st.just("B"), st.binary(min_size=1)),
 ))  # fmt: skip
 def test_verify_takes_the_keys_it_prints(key):
-    """`--key` takes every key that --jsonl prints: any text, every digit of a number, binary as hex."""
+    """`--key` takes every key that --format jsonl prints: any text, every digit of a number, binary as hex."""
     table, name, kind, value = key
     at = ItemKey(table, ((name, kind, value),))
     finding = Finding(Difference("names", Drift.WRONG, at, None, (), held="", truth=""))
@@ -383,13 +383,13 @@ def test_verify_of_a_sample_says_what_was_looked_at(shop):
         shop.scene.there("parts", every_kind.part(f"p{number}"))
     shop.scene.put("ledger", shop.scene.item(shop.scene.at("ledger", "spent/T/USER#1", "PROFILE")) | {"n": n(99)})
     shop.scene.records.clear()
-    code, rows = shop.rows("--sample", "20", "--seed", "7")
+    code, rows = shop.rows("--sample", "20:7")
     assert (shop.head["sampled"], shop.head["seed"]) == (20.0, 7)
-    assert shop.rows("--sample", "20", "--seed", "7") == (code, rows)
+    assert shop.rows("--sample", "20:7") == (code, rows)
     assert 0 < rows[-1]["items"] < 150
     assert "spent.ledger" not in {row["rule"] for row in rows[:-1]}
-    _, out, _ = shop("--sample", "20", "--seed", "7")
-    assert "a sample: 20 % of each table was checked (200 of 1000 segments, --seed 7)" in out
+    _, out, _ = shop("--sample", "20:7")
+    assert "a sample: 20 % of each table was checked (200 of 1000 segments; --sample 20:7)" in out
     assert "totals of ledgers were not checked" in out
     _, out, _ = shop("--sample", "100")
     assert "a sample" not in out
@@ -398,7 +398,7 @@ def test_verify_of_a_sample_says_what_was_looked_at(shop):
 
 def test_verify_of_a_sample_tells_no_rule_that_its_table_is_empty(shop):
     """A rule without items in a sample is reported as not sampled, not as empty."""
-    _, out, _ = shop("--sample", "0.1", "--seed", "1", "--rule", "paths")
+    _, out, _ = shop("--sample", "0.1:1", "--rule", "paths")
     assert "rule paths found no targets: none is in the sample" in out
 
 
@@ -406,7 +406,7 @@ def test_verify_of_a_sample_mends_what_it_finds(shop):
     """--repair with --sample repairs the sampled items only."""
     for number in range(100):
         shop.scene.there("parts", {**every_kind.part(f"p{number}"), "path": s("x"), "depth": n(0)})
-    code, rows = shop.rows("--rule", "paths", "--sample", "30", "--seed", "3", "--repair")
+    code, rows = shop.rows("--rule", "paths", "--sample", "30:3", "--repair")
     assert code == 0
     mended = rows[-1]["rules"]["paths"]["repaired"]
     assert 0 < mended < 60

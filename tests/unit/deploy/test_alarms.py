@@ -14,10 +14,17 @@ from botocore.validate import ParamValidator
 
 from sync_rules.audit.findings import Tally
 from sync_rules.deploy import resources
-from sync_rules.deploy.alarms import ACTIONS, alarm_resources
 from sync_rules.deploy.deployment import Deployment, deployment_of
-from sync_rules.deploy.handwritten import timeouts_seconds
-from sync_rules.deploy.measures import LAMBDA_METRICS, MEASURES, NAMESPACE, RULES_MAX, distinct
+from sync_rules.deploy.measures import (
+    ACTIONS,
+    LAMBDA_METRICS,
+    MEASURES,
+    NAMESPACE,
+    RULES_MAX,
+    alarm_resources,
+    distinct,
+)
+from sync_rules.deploy.sam_template import timeouts_seconds
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.functions import logs, metrics
 from sync_rules.model.errors import StoreError

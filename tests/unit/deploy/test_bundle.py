@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from sync_rules.deploy import bundle as bundling
-from sync_rules.deploy import files, installer
-from sync_rules.deploy.bundle import LEFT_OUT, bundle, called, ours, precompile, requirements
+from sync_rules.deploy import files
+from sync_rules.deploy.bundle import LEFT_OUT, Sources, bundle, called, imports, ours, precompile, reached, requirements
 from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.imports import Sources, imports, reached
 from sync_rules.deploy.template import written
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
@@ -190,21 +189,21 @@ def test_bundle_says_which_file_is_missing(template, tmp_path, monkeypatch, caps
 def test_bundle_is_installed_by_uv_or_else_by_pip(tmp_path, monkeypatch):
     """A user's environment may have no uv, or uv and no pip, or neither."""
     there = {"uv", "pip"}
-    monkeypatch.setattr(installer, "find_spec", lambda name: name if name in there else None)
-    monkeypatch.setattr(installer.shutil, "which", lambda _: None)
+    monkeypatch.setattr(bundling, "find_spec", lambda name: name if name in there else None)
+    monkeypatch.setattr(bundling.shutil, "which", lambda _: None)
     given = (tmp_path / "requirements.txt", tmp_path / "out", "3.14", "aarch64-manylinux_2_28")
-    assert "aarch64-manylinux_2_28" in installer.command(*given)
+    assert "aarch64-manylinux_2_28" in bundling.installer(*given)
     there.remove("uv")
-    by_pip = installer.command(*given)
+    by_pip = bundling.installer(*given)
     tags = [after for word, after in pairwise(by_pip) if word == "--platform"]
     assert (tags[0], tags[-1], len(tags)) == ("manylinux_2_28_aarch64", "manylinux2014_aarch64", 13)
     with pytest.raises(UserError, match="pip cannot install for macos: expected a platform such as"):
-        installer.command(*given[:3], "macos")
+        bundling.installer(*given[:3], "macos")
     there.clear()
     with pytest.raises(UserError, match="has neither uv nor pip"):
-        installer.command(*given)
-    monkeypatch.setattr(installer.shutil, "which", lambda _: "/somewhere/uv")
-    assert installer.command(*given)[0] == "/somewhere/uv"
+        bundling.installer(*given)
+    monkeypatch.setattr(bundling.shutil, "which", lambda _: "/somewhere/uv")
+    assert bundling.installer(*given)[0] == "/somewhere/uv"
 
 
 def test_bundle_requirements_are_those_of_the_handlers_and_locked():
@@ -236,7 +235,7 @@ def test_bundle_is_takes_the_certificates_of_the_machine_where_uv_knows_no_bette
         "sys.exit(0 if os.environ.get('UV_SYSTEM_CERTS') else 'cause: invalid peer certificate: UnknownIssuer')"
     )
     monkeypatch.delenv("UV_SYSTEM_CERTS", raising=False)
-    monkeypatch.setattr(bundling, "command", lambda *_: [sys.executable, "-c", refusing_once, str(asked)])
+    monkeypatch.setattr(bundling, "installer", lambda *_: [sys.executable, "-c", refusing_once, str(asked)])
     (tmp_path / "out").mkdir()
     bundling.install(tmp_path / "requirements.txt", tmp_path / "out", bundling.HERE, "linux")
     assert asked.read_text() == "xx"

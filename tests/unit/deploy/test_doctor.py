@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from sync_rules import __version__
 from sync_rules.cli import main
 from sync_rules.cli.commands import doctor as command
-from sync_rules.deploy import alarms as alarms_of
+from sync_rules.deploy import measures as alarms_of
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.doctor import QUEUES
 from sync_rules.deploy.examination import WORD
@@ -249,7 +249,7 @@ def examine(capsys):
     """Runs the command; gives its code, and its findings as (area, found, cure)."""
 
     def run(areas=AREAS):
-        code = main.main(["doctor", "--json", "--region", "eu-west-1"])
+        code = main.main(["doctor", "--format", "json", "--region", "eu-west-1"])
         rows = json.loads(capsys.readouterr().out)
         assert [row["area"] for row in rows] == areas
         return code, [(row["area"], one["found"], one["cure"]) for row in rows for one in row["findings"]]
@@ -459,7 +459,7 @@ DAMAGES = (
     (small_messages, "queues", "up to 262,144 bytes", "FanoutQueue --attributes MaximumMessageSize=1048576"),
     (hidden_briefly, "queues", "less than the timeout of FanoutFunction", "VisibilityTimeout=1080"),
     (open_queue, "queues", "FailuresQueue: its policy", BY_HAND),
-    (dead_letters, "queues", "1,200", "`sync-rules redrive rules.yaml --remote --stack sync-rules --region eu-west-1`"),
+    (dead_letters, "queues", "1,200", "`sync-rules redrive rules.yaml --remote --region eu-west-1`"),
     (failures, "queues", "FailuresQueue: messages", f"`sync-rules failures rules.yaml --queue {QUEUE_URL} --region"),
     (failed_schedule, "queues", "AsyncDeadLetters: messages that wait: 2", f"{RUNBOOK}failed-schedule"),
     (other_rules, "versions", "not those of rules.yaml", DEPLOYED_AGAIN),

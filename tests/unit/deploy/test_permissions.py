@@ -10,9 +10,8 @@ import pytest
 
 from sync_rules.deploy import roles
 from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.explain_iam import lines
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, WRITE, needs
-from sync_rules.deploy.roles import ROLE_MAX_CHARACTERS, role_of, role_resources, statements, value_limits
+from sync_rules.deploy.roles import ROLE_MAX_CHARACTERS, role_lines, role_of, role_resources, statements, value_limits
 from sync_rules.model.errors import UserError
 from sync_rules.rules.families import TargetRule
 from tests.support import engines, every_kind
@@ -265,7 +264,7 @@ def test_roles_that_are_too_long_are_told(deploy):
 def test_explain_iam_names_every_rule(file):
     """Explained, each rule stands below what it needs; without, there are the statements alone."""
     deployment = deployment_of(file)
-    explained, plain = list(lines(deployment, explain=True)), list(lines(deployment, explain=False))
+    explained, plain = list(role_lines(deployment, explain=True)), list(role_lines(deployment, explain=False))
     for rule in deployment.rules.rules.values():
         assert any(line.startswith(f"      {rule.title}: ") for line in explained)
     assert [line for line in explained if not line.startswith("      ")] == plain
@@ -275,7 +274,7 @@ def test_explain_iam_of_every_kind_reads_well(tmp_path):
     """No entity of the pipeline's own, whose names have a dot, is shown by that name."""
     file = tmp_path / "rules.yaml"
     file.write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
-    shown = "\n".join(lines(deployment_of(file), explain=True))
+    shown = "\n".join(role_lines(deployment_of(file), explain=True))
     assert not any(f".{word}" in shown for word in ("ledger", "total", "rank", "parent"))
 
 
@@ -350,7 +349,7 @@ STATE = {"Fn::GetAtt": ["StateTable", "Arn"]}
 
 def test_permissions_page_shows_what_is_printed():
     """The role in docs/permissions.md is what `infra iam --explain` prints of the example that it names."""
-    printed = list(lines(deployment_of(engines.ROOT / "examples/authors-and-books/rules.yaml"), explain=True))
+    printed = list(role_lines(deployment_of(engines.ROOT / "examples/authors-and-books/rules.yaml"), explain=True))
     assert "```text\n" + "\n".join(printed[: printed.index("")]) + "\n```" in PAGE
 
 

@@ -11,11 +11,10 @@ import pytest
 
 from sync_rules.adapters import aws_errors
 from sync_rules.audit.findings import Tally
-from sync_rules.deploy.alarms import alarm_resources
 from sync_rules.deploy.dashboard import rows
 from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.handwritten import timeouts_seconds
-from sync_rules.deploy.measures import anchor, sections
+from sync_rules.deploy.measures import alarm_resources, anchor, sections
+from sync_rules.deploy.sam_template import timeouts_seconds
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.functions import logs, metrics
 from sync_rules.model.items import ItemKey, Outcome

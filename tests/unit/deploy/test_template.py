@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from sync_rules.deploy import handwritten
+from sync_rules.deploy import sam_template
 from sync_rules.deploy import template as templates
 from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.handwritten import made_by_sam
+from sync_rules.deploy.sam_template import made_by_sam
 from sync_rules.deploy.template import index_warnings, rules_noted, warnings, written
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.model.errors import UserError
@@ -317,7 +317,7 @@ def test_template_refuses_a_queue_that_gives_out_what_is_worked_on(made):
 def test_template_lets_functions_run_for_as_long_as_their_state_machine_waits(made):
     """A state machine waits a minute longer than Lambda runs a function; a longer Timeout is refused."""
     waits = re.findall(r'"TimeoutSeconds": (\d+),\n +"ResultPath', (ROOT / "infra/machine.asl.json").read_text())
-    assert waits == [str(handwritten.MACHINE_WAITS_SECONDS)] * 3
+    assert waits == [str(sam_template.MACHINE_WAITS_SECONDS)] * 3
     text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
     made(text, TEXT.replace("Timeout: 900", "Timeout: 1800"))
     with pytest.raises(UserError, match=r"BackfillFunction may take 1801 seconds .*: set Timeout to 1800 or less"):

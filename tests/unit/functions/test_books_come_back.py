@@ -154,7 +154,7 @@ def test_stack_says_which_books_it_could_not_begin_anew(stack: Stack, capsys):
         "others,", "others, ledger: other,"))  # fmt: skip
     asked(stack, {"Kept": sorted(identities(rules))}, {"Kept": sorted(identities(stack.rules))}, rules)
     lines = printed(capsys)
-    assert {line["message"] for line in lines} == {"books were not begun anew"}
+    assert {line["message"] for line in lines} == {"books were not restarted"}
     assert {line["cure"] for line in lines} == {
         f"sync-rules verify --remote --repair --rule {title}" for title in ("orders", "bystander")
     }

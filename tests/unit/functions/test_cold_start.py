@@ -31,9 +31,9 @@ NOT_PACKAGES = {
 }  # the last is a name of multiprocessing for `__main__`
 # Of ours: what the other functions, the command line and few rules need.
 NOT_YET = (
-    *("audit", "cli", "deploy", "jobs", "lab", "language", "read"),
+    *("audit", "cli", "deploy", "extras", "jobs", "lab", "language", "read"),
     *("rules.fingerprints", "pipeline.failure_records", "adapters.failure_log"),
-    *("adapters.effects", "adapters.functions", "adapters.s3"),
+    *("adapters.effects", "adapters.function_calls", "adapters.s3"),
     *("rules.kinds.archive", "rules.kinds.mirror", "rules.formula"),
 )
 READY = """
@@ -113,4 +113,4 @@ def test_cold_start_loads_an_archive_only_for_rules_that_archive(tmp_path):
     """The other way round: where a rule needs what is loaded late, it is there before the first record."""
     found = imported("handlers.stream", tmp_path, text_of(RULES | {"kept": EFFECTS["kept"]}))
     assert {"adapters.effects", "adapters.s3", "rules.kinds.archive"} <= ours(found)
-    assert "adapters.functions" not in ours(found)
+    assert "adapters.function_calls" not in ours(found)

@@ -6,7 +6,7 @@ import pytest
 
 from handlers import backfill, redrive, verify
 from sync_rules.adapters import aws
-from sync_rules.functions import inaccount, runtime
+from sync_rules.functions import runtime
 from sync_rules.functions.logs import notes
 from sync_rules.model.errors import StoreError
 from tests.support.cold import start_cold
@@ -21,7 +21,7 @@ def deployed(monkeypatch, tmp_path):
     (tmp_path / "rules.yaml").write_text(BASE_RULES)
     monkeypatch.setenv(runtime.RULES_FILE, str(tmp_path / "rules.yaml"))
     monkeypatch.setenv(runtime.ENDPOINT_URL, "http://127.0.0.1:9")
-    for name in (runtime.STATE_TABLE, inaccount.BUCKET):
+    for name in (runtime.STATE_TABLE, runtime.BUCKET):
         monkeypatch.setenv(name, "some")
     quiet(monkeypatch)
     start_cold()

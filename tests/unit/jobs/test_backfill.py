@@ -5,19 +5,18 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.jobs.backfill import page
-from sync_rules.jobs.backfill.page import OneItem, Selection, process_keys, process_page
+from sync_rules.jobs.backfill.page import Selection, process_keys, process_page
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
-from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.writes import Update
+from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.fanout import pull
-from sync_rules.pipeline.requests import Apply, List, Read, Scan
+from sync_rules.pipeline.requests import Apply, Read, Scan
 from sync_rules.pipeline.tasks import Pull
 from tests.support import every_kind
-from tests.support.builders import n, order_item, s, shop, user_item
+from tests.support.builders import order_item, s, shop, user_item
 from tests.support.worlds import Scene
 
 RULES = every_kind.rules_of(effects=False)
@@ -106,61 +105,6 @@ def test_backfill_says_how_many_levels_the_paths_on_a_page_have():
     page = Scan("parts", 10)
     assert scene.drive(process_page(page, of_all(scene), Bounds())).levels == 3
     assert scene.drive(process_page(page, Selection(RULES, frozenset(["names"])), Bounds())).levels == 0
-
-
-def test_backfill_reads_the_items_of_keys_and_takes_no_other_word_for_them():
-    """Only the keys of an export are used: each item is read with strong consistency, and a deleted one is left out."""
-    scene = shop_scene(2)
-    keys = [scene.at("shop", "USER#1", f"ORDER#{i}") for i in (0, 1, 9)]
-    result = scene.drive(process_keys(keys, of_all(scene), Bounds()))
-    assert scene.tap.requests[0] == Read(tuple(keys))
-    assert (result.items, result.asked, scene.tap.seen(Scan)) == (3, 2, [])
-    assert all(scene.item(key)["user_name"] == s("Ada") for key in keys[:2])
-    assert scene.drive(process_keys([], of_all(scene), Bounds())).items == 0
-
-
-# ---------------------------------------------------------------- one item
-def test_backfill_of_one_item_reaches_all_that_it_has_to_do_with():
-    """A backfill of one item writes its own copies, all copies of it, and its parts, and nothing else."""
-    scene = Scene(RULES)
-    user = scene.there("shop", every_kind.user("1", name=s("Ada"), rank=n(1), email=s("a@x")))
-    scene.there("shop", every_kind.order("1", "1", 5), every_kind.order("1", "2", 7), every_kind.order("2", "3", 9))
-    scene.there("posts", every_kind.post("p", "1", "t"))
-    scene.drive(OneItem(user).page(None, of_all(scene), Bounds()))
-    item = scene.item(user)
-    assert item["head"] == s("Ada-1")
-    assert item["posts"] == {"M": {"p": {"M": {"title": s("t")}}}}
-    assert set(item["orders"]["SS"]) == {"1", "2"}
-    assert scene.item(scene.at("shop", "EMAIL#a@x", "EMAIL"))["name"] == s("Ada")
-    assert [scene.item(scene.at("shop", "USER#1", f"ORDER#{i}"))["user_name"] for i in (1, 2)] == [s("Ada")] * 2
-    assert "user_name" not in scene.item(scene.at("shop", "USER#2", "ORDER#3"))
-
-
-def test_backfill_of_one_item_reaches_every_target_however_many():
-    """A backfill of one item copies to all its targets itself and queues no message."""
-    scene = shop_scene(30)
-    bounds = Bounds(Limits(fan_out_inline_max_items=5, fan_out_page_max_items=3))
-    scene.drive(OneItem(scene.at("shop", "USER#1", "PROFILE")).page(None, of_all(scene), bounds))
-    assert sum("user_name" in item for item in scene.memory.items("shop")) == 30
-    assert scene.queue.messages == []
-
-
-def test_backfill_of_one_item_keeps_to_the_rules_asked_for():
-    """Rules that were not asked for are not looked at, though they are of the same items."""
-    scene = Scene(RULES)
-    user = scene.there("shop", every_kind.user("1", name=s("Ada"), rank=n(1)))
-    scene.there("shop", every_kind.order("1", "1", 5))
-    scene.drive(OneItem(user).page(None, Selection(RULES, frozenset(["names"])), Bounds()))
-    assert "head" not in scene.item(user)
-    assert [type(write) for write in scene.tap.writes] == [Update]
-    assert scene.tap.seen(List)
-
-
-def test_backfill_of_one_item_that_is_gone_does_nothing():
-    """An item that was deleted meanwhile asks for nothing."""
-    scene = shop_scene()
-    result = scene.drive(OneItem(scene.at("shop", "USER#9", "PROFILE")).page(None, of_all(scene), Bounds()))
-    assert (result.items, result.report.outcomes, scene.tap.writes) == (0, {}, [])
 
 
 def test_backfill_is_the_same_look_as_a_pull():

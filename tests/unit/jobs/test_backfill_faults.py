@@ -13,12 +13,10 @@ from sync_rules.adapters.metered import AT_ONCE_MAX_UNITS, MeteredStore
 from sync_rules.adapters.state import applied
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.export import open_export
-from sync_rules.jobs.backfill.page import OneItem
 from sync_rules.jobs.backfill.progress import abandon
 from sync_rules.jobs.backfill.scope import require_beginning
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
-from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.requests import Apply
@@ -66,21 +64,6 @@ def test_a_failure_that_could_not_be_kept_is_not_counted_when_its_page_comes_aga
 def refused(_failure):
     """A failure log that takes nothing."""
     raise StoreError("Throttled", "the failure log")
-
-
-def test_one_item_that_is_stopped_is_not_done():
-    """A backfill of one item that is stopped reports that it is not done."""
-    scene = Scene(shop())
-    orders = (order_item("7", f"{number:05}", user_name=s("Old")) for number in range(3000))
-    scene.there("shop", user_item("7", name=s("New")), *orders)
-    at = scene.at("shop", "USER#7", "PROFILE")
-    run = run_of(
-        scene,
-        supplies=lambda _names: (OneItem(at),),
-        stopping=lambda: len(scene.tap.seen(Apply)) >= 20,
-        bounds=Bounds(Limits(apply_max_writes=50)),
-    )
-    assert not run.run()
 
 
 def test_writes_go_out_as_they_are_paid_for():

@@ -18,8 +18,8 @@ from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, save
 from sync_rules.jobs.consume.queue import Pending
-from sync_rules.jobs.consume.run import Files
 from sync_rules.jobs.consume.shards import ShardProgress
+from sync_rules.jobs.local_files import Files
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.pipeline.messages import CallMessage, PullMessage, PushMessage

@@ -9,7 +9,8 @@ import pytest
 
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.jobs.consume import checkpoint
-from sync_rules.jobs.consume.run import Files, LocalRun
+from sync_rules.jobs.consume.run import LocalRun
+from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.writes import Result, Status

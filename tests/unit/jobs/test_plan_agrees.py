@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from sync_rules.adapters.state import MemoryState
-from sync_rules.audit.findings import Share
 from sync_rules.jobs.backfill.job import Job
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
@@ -21,6 +20,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item
 from sync_rules.rules.ledger import GROUP, VERSION
 from sync_rules.rules.order import swept_tables
+from sync_rules.rules.selection import Share
 from tests.support import every_kind
 from tests.support.builders import n
 from tests.support.depth import deep

@@ -8,7 +8,6 @@ from random import Random
 import pytest
 
 from sync_rules.adapters.state import MemoryState
-from sync_rules.audit.findings import Share
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
@@ -20,6 +19,7 @@ from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules.books import FINGERPRINT
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, key, library, n, s
 from tests.support.depth import deep

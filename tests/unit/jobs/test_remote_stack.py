@@ -39,7 +39,7 @@ class Client:
 def test_stack_that_is_not_there_is_named():
     """The message says name, region and cure."""
     error = ClientError({"Error": {"Code": "ValidationError", "Message": "x"}}, "DescribeStacks")
-    with pytest.raises(UserError, match=r"no stack shop in region eu-west-1: deploy it .* --stack"):
+    with pytest.raises(UserError, match=r"no stack shop in region eu-west-1: deploy it .* SYNC_RULES_STACK"):
         stack_of(Client(describe_stacks=error), "shop")
 
 
@@ -111,20 +111,6 @@ def test_machine_fails_for_what_is_left_and_not_for_what_is_refused(answer, stat
 
     there = next((one["Next"] for one in states["Look"]["Choices"] if holds(one)), states["Look"]["Default"])
     assert states[there]["Type"] == state
-
-
-def test_machine_waits_until_it_has_begun_or_ended():
-    """`begun` looks until the first state is saved or the execution has ended, but for about a minute at most."""
-    waits: list[float] = []
-    runs = {"status": "RUNNING"}
-    found = iter([None, {}, {"said": ""}])
-    now = Machine(Client(describe_execution=runs), ARN).begun("one", lambda: next(found), sleep=waits.append)
-    assert (now, len(waits)) == (Execution("one", "RUNNING"), 2)
-    ended = Machine(Client(describe_execution=[runs, {"status": "ABORTED"}]), ARN)
-    assert ended.begun("one", lambda: None, sleep=waits.append) == Execution("one", "ABORTED")
-    waits.clear()
-    assert Machine(Client(describe_execution=runs), ARN).begun("one", lambda: None, sleep=waits.append) is None
-    assert 50 <= sum(waits) <= 70
 
 
 def test_machine_watches_until_the_end():

@@ -168,7 +168,7 @@ def test_remote_verify_completes_books_only_by_a_repair_of_everything():
 
 
 def test_remote_verify_report_is_one_that_from_takes(tmp_path):
-    """The report in the bucket is that of `verify --jsonl`: a repair of what it lists can begin with it."""
+    """The report in the bucket is that of `verify --format jsonl`: a repair of what it lists can begin with it."""
     account = Account(wrong())
     assert account.run()["error"] == ""
     path = tmp_path / "report.jsonl"
@@ -202,7 +202,7 @@ def test_remote_verify_unit_that_runs_out_of_time_says_what_helps():
     machine.ask = lambda question: (left.__setitem__(0, LONG_MS), inner(question))[1]
     said = machine.run(account.asked(segments=1))
     assert said["error"] == "NotAllDone"
-    assert "more --segments" in said["cause"]
+    assert "more --workers" in said["cause"]
     assert "0: OutOfTime: segment 0 of 1 is too much for one call" in said["cause"]
 
 
@@ -560,7 +560,7 @@ def watched(account: Account, said: dict, monkeypatch) -> verify_command.RemoteR
     monkeypatch.setattr(verify_command, "BucketReports", lambda *_given: account.shelf)
     stack = Stack("sync-rules", "us-east-1", {"BucketName": "bucket"})
     deployed = Deployed(stack, Ended(said), account.state, "http://127.0.0.1:1", "us-east-1")
-    return verify_command.verify_in_account(deployed, account.scene.rules, {}, detach=False)
+    return verify_command.verify_in_account(deployed, account.scene.rules, {})
 
 
 def test_remote_verify_command_says_that_figures_are_at_least_these(monkeypatch, capsys):

@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from sync_rules.adapters.beginnings import RunBeginnings
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import MemoryState, save_applied
 from sync_rules.cli import main
@@ -29,7 +28,9 @@ from sync_rules.cli.show.text import duration
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.run import STREAMS_EVERY_MS, Files, LocalRun, Status
+from sync_rules.jobs.consume.run import STREAMS_EVERY_MS, LocalRun, Status
+from sync_rules.jobs.consume.run_start import RunBeginnings
+from sync_rules.jobs.local_files import Files
 from sync_rules.jobs.redrive.work import work_of
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import RecordError, StoreError, UserError
@@ -636,7 +637,7 @@ def test_run_shows_times_as_people_say_them(ms, text):
 
 
 def test_run_status_with_errors_is_json(tmp_path, capsys):
-    """The status of a run that met an error is what --jsonl prints: errors are counts by name."""
+    """The status of a run that met an error is what --format jsonl prints: errors are counts by name."""
     bench = Bench(tmp_path, 1)
     local = bench.start()
     bench.stream.faults["shards"] = [StoreError("InternalServerError")]
@@ -649,7 +650,7 @@ def test_run_status_with_errors_is_json(tmp_path, capsys):
 
 
 def test_run_prints_json_lines_when_asked(capsys):
-    """--jsonl gives one object per line, for machines."""
+    """--format jsonl gives one object per line, for machines."""
     with display_on(Console(), as_json=True) as display:
         display.say("a notice")
         display.update(lambda: BUSY)
@@ -667,7 +668,7 @@ def test_run_is_a_verb_with_help(capsys):
     for option in ("--endpoint-url", "--region", "--checkpoint", "--failures", "--batch-size", "--parallelization"):
         assert option in shown
     assert "--once" in shown
-    assert "--jsonl" in shown
+    assert "--format" in shown
 
 
 @pytest.mark.parametrize("option", ["--failures", "--checkpoint"])

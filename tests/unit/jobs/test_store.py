@@ -10,7 +10,6 @@ import pytest
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS
-from sync_rules.audit.findings import Share
 from sync_rules.jobs.dryrun.store import DryStore, TriedWrite, _place, looked_at_again
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -30,6 +29,7 @@ from sync_rules.model.writes import (
 )
 from sync_rules.pipeline.requests import Apply, List, Read, Scan
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Share
 from tests.support import every_kind
 from tests.support.builders import book_item, index, key, library, n, s, table
 from tests.support.worlds import Tap

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.recompute import wrongs
+from sync_rules.lab.recompute import list_discrepancies
 from sync_rules.lab.replay import Replay
 from tests.support import every_kind
 from tests.support.tapes import in_memory, shopping
@@ -33,5 +33,5 @@ def test_each_item_of_the_application_that_is_lost_changed_or_new_is_found(tmp_p
             else:
                 name, _, _ = key.values[-1]
                 other = end.put(key.table, {**item, name: {"S": f"{item[name]['S']}0"}})
-            found = [one.key for one in wrongs(replace(ending, store=end)) if one.check == "application"]
+            found = [one.key for one in list_discrepancies(replace(ending, store=end)) if one.check == "application"]
             assert found == [other], change

@@ -11,7 +11,7 @@ import pytest
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.recording import Recorded, read
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.replay import Event, Mismatch, Replay, action_of, history_of, load_data, replay
+from sync_rules.lab.replay import Event, Mismatch, Replay, action_of, list_history, load_data, replay
 from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
@@ -489,13 +489,13 @@ def test_history_is_of_the_items_that_a_rule_links(tmp_path):
     user = key(rules.tables["shop"], "USER#1", "PROFILE")
 
     def related(rule: str) -> set[str]:
-        return {str(event.change.key) for event in history_of(events, rules, rule, [user])}
+        return {str(event.change.key) for event in list_history(events, rules, rule, [user])}
 
     order = "shop[USER#1, ORDER#2]"
     assert related("posts") == {str(user), "posts[p]"}
     assert related("tags") == {str(user), order}
     mail = key(rules.tables["shop"], "EMAIL#a@b", "EMAIL")
-    assert {str(event.change.key) for event in history_of(events, rules, "mails", [mail])} == {str(user), str(mail)}
+    assert {str(event.change.key) for event in list_history(events, rules, "mails", [mail])} == {str(user), str(mail)}
     assert {str(user), order} < related("counted") == related("counted.ledger")
     assert {one.partition("/")[0] for one in related("counted") - {str(user), order}} == {"ledger[counted"}
     assert {str(user), order} < related("least")
@@ -508,7 +508,7 @@ def test_history_has_the_sources_that_an_item_named_before(tmp_path):
     tape.put("authors", author_item("a"), author_item("c"), author_item("d"))
     tape.put("books", book_item("b", "a"), book_item("b", "c"))
     events = [Event("record", one.change, one.number) for one in recorded(tmp_path / "r.jsonl", RULES, tape.bodies)]
-    found = {str(event.change.key) for event in history_of(events, RULES, "names", [BOOK])}
+    found = {str(event.change.key) for event in list_history(events, RULES, "names", [BOOK])}
     assert found == {"books[b]", "authors[a]", "authors[c]"}
 
 

@@ -270,7 +270,7 @@ def test_load_takes_a_design_without_rules():
     """Tables, entities and patterns are a file, with and without an empty section of rules."""
     design = BASE.partition("rules:")[0] + "patterns: {p: {get: user, by: [user_id], one: true}}\n"
     rules = parse_rules(design)
-    assert (list(rules.patterns), dict(rules.rules)) == (["p"], {})
+    assert (list(rules.sections), dict(rules.rules)) == (["patterns"], {})
     assert rules.fingerprint == parse_rules(f"{design}rules: {{}}\n").fingerprint
     with pytest.raises(RulesFileError, match="no key 'rule'"):
         parse_rules(f"{design}rule: {{a: copy user.name into order.user_name}}\n")

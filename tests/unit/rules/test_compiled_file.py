@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from importlib import import_module
@@ -64,7 +64,7 @@ def told(value: object) -> object:
         return type(value), {field.name: told(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, partial):
         return value.func, told(value.args), told(value.keywords)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return [(told(key), told(one)) for key, one in value.items()]
     return [told(one) for one in value] if isinstance(value, tuple | list) else value
 

@@ -688,7 +688,7 @@ def test_transact_numbers_are_what_they_are_however_they_are_spelt(way):
         (lambda tx: tx.put("order", order("7", "9", 1, tags={"SS": []})), "no item can hold"),
         (lambda tx: (tx.put("order", order("7", "9", 1)), tx.delete("order", order_key("7", "9"))), "one action"),
         (lambda tx: tx.put("order", {"PK": "USER#7"}), "raw=True"),
-        (lambda tx: tx.update("user", user("7"), set={"name.first": s("x")}), "no map"),
+        (lambda tx: tx.update("user", user("7"), set={"name.first": s("x")}), "name is not a map"),
         (lambda tx: [tx.put("order", order("7", str(number), 1)) for number in range(101)], "at most 100"),
         (lambda tx: tx.update("user", user("7"), set={"counted": n(5)}), "kept by rule counted"),
         (lambda tx: tx.update("user", user("7"), add={"counted": n(5)}), "kept by rule counted"),

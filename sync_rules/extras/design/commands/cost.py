@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -20,13 +20,13 @@ from sync_rules.adapters.files import require_own
 from sync_rules.audit.findings import share_of
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
+from sync_rules.cli.verb import Verb
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.measures import MEASURES, subjects
-from sync_rules.extras.design.commands.show_cost import Shown
+from sync_rules.extras.design.commands.show_cost import CostReport
 from sync_rules.extras.design.costs.bill import TARGET_MAX_PERCENT, TARGET_MIN_PERCENT, TARGET_PERCENT
-from sync_rules.extras.design.costs.estimate import Asked, estimate
-from sync_rules.extras.design.costs.table_sizes import Measuring
-from sync_rules.extras.design.costs.volumes import Measured
+from sync_rules.extras.design.costs.estimate import EstimateOptions, estimate
+from sync_rules.extras.design.costs.volumes import EntitySample, SizeSampler
 from sync_rules.jobs.dryrun.prices import Prices, own_prices, read_prices
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
@@ -34,7 +34,9 @@ from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.ruleset import Rules
 
-PAGE_MAX_ITEMS = 1_000
+PAGE_MAX_ITEMS: Final = 1_000
+
+VERB: Final = Verb(well="all that is asked for was priced", found="something is not stated, and was left out")
 
 
 def cost(
@@ -54,29 +56,27 @@ def cost(
         ),
     ] = TARGET_PERCENT,
     sample: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            min=0.1,
-            max=100,
-            metavar="PERCENT",
+            metavar="PERCENT[:SEED]",
             help="Measure sizes and numbers of items: read this share of each table, at random.",
         ),
     ] = None,
-    seed: opt.Seed = None,
     endpoint_url: opt.Endpoint = None,
-    as_json: opt.Json = False,
+    form: opt.Document = opt.DocumentForm.TEXT,
 ) -> int:
     """Price the access patterns and rules for a month, by Region."""
     require_own(rules_file, prices)
+    share = opt.read_sample(sample)
     rules = load_rules(rules_file)
     client = aws.dynamodb(endpoint_url, region)
     place = client.meta.region_name
     known = _known(place) if prices is None else read_prices(prices, place)
-    measured = {} if sample is None else _measured(rules, DynamoStore(client, rules.tables), sample, seed)
+    measured = {} if share.percent is None else _measured(rules, DynamoStore(client, rules.tables), share)
     alarms = sum(len(subjects(Deployment(rules), measure)) for measure in MEASURES)
-    made = estimate(rules, Asked(known.regions[place], target, alarms), measured)
-    shown = Shown(made, known, place, target, sample)
-    if as_json:
+    made = estimate(rules, EstimateOptions(known.regions[place], target, alarms), measured)
+    shown = CostReport(made, known, place, target, share.percent)
+    if form is opt.DocumentForm.JSON:
         print(json.dumps(shown.as_json()))
     else:
         shown.print(make_console())
@@ -92,16 +92,16 @@ def _known(region: str) -> Prices:
     return known
 
 
-def _measured(rules: Rules, store: DynamoStore, percent: float, seed: int | None) -> Mapping[str, Measured]:
+def _measured(rules: Rules, store: DynamoStore, sample: opt.SampleShare) -> Mapping[str, EntitySample]:
     """Read a share of each table."""
-    share, _ = share_of(percent, seed, opt.SEGMENTS)
-    measuring = Measuring(rules)
+    share, _ = share_of(*sample, opt.SEGMENTS)
+    measuring = SizeSampler(rules)
     with make_console(stderr=True).status("measuring", spinner="dots"):
         for table in {entity.table.name: entity.table for entity in rules.entities.values()}.values():
             for number in share.numbers:
                 page = store.scan(Scan(table.name, PAGE_MAX_ITEMS, None, number, share.segments))
-                measuring.look(table, page.items)
+                measuring.add(table, page.items)
                 while page.cursor is not None:
                     page = store.scan(Scan(table.name, PAGE_MAX_ITEMS, page.cursor, number, share.segments))
-                    measuring.look(table, page.items)
-    return measuring.measured(share.segments / len(share.numbers))
+                    measuring.add(table, page.items)
+    return measuring.samples(share.segments / len(share.numbers))

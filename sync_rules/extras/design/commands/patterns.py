@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -23,15 +23,18 @@ from sync_rules.audit.verifier import GRACE_SECONDS
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import put_out
+from sync_rules.cli.verb import Verb
 from sync_rules.extras.design.commands.show_patterns import as_json as document_of
 from sync_rules.extras.design.commands.show_patterns import lines, markdown
 from sync_rules.extras.design.commands.show_runs import as_json as run_json
 from sync_rules.extras.design.commands.show_runs import lines as run_lines
+from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.hot_keys import hot
+from sync_rules.extras.design.patterns.keepers import keepers
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.extras.design.run.pattern_runs import Measured, Trial, loaded
+from sync_rules.extras.design.run.pattern_runs import PatternRun, Trial, loaded
 from sync_rules.extras.design.run.sample_calls import parsed
-from sync_rules.lab.recompute import recomputed
+from sync_rules.lab.recompute import recompute
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, read_text
 from sync_rules.language.problems import errors
 from sync_rules.language.yaml_source import places_of
@@ -48,14 +51,21 @@ PAGE_MAX_ITEMS: Final = 1_000
 
 NONE = "{file}: no access patterns. Declare some, such as patterns: {{orders-of-user: {{get: order, by: [user_id]}}}}"
 
+OF_RUN: Final = ("--prove", "--key", "--calls", "--endpoint-url", "--region")
+
+VERB: Final = Verb(
+    well="every pattern is served",
+    found="one is not; with --strict-warnings, a copy is unread, an index idle or a key hot; with --prove, an answer "
+    "is wrong",
+    needs={**dict.fromkeys(OF_RUN, ("--run",)), "--grace-seconds": ("--prove",)},
+    excludes={"--run": ("--strict-warnings",)},
+)
+
 
 def patterns(
     rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the access-pattern matrix as Markdown.")
-    ] = False,
-    as_json: opt.Json = False,
+    form: opt.Page = opt.PageForm.TEXT,
     out: opt.Out = None,
     strict_warnings: Annotated[
         bool,
@@ -69,7 +79,8 @@ def patterns(
         typer.Option("--prove", help="With --run: compare each answer with the base data. Scans the tables whole."),
     ] = False,
     only: Annotated[
-        list[str] | None, typer.Option("--pattern", metavar="NAME", help="With --run: only this pattern. Repeatable.")
+        list[str] | None,
+        typer.Option("--pattern", metavar="NAME", help="Only this pattern, and what keeps each attribute. Repeatable."),
     ] = None,
     key: Annotated[
         list[str] | None,
@@ -93,43 +104,50 @@ def patterns(
     region: opt.Region = None,
 ) -> int:
     """Prove each access pattern: its request, or why there is none. --run calls them."""
-    if as_markdown and as_json:
-        raise UserError("--json and --markdown exclude each other: give one of them")
     if run:
-        if as_markdown or strict_warnings:
-            raise UserError(f"{'--markdown' if as_markdown else '--strict-warnings'} does not go with --run")
-        if grace_seconds is not None and not against_base:
-            raise UserError("--grace-seconds goes with --prove")
-        grace = GRACE_SECONDS if grace_seconds is None else grace_seconds
-        asked = Asked(tuple(only or ()), parsed(key or []), calls or CALLS, against_base, grace)
+        if form is opt.PageForm.MARKDOWN:
+            raise UserError("--format markdown does not go with --run")
+        asked = RunOptions(
+            tuple(only or ()), parsed(key or []), calls or CALLS, against_base,
+            GRACE_SECONDS if grace_seconds is None else grace_seconds,
+        )  # fmt: skip
+        as_json = form is not opt.PageForm.TEXT
         return run_patterns(load_rules(rules_file), asked, aws.dynamodb(endpoint_url, region), out, as_json=as_json)
-    needs_run: dict[str, Any] = {"--prove": against_base, "--pattern": only, "--key": key, "--calls": calls}
-    needs_run |= {"--grace-seconds": grace_seconds is not None, "--endpoint-url": endpoint_url, "--region": region}
-    for option in (name for name, value in needs_run.items() if value):
-        raise UserError(f"{option} goes with --run")
     text = read_text(rules_file)
     rules, problems = check_rules(text)
     if rules is None:
         raise RulesFileError(str(rules_file), errors(problems))
-    if not rules.patterns:
-        put_out("{}" if as_json else NONE.format(file=rules_file), out)
+    _require_patterns(only or (), rules)
+    if not design_of(rules).patterns:
+        put_out("{}" if form is opt.PageForm.JSON else NONE.format(file=rules_file), out)
         return 0
     proof = prove(rules)
     hots = hot(rules, proof)
     places = {name: f"{rules_file}:{line}" for name, line in places_of(text, "patterns").items()}
-    if as_markdown:
-        put_out(markdown(proof), out)
-    elif as_json:
-        put_out(json.dumps(document_of(proof, hots, places), indent=2, ensure_ascii=False), out)
-    else:
-        put_out("\n".join(lines(proof, hots, places)), out)
+    if only:
+        proof, hots = replace(proof, answers={name: proof.answers[name] for name in only}, unread=(), idle=()), ()
+    kept = {name: keepers(rules, proof.answers[name]) for name in only or ()}
+    match form:
+        case opt.PageForm.MARKDOWN:
+            put_out(markdown(proof), out)
+        case opt.PageForm.JSON:
+            put_out(json.dumps(document_of(proof, hots, places, kept), indent=2, ensure_ascii=False), out)
+        case opt.PageForm.TEXT:
+            put_out("\n".join(lines(proof, hots, places, kept)), out)
     doubtful = proof.unread or proof.idle or any(one.certain for one in hots)
     return int(bool(proof.unserved) or (strict_warnings and bool(doubtful)))
 
 
+def _require_patterns(names: Iterable[str], rules: Rules) -> None:
+    """Raises UserError for a name that is no pattern's."""
+    for name in names:
+        if name not in design_of(rules).patterns:
+            raise UserError(unknown("pattern", name, design_of(rules).patterns))
+
+
 # ---------------------------------------------------------------- run
 @dataclass(frozen=True)
-class Asked:
+class RunOptions:
     """The options of a run: names of patterns, none for all; given arguments; calls of each; True to compare, and the
     seconds until a difference is looked at again.
     """
@@ -141,17 +159,15 @@ class Asked:
     grace_seconds: float
 
 
-def run_patterns(rules: Rules, asked: Asked, client: Any, out: Path | None, *, as_json: bool) -> int:
+def run_patterns(rules: Rules, asked: RunOptions, client: Any, out: Path | None, *, as_json: bool) -> int:
     """Call patterns on tables. Exit code 1 where one is not served, or an answer is not what the base data make."""
-    for name in asked.names:
-        if name not in rules.patterns:
-            raise UserError(unknown("pattern", name, rules.patterns))
-    if not rules.patterns:
+    _require_patterns(asked.names, rules)
+    if not design_of(rules).patterns:
         raise UserError("the rules file has no patterns")
     require(client, rules, streams=False)
     store = DynamoStore(client, rules.tables)
     with make_console(stderr=True).status("running", spinner="dots"):
-        measured = [*_run(rules, asked, client, store, asked.names or rules.patterns)]
+        measured = [*_run(rules, asked, client, store, asked.names or design_of(rules).patterns)]
         late = [one for one in measured if one.mismatches]
         if late:
             time.sleep(asked.grace_seconds)
@@ -164,13 +180,15 @@ def run_patterns(rules: Rules, asked: Asked, client: Any, out: Path | None, *, a
     return int(any(not one.answer.served or one.mismatches for one in measured))
 
 
-def _run(rules: Rules, asked: Asked, client: Any, store: DynamoStore, names: Iterable[str]) -> Iterator[Measured]:
+def _run(
+    rules: Rules, asked: RunOptions, client: Any, store: DynamoStore, names: Iterable[str]
+) -> Iterator[PatternRun]:
     """Call these patterns; with --prove, compare them with what the tables hold now."""
     if not asked.prove:
         sample: Items = cache(lambda table: tuple(_scanned(store, table, SAMPLE_MAX_ITEMS)))
         return Trial(rules, client, sample, asked.given, asked.calls).run(names)
     found = loaded(rules, lambda table: _scanned(store, table, None))
-    right = recomputed(rules, found)
+    right = recompute(rules, found)
     return Trial(rules, client, _both(right, found), asked.given, asked.calls).run(names, right)
 
 
@@ -180,7 +198,7 @@ def _both(right: MemoryStore, found: MemoryStore) -> Items:
 
 
 def _scanned(store: DynamoStore, table: str, most: int | None) -> Iterator[Item]:
-    """The items of a table, at most so many."""
+    """The items of a table, at most `most`."""
     cursor: Item | None = None
     left = most
     while left is None or left > 0:

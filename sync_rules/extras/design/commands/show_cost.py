@@ -14,7 +14,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table as Grid
 
-from sync_rules.cli.show.console import grid, say
+from sync_rules.cli.show.console import grid, print_parts
 from sync_rules.extras.design.costs.estimate import Estimate, Line
 from sync_rules.extras.design.costs.savings import Saving
 from sync_rules.jobs.dryrun.money import MONTH_HOURS
@@ -42,14 +42,14 @@ SHOWN_GROUPS: Final = (
     "sqs",
     "cloudwatch",
 )
-FLAT: Final = "Lambda, SQS and CloudWatch had one price in"  # the Regions for which it is quoted
+FLAT: Final = "Lambda, SQS and CloudWatch had one price in"  # begins the note of these Regions
 DERIVED: Final = ("derived", "price of storage")
 NOT_STATED: Final = "not stated"
 UNITS: Final = ("reads/s", "writes/s", "indexes", "transactions")
 
 
 @dataclass(frozen=True)
-class Shown:
+class CostReport:
     """An estimate with what its display needs. `percent`: the share of the tables that was measured, None for none."""
 
     made: Estimate
@@ -109,11 +109,7 @@ class Shown:
 
     # ------------------------------------------------------------ for people
     def print(self, console: Console) -> None:
-        for part in self._parts():
-            if isinstance(part, Grid):
-                console.print(part)
-            else:
-                say(console, visible(part))
+        print_parts(console, (part if isinstance(part, Grid) else visible(part) for part in self._parts()))
 
     def _parts(self) -> Iterator[Grid | str]:
         yield (

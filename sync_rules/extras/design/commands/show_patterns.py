@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from sync_rules.cli.show.output import escape_markdown
@@ -17,6 +17,7 @@ from sync_rules.extras.design.patterns.declarations import (
     WritePattern,
 )
 from sync_rules.extras.design.patterns.hot_keys import Hot
+from sync_rules.extras.design.patterns.keepers import Keeper
 from sync_rules.extras.design.patterns.prover import Proof
 from sync_rules.model.values import visible
 
@@ -24,6 +25,15 @@ COLUMNS: Final = (
     "pattern", "entity", "request", "table or index", "key condition", "filter", "projection", "consistency", "cost",
 )  # fmt: skip
 CURES_MAX: Final = 3
+ROLES: Final = {
+    "item": "each item of",
+    "key": "key attribute",
+    "returned": "returns",
+    "tested": "tests",
+    "path": "path attribute",
+    "set": "set",
+}
+Kept = Mapping[str, Iterable[Keeper]]  # by name of a pattern
 
 
 def asks(answer: Answer) -> str:
@@ -46,10 +56,11 @@ def asks(answer: Answer) -> str:
             return f"{pattern.operation} {pattern.entity}"
 
 
-def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str]) -> Iterator[str]:
-    """Everything in words. `places` has the file and line of each pattern."""
+def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept: Kept) -> Iterator[str]:
+    """Everything in words. `places` has the file and line of each pattern, `kept` the attributes of some patterns."""
     for name, answer in proof.answers.items():
         yield from lines_of(name, answer, places.get(name, ""))
+        yield from (visible(f"  {_keeper(one)}") for one in kept.get(name, ()))
         yield ""
     if len(proof.unserved) > 1:
         yield "Apply one cure at a time: the next run takes it into account."
@@ -60,6 +71,15 @@ def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str]) -> Ite
     for one in hots:
         yield visible(_heat(one))
     yield summary(proof, hots)
+
+
+def _keeper(one: Keeper) -> str:
+    """An attribute that a pattern reads, with the rule that keeps it."""
+    here = one.place.endswith(f".{one.name}") or one.place == one.name
+    made_of = f" from {', '.join(one.made_of)}" if one.made_of else ""
+    rule = one.rule
+    by = "written by the application" if rule is None else f"kept by rule {rule.title} ({rule.kind}){made_of}"
+    return f"{ROLES[one.role]} {one.place if here else f'{one.name} = {one.place}'}: {by}"
 
 
 def lines_of(name: str, answer: Answer, place: str) -> Iterator[str]:
@@ -170,10 +190,13 @@ def markdown(proof: Proof) -> str:
 
 
 # ---------------------------------------------------------------- for programs
-def as_json(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str]) -> dict[str, Any]:
+def as_json(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept: Kept) -> dict[str, Any]:
     """The proof as one document."""
     return {
-        "patterns": [json_of(name, answer, places.get(name, "")) for name, answer in proof.answers.items()],
+        "patterns": [
+            json_of(name, answer, places.get(name, "")) | _attributes(kept, name)
+            for name, answer in proof.answers.items()
+        ],
         "unread": [*proof.unread],
         "idle": [{"table": table, "index": index} for table, index in proof.idle],
         "hot": [
@@ -191,6 +214,22 @@ def as_json(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str]) -> d
             for one in hots
         ],
     }
+
+
+def _attributes(kept: Kept, name: str) -> dict[str, Any]:
+    """The attributes that a pattern reads, if they are known."""
+    rows = [
+        {
+            "attribute": one.name,
+            "place": one.place,
+            "role": one.role,
+            "rule": None if one.rule is None else one.rule.name,
+            "kind": None if one.rule is None else one.rule.kind,
+            "made_of": [*one.made_of],
+        }
+        for one in kept.get(name, ())
+    ]
+    return {"attributes": rows} if name in kept else {}
 
 
 def json_of(name: str, answer: Answer, place: str) -> dict[str, Any]:

@@ -7,14 +7,14 @@ from statistics import mean
 from typing import Any
 
 from sync_rules.cli.show.text import counted
-from sync_rules.extras.design.run.pattern_runs import Measured, Mismatch
+from sync_rules.extras.design.run.pattern_runs import Mismatch, PatternRun
 from sync_rules.model.values import visible
 from sync_rules.pipeline.failure_records import printable, shown_key
 
 SHOWN_MAX = 20
 
 
-def lines(measured: Measured) -> Iterator[str]:
+def lines(measured: PatternRun) -> Iterator[str]:
     """One pattern: its calls, and the differences that --prove found."""
     if not measured.calls:
         yield f"{measured.name}: not run: {measured.left}"
@@ -34,7 +34,7 @@ def lines(measured: Measured) -> Iterator[str]:
     for one in measured.mismatches[:SHOWN_MAX]:
         yield visible(f"  {_told(one)}")
     if len(measured.mismatches) > SHOWN_MAX:
-        yield f"  and {len(measured.mismatches) - SHOWN_MAX} more: --json has all"
+        yield f"  and {len(measured.mismatches) - SHOWN_MAX} more: --format json has all"
 
 
 def _told(one: Mismatch) -> str:
@@ -48,7 +48,7 @@ def _told(one: Mismatch) -> str:
     return f"{printable(one.key)}: {one.attribute} {what}: {cause}"
 
 
-def as_json(measured: Measured) -> dict[str, Any]:
+def as_json(measured: PatternRun) -> dict[str, Any]:
     """One pattern for programs; measures are means over its calls."""
     called = bool(measured.calls)
     return {

@@ -13,10 +13,10 @@ from sync_rules.extras.design.costs.bill import TABLE_MAX_UNITS, TARGET_PERCENT,
 from sync_rules.extras.design.costs.first_backfill import Backfill, backfill
 from sync_rules.extras.design.costs.loads import Load, Place, batches, total
 from sync_rules.extras.design.costs.savings import Saving, savings
-from sync_rules.extras.design.costs.volumes import Measured, Sizes, with_measured
+from sync_rules.extras.design.costs.volumes import EntitySample, Sizes, replace_volumes
 from sync_rules.extras.design.costs.workload import works, written
 from sync_rules.extras.design.patterns.answers import Answer
-from sync_rules.extras.design.patterns.declarations import GraphPattern, WritePattern
+from sync_rules.extras.design.patterns.declarations import GraphPattern, WritePattern, design_of
 from sync_rules.extras.design.patterns.graphs import AROUND
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.jobs.dryrun.money import gigabytes
@@ -69,7 +69,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Asked:
+class EstimateOptions:
     """Choices for an estimate: the prices, the percentage of capacity in use, and how many alarms the template has."""
 
     region: Region
@@ -77,10 +77,10 @@ class Asked:
     alarms: int = 0
 
 
-def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None = None) -> Estimate:
+def estimate(rules: Rules, asked: EstimateOptions, measured: Mapping[str, EntitySample] | None = None) -> Estimate:
     """Estimate a rules file. Raises UserError for a number that no table could have."""
     measured = measured or {}
-    sizes = Sizes(with_measured(rules, measured), measured)
+    sizes = Sizes(replace_volumes(rules, measured), measured)
     answers = prove(sizes.rules).answers
     caused: dict[str, Mapping[str, Load]] = {}
     of_patterns = {name: _of_pattern(sizes, answer, caused) for name, answer in answers.items()}
@@ -92,7 +92,7 @@ def estimate(rules: Rules, asked: Asked, measured: Mapping[str, Measured] | None
     whole = total([*of_patterns.values(), *by_rule.values()])
     region = asked.region
     tariff = Tariff(region, asked.target, batches(whole.records), rules.tables)
-    if not rules.patterns:
+    if not design_of(rules).patterns:
         sizes.lack(
             "access patterns: the section `patterns:` of the rules file states reads and writes with their rates"
         )

@@ -6,12 +6,15 @@ is taken for something else is noted as taken so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from sync_rules.extras.design.patterns.declarations import Volume
-from sync_rules.model.entities import Entity, Index
+from sync_rules.extras.design.patterns.declarations import Volume, design_of
+from sync_rules.model.entities import Entity, Index, Table
+from sync_rules.model.sizes import item_bytes
+from sync_rules.model.values import Item
 from sync_rules.rules.ruleset import Rules
 
 MADE_BYTES = 100  # an item of the pipeline's own: an entry or a total
@@ -26,7 +29,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class EntitySample:
     """An entity, as the tables showed it. `rows`: by index."""
 
     items: int
@@ -34,13 +37,11 @@ class Measured:
     rows: Mapping[str, Rows] = field(default_factory=dict)
 
 
-def with_measured(rules: Rules, measured: Mapping[str, Measured]) -> Rules:
+def replace_volumes(rules: Rules, measured: Mapping[str, EntitySample]) -> Rules:
     """The rules, with what was measured in place of what was stated."""
-    found = {
-        name: replace(rules.volumes.get(name, Volume()), size_bytes=one.size_bytes, items=one.items)
-        for name, one in measured.items()
-    }
-    return replace(rules, volumes={**rules.volumes, **found})
+    design, found = design_of(rules), {name: Volume(one.size_bytes, one.items) for name, one in measured.items()}
+    sections = {**rules.sections, "patterns": replace(design, volumes={**design.volumes, **found})}
+    return replace(rules, sections=sections)
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Sizes:
     """
 
     rules: Rules
-    measured: Mapping[str, Measured] = field(default_factory=dict)
+    measured: Mapping[str, EntitySample] = field(default_factory=dict)
     gaps: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     unsure: set[str] = field(default_factory=set)
@@ -90,7 +91,7 @@ class Sizes:
         """The bytes of an item."""
         if self.is_made(entity):
             return MADE_BYTES
-        volume = self.rules.volumes.get(entity.name)
+        volume = design_of(self.rules).volumes.get(entity.name)
         if volume is not None and volume.size_bytes is not None:
             return volume.size_bytes
         self.lack(f"the size of {entity.name}: state `size: 1KB` on the entity, or give --sample")
@@ -98,7 +99,7 @@ class Sizes:
 
     def items_of(self, entity: Entity) -> int | None:
         """The number of items."""
-        volume = self.rules.volumes.get(entity.name)
+        volume = design_of(self.rules).volumes.get(entity.name)
         if volume is not None and volume.items is not None:
             return volume.items
         self.lack(f"the number of {entity.name}: state `items: 1000000` on the entity, or give --sample")
@@ -143,12 +144,12 @@ class Sizes:
         return not self.is_made(entity) and all(self._has(entity, attribute.name) for attribute in index.attributes)
 
     def _has(self, entity: Entity, name: str) -> bool:
-        if name in entity.templates or name in entity.identity or name in self._required(entity):
+        if name in entity.templates or name in entity.identity or name in entity.required:
             return True
         if any(path[:1] == (name,) for rule in self.rules.into_target(entity) for path in rule.puts):
             return True
         others = [one for one in self.rules.entities.values() if one.table is entity.table and one is not entity]
-        if any(name in other.templates or name in self._required(other) for other in others):
+        if any(name in other.templates or name in other.required for other in others):
             return False
         if others:
             self.note(
@@ -157,6 +158,42 @@ class Sizes:
             )
         return True
 
-    def _required(self, entity: Entity) -> tuple[str, ...]:
-        volume = self.rules.volumes.get(entity.name)
-        return () if volume is None else volume.required
+
+class SizeSampler:
+    """Counts and sizes of items by entity, and of their rows in indexes."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._items: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+        self._rows: Counter[tuple[str, str]] = Counter()
+        self._row_bytes: Counter[tuple[str, str]] = Counter()
+
+    def add(self, table: Table, items: Iterable[Item]) -> None:
+        """Count some items of a table. Those of no entity do not count."""
+        for item in items:
+            key = table.key_of(item)
+            entity = None if key is None else self._rules.entity_of(key)
+            if entity is None:
+                continue
+            self._items[entity.name] += 1
+            self._bytes[entity.name] += item_bytes(item)
+            for index in table.indexes:
+                if all(attribute.type in item.get(attribute.name, {}) for attribute in index.attributes):
+                    self._rows[entity.name, index.name] += 1
+                    self._row_bytes[entity.name, index.name] += item_bytes(table.row(index, item))
+
+    def samples(self, factor: float = 1.0) -> Mapping[str, EntitySample]:
+        """The entities that were found. `factor`: the size of the tables, in times of what was read."""
+        return {
+            name: EntitySample(
+                round(count * factor),
+                round(self._bytes[name] / count),
+                {
+                    index: Rows(round(rows * factor), round(self._row_bytes[name, index] / rows))
+                    for (of, index), rows in self._rows.items()
+                    if of == name
+                },
+            )
+            for name, count in self._items.items()
+        }

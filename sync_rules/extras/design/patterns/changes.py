@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from sync_rules.extras.design.patterns.answers import Cure
-from sync_rules.extras.design.patterns.declarations import GetPattern, WritePattern
+from sync_rules.extras.design.patterns.declarations import GetPattern, WritePattern, design_of
 from sync_rules.extras.design.patterns.proof_input import Model
 from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType
 from sync_rules.model.templates import may_overlap, parse_template
@@ -39,7 +39,8 @@ def type_of(model: Model, pattern: GetPattern, entity: Entity, name: str) -> Key
     declared = {one.name: one.type for one in entity.table.key_attributes}
     if name in declared:
         return declared[name]
-    others = (one for one in model.rules.patterns.values() if isinstance(one, GetPattern) and one.entity == entity.name)
+    declared_patterns = design_of(model.rules).patterns.values()
+    others = (one for one in declared_patterns if isinstance(one, GetPattern) and one.entity == entity.name)
     given = {kind for one in (pattern, *others) for field, value in one.fixed if field == name for kind in value}
     return "N" if model.makers.is_number(entity, name) or "N" in given else "S"
 
@@ -195,7 +196,7 @@ def _mentioned(model: Model, entity: Entity) -> set[str]:
     """The attributes of an entity that rules or patterns name."""
     names = {path[0] for rule in model.rules.into_target(entity) for path in rule.copies if path}
     names |= model.watched(entity)
-    for pattern in model.rules.patterns.values():
+    for pattern in design_of(model.rules).patterns.values():
         if isinstance(pattern, GetPattern) and pattern.entity == entity.name:
             within = () if pattern.within is None else (pattern.within.attribute,)
             names |= {*pattern.by, *within, *(pattern.returns or ())} | ({pattern.order} if pattern.order else set())

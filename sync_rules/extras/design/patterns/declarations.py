@@ -5,11 +5,13 @@ Invariant: a pattern changes nothing that the pipeline does. No fingerprint depe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from sync_rules.model.values import AttributeValue
 from sync_rules.model.where import Where
+from sync_rules.rules.ruleset import Rules
 
 RangeForm = Literal["between", "at_least", "at_most", "begins_with"]
 Direction = Literal["under", "above", "children"]
@@ -18,13 +20,10 @@ Operation = Literal["put", "update", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """The facts that a file states of an entity: the size of an item in bytes, the number of items, and the attributes
-    that every item has.
-    """
+    """The facts that a file states of an entity: the size of an item in bytes, and the number of items."""
 
     size_bytes: int | None = None
     items: int | None = None
-    required: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,18 @@ class Range:
 
     attribute: str
     form: RangeForm
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfEntity:
+    """A pattern that names one entity."""
+
+    entity: str
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """The entities that it names."""
+        return (self.entity,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +62,12 @@ class ReadPattern:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GetPattern(ReadPattern):
+class GetPattern(OfEntity, ReadPattern):
     """Items of one entity. `by` are the fields that each call gives; `fixed` those that the condition `where` sets to a
     value. `keeps`: the share of the items that the condition lets in, from 0 to 1. `keys`: so many items at once, each
     by its key.
     """
 
-    entity: str
     by: tuple[str, ...] = ()
     within: Range | None = None
     order: str | None = None
@@ -69,11 +79,6 @@ class GetPattern(ReadPattern):
     keeps: float | None = None
     consistent: bool = False
     via: str | None = None
-
-    @property
-    def entities(self) -> tuple[str, ...]:
-        """The entities that it names."""
-        return (self.entity,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,59 +105,55 @@ class GraphPattern(ReadPattern):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreePattern(ReadPattern):
+class TreePattern(OfEntity, ReadPattern):
     """Items of a hierarchy, around the one that `field` names: those under it, above it, or its children. `depth`: at
     most so many levels down. `itself`: that one too.
     """
 
-    entity: str
     direction: Direction
     field: str
     depth: int | None = None
     itself: bool = False
 
-    @property
-    def entities(self) -> tuple[str, ...]:
-        """The entities that it names."""
-        return (self.entity,)
-
 
 @dataclass(frozen=True, kw_only=True)
-class SearchPattern(ReadPattern):
+class SearchPattern(OfEntity, ReadPattern):
     """The `top` items of an entity whose vectors are nearest to one that each call gives. Each call also gives a value
     for each of `by`: attributes of the items, or of an entity that they name. `via`: the vector index.
     """
 
-    entity: str
     by: tuple[str, ...] = ()
     top: int | None = None
     via: str | None = None
     one = False
     consistent = False
 
-    @property
-    def entities(self) -> tuple[str, ...]:
-        """The entities that it names."""
-        return (self.entity,)
-
 
 @dataclass(frozen=True, kw_only=True)
-class WritePattern:
+class WritePattern(OfEntity):
     """Writes of the application to items of one entity, `rate` per second. `sets`: the attributes that an update sets,
     None: not stated. `busiest`: as with reads.
     """
 
     name: str
     operation: Operation
-    entity: str
     sets: tuple[str, ...] | None = None
     rate: float | None = None
     busiest: float | None = None
 
-    @property
-    def entities(self) -> tuple[str, ...]:
-        """The entities that it names."""
-        return (self.entity,)
-
 
 Pattern = GetPattern | GraphPattern | TreePattern | SearchPattern | WritePattern
+
+
+@dataclass(frozen=True)
+class Design:
+    """The patterns of a file by their names, and the volumes that it states by entity."""
+
+    patterns: Mapping[str, Pattern] = field(default_factory=dict)
+    volumes: Mapping[str, Volume] = field(default_factory=dict)
+
+
+def design_of(rules: Rules) -> Design:
+    """The design of a file; an empty one without access patterns, sizes and numbers of items."""
+    found = rules.sections.get("patterns")
+    return found if isinstance(found, Design) else Design()

@@ -204,33 +204,17 @@ def read_again(
     model: Model, pattern: GetPattern | SearchPattern, entity: Entity, first: Step, needed: tuple[str, ...] | None
 ) -> Step:
     """A read of the items themselves, by the keys that an index shows."""
-    one = pattern.one
-    return Step(
-        "GetItem" if one else "BatchGetItem",
-        entity,
-        projects=needed,
-        follows="the keys of the rows",
-        consistent=pattern.consistent,
-        requests=batches_of(first.items),
-        items=first.items,
-        size_bytes=model.size_of(entity),
-    )
+    follows = "the keys of the rows"
+    return model.batch_read(entity, first.items, follows, needed, one=pattern.one, consistent=pattern.consistent)
 
 
 def read_others(
     model: Model, pattern: GetPattern | SearchPattern, other: Entity, first: Step, names: tuple[str, ...]
 ) -> Step:
     """A read of other items that the items found name."""
-    return Step(
-        "GetItem" if first.items == 1 else "BatchGetItem",
-        other,
-        projects=names,
-        follows=f"the {other.name} that each item names by {', '.join(links_of(model.rules, other, first.entity))}",
-        consistent=pattern.consistent,
-        requests=batches_of(first.items),
-        items=first.items,
-        size_bytes=model.size_of(other),
-    )
+    follows = f"the {other.name} that each item names by {', '.join(links_of(model.rules, other, first.entity))}"
+    one = first.items == 1
+    return model.batch_read(other, first.items, follows, names, one=one, consistent=pattern.consistent)
 
 
 # ---------------------------------------------------------------- what is needed
@@ -356,16 +340,14 @@ def _sources_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step
     that these name.
     """
     needed, others, _ = needed_by(model, pattern, rule.source)
-    step = Step(
-        "GetItem" if first.items == 1 else "BatchGetItem",
+    step = model.batch_read(
         rule.source,
-        projects=needed,
-        follows=f"the {rule.source.name} that each mirror names",
-        filters="" if tested or pattern.where is None else pattern.where.text,
+        first.items,
+        f"the {rule.source.name} that each mirror names",
+        needed,
+        one=first.items == 1,
         consistent=pattern.consistent,
-        requests=batches_of(first.items),
-        items=first.items,
-        size_bytes=model.size_of(rule.source),
+        filters="" if tested or pattern.where is None else pattern.where.text,
     )
     yield step
     yield from (read_others(model, pattern, other, step, names) for other, names in others.items())

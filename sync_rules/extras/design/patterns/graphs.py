@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sync_rules.extras.design.patterns.answers import Answer, Step, Term, Use, batches_of, places_of
+from sync_rules.extras.design.patterns.answers import Answer, Step, Term, Use, places_of
 from sync_rules.extras.design.patterns.declarations import GraphPattern
 from sync_rules.extras.design.patterns.key_access import Reach, reach, strangers, ways_of
 from sync_rules.extras.design.patterns.proof_input import Model
@@ -165,27 +165,12 @@ def _page(pattern: GraphPattern) -> int | None:
 
 
 def _nodes(model: Model, pattern: GraphPattern, ends: Ends) -> Step:
-    page = _page(pattern)
-    return Step(
-        "BatchGetItem",
-        ends.node,
-        projects=pattern.returns,
-        follows=f"the {ends.node.name} of each {ends.edge.name}",
-        requests=batches_of(page),
-        items=page,
-        size_bytes=model.size_of(ends.node),
-    )
+    follows = f"the {ends.node.name} of each {ends.edge.name}"
+    return model.batch_read(ends.node, _page(pattern), follows, pattern.returns)
 
 
 def _around(model: Model, pattern: GraphPattern, ends: Ends, rule: CollectRule) -> Step:
     page = _page(pattern)
     most = None if page is None else page * AROUND
     names = " and ".join(one.name for one in ends.neighbours)
-    return Step(
-        "BatchGetItem",
-        ends.neighbours[0],
-        follows=f"the {names} that {ends.node.name}.{rule.into} names",
-        requests=batches_of(most),
-        items=most,
-        size_bytes=model.size_of(ends.neighbours[0]),
-    )
+    return model.batch_read(ends.neighbours[0], most, f"the {names} that {ends.node.name}.{rule.into} names")

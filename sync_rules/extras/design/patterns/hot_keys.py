@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, TreePattern, WritePattern
 from sync_rules.extras.design.patterns.key_access import Way, ways_of
-from sync_rules.extras.design.patterns.key_makers import Maker, Makers
+from sync_rules.extras.design.patterns.key_makers import Maker
 from sync_rules.extras.design.patterns.proof_input import Model
 from sync_rules.extras.design.patterns.prover import Proof
 from sync_rules.model.entities import Entity
@@ -65,7 +65,7 @@ class _Load:
 
 def hot(rules: Rules, proof: Proof) -> tuple[Hot, ...]:
     """The hot keys, and after them those that may be hot."""
-    model = Model(rules, Makers(rules))
+    model = Model.of(rules)
     loads = [*_reads(proof), *_writes(model, proof)]
     found: list[Hot] = []
     for place, key, kind in dict.fromkeys((one.place, one.key, one.kind) for one in loads if one.key):

@@ -10,7 +10,6 @@ from sync_rules.extras.design.patterns.answers import Answer, Step
 from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, TreePattern
 from sync_rules.extras.design.patterns.gets import copy_of
 from sync_rules.extras.design.patterns.graphs import ends_of, set_rule
-from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.extras.design.patterns.proof_input import Model
 from sync_rules.extras.design.patterns.trees import rule_of
 from sync_rules.model.entities import Entity
@@ -57,7 +56,7 @@ def _read(rules: Rules, answer: Answer) -> Iterator[Attribute]:
             yield from (
                 ("key", term.maker.attribute.name, step.entity, (term.maker.attribute.name,)) for term in step.terms
             )
-    model = Model(rules, Makers(rules))
+    model = Model.of(rules)
     match pattern:
         case GetPattern():
             yield from _got(rules, answer, pattern)

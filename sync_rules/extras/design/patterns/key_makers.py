@@ -211,9 +211,8 @@ class Makers:
 
     def says(self, entity: Entity, attribute: KeyAttribute) -> bool:
         """True if the file says how items of the entity have this attribute, or that they do."""
-        volume = self._rules.volumes.get(entity.name)
-        stated = volume is not None and attribute.name in volume.required
-        return stated or (entity.name, attribute.name) in self._derived or attribute.name in entity.templates
+        stated = attribute.name in entity.required or attribute.name in entity.templates
+        return stated or (entity.name, attribute.name) in self._derived
 
     def is_number(self, entity: Entity, name: str) -> bool:
         """True if rules say that an attribute is a number."""

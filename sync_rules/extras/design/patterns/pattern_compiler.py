@@ -1,7 +1,7 @@
 """Compile the access patterns of a rules file, and what it states of entities: sizes and numbers of items.
 
 Invariant: a pattern that says two things which no request can do together is refused here. Which request answers it,
-if any, is for `sync_rules.patterns`.
+if any, is for the prover.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from sync_rules.extras.design.patterns.declarations import (
 )
 from sync_rules.extras.design.patterns.pattern_forms import (
     DeleteForm,
+    EntityStatement,
     GetForm,
     GraphForm,
     PutForm,
@@ -36,9 +37,8 @@ from sync_rules.extras.design.patterns.pattern_forms import (
 )
 from sync_rules.language.compiler import NEARLY, Known, key_types
 from sync_rules.language.kinds.options import Model
-from sync_rules.language.problems import Location, Problems
-from sync_rules.language.schema import FileForm
-from sync_rules.language.yaml_source import Document
+from sync_rules.language.lint import named_attributes
+from sync_rules.language.problems import Location
 from sync_rules.model import where_check
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
@@ -58,27 +58,28 @@ RANGES: Final[tuple[RangeForm, ...]] = ("between", "at_least", "at_most", "begin
 WAYS: Final = ("table", "mirror")
 
 
-def volumes_of(document: Document, problems: Problems, form: FileForm) -> dict[str, Volume]:
+def volumes_of(known: Known, entities: Mapping[str, Model]) -> dict[str, Volume]:
     """The facts that the file states of its entities, by their names. A size that no item has is reported."""
     found: dict[str, Volume] = {}
-    for name, entity in form.entities.items():
+    stated = {name: one for name, one in entities.items() if isinstance(one, EntityStatement)}
+    for name, entity in stated.items():
         size = entity.size
         if isinstance(size, str) and (written := SIZE.fullmatch(size)):
             size = round(float(written[1]) * BYTES[written[2]])
         if isinstance(size, int) and not 1 <= size <= ITEM_MAX_BYTES:
-            location = document.value("entities", name, "size")
-            problems.add(
-                "SR106", location, f"expected 1B to 400KB, as an item may have; found {entity.size}", "size: 1KB"
-            )
-        elif size is not None or entity.items is not None or entity.required:
-            found[name] = Volume(size if isinstance(size, int) else None, entity.items, tuple(entity.required))
+            location = known.document.value("entities", name, "size")
+            message = f"expected 1B to 400KB, as an item may have; found {entity.size}"
+            known.problems.add("SR106", location, message, "size: 1KB")
+        elif size is not None or entity.items is not None:
+            found[name] = Volume(size if isinstance(size, int) else None, entity.items)
     return found
 
 
-def patterns_of(known: Known, form: FileForm, rules: Rules, named: Mapping[str, set[str]]) -> dict[str, Pattern]:
-    """The patterns of a file. `named` has, by entity, the attributes that the rest of the file names."""
+def patterns_of(known: Known, forms: Mapping[str, Model], rules: Rules) -> dict[str, Pattern]:
+    """The patterns of a file."""
     found: dict[str, Pattern] = {}
-    for name, one in form.patterns.items():
+    named = named_attributes(rules) if forms else {}
+    for name, one in forms.items():
         compiler = PatternCompiler(known, name, rules, named)
         pattern = compiler.compiled(one)
         if pattern is not None and compiler.sound:
@@ -88,7 +89,9 @@ def patterns_of(known: Known, form: FileForm, rules: Rules, named: Mapping[str, 
 
 @dataclass
 class PatternCompiler:
-    """The compiler of one pattern; `sound` until an error is found."""
+    """The compiler of one pattern; `sound` until an error is found. `named` has, by entity, the attributes that the
+    rest of the file names.
+    """
 
     known: Known
     name: str
@@ -191,10 +194,19 @@ class PatternCompiler:
                 self.attribute(entity, text, option, index)
         return None if texts is None else tuple(dict.fromkeys(texts))
 
+    def _of_read(self, form: GetForm | GraphForm | TreeForm, entity: Entity, returns: str) -> dict[str, Any]:
+        """The parts that all reads share. `returns`: the option that names the attributes that are needed."""
+        return {
+            "returns": self.returned(entity, getattr(form, returns), returns),
+            "rate": self.rate(form.rate),
+            "page": form.page,
+            "items": form.items,
+            "busiest": self.share(form.busiest, "busiest"),
+        }
+
     # ------------------------------------------------------------ get
     def _get(self, form: GetForm) -> GetPattern | None:
         entity = self.entity(form.get, "get")
-        returned = form.returns
         if entity is None:
             return None
         for index, name in enumerate(form.by):
@@ -215,16 +227,12 @@ class PatternCompiler:
             backward=backward,
             one=form.one,
             keys=form.keys,
-            returns=self.returned(entity, returned, "returns"),
             where=where,
             fixed=fixed,
             keeps=self.share(form.keeps, "keeps"),
             consistent=form.consistent,
             via=self._via(form.via, entity),
-            rate=self.rate(form.rate),
-            page=form.page,
-            items=form.items,
-            busiest=self.share(form.busiest, "busiest"),
+            **self._of_read(form, entity, "returns"),
         )
 
     def _range(self, form: GetForm, entity: Entity) -> Range | None:
@@ -320,12 +328,8 @@ class PatternCompiler:
             backward=form.order == "desc",
             neighbours=tuple(form.neighbours),
             link=tuple(form.link.items()),
-            returns=self.returned(node, form.attributes, "attributes"),
             via=self._via(form.via, edge),
-            rate=self.rate(form.rate),
-            page=form.page,
-            items=form.items,
-            busiest=self.share(form.busiest, "busiest"),
+            **self._of_read(form, node, "attributes"),
         )
 
     def _tree(self, form: TreeForm) -> TreePattern | None:
@@ -352,11 +356,7 @@ class PatternCompiler:
             field=text,
             depth=form.depth,
             itself=form.itself,
-            returns=self.returned(entity, form.attributes, "attributes"),
-            rate=self.rate(form.rate),
-            page=form.page,
-            items=form.items,
-            busiest=self.share(form.busiest, "busiest"),
+            **self._of_read(form, entity, "attributes"),
         )
 
     def _search(self, form: SearchForm) -> SearchPattern | None:

@@ -6,13 +6,18 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from sync_rules.language.kinds.options import NO_FORM, Model
+from sync_rules.language.kinds.options import NO_FORM, Model, by_type
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html: BatchGetItem
 KEYS_MAX: Final = 100
 DEPTH_MAX: Final = 1_000
 ITEMS_MAX: Final = 10**15  # more than all tables together can have
 
+Size = Annotated[
+    Annotated[int, Field(ge=1), Tag("form:number")]
+    | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? ?(B|KB)$"), Tag("form:size")],
+    by_type({int: "form:number", str: "form:size"}, "a size such as 1.6KB"),
+]
 Rate = Annotated[
     str | None, Field(description="Calls per time: a number and a unit.", examples=["120/s", "30/min", "5/h", "1/day"])
 ]
@@ -32,6 +37,15 @@ Items = Annotated[
 Share = Annotated[str | None, Field(examples=["5%"])]
 BUSIEST: Final = "The share of the calls that asks for the same key, where one key is asked more than others."
 Busiest = Annotated[Share, Field(description=BUSIEST)]
+
+
+class EntityStatement(Model):
+    """The keys of an entity that estimates need."""
+
+    size: Size | None = Field(
+        default=None, description="The size of an item, names and values: for estimates.", examples=["1.6KB", 500]
+    )
+    items: int | None = Field(default=None, ge=0, le=ITEMS_MAX, description="How many items there are: for estimates.")
 
 
 class GetForm(Model):
@@ -169,8 +183,10 @@ def form_of_pattern(value: Any) -> type[Model] | None:
     return next((form for word, form in FORMS.items() if isinstance(value, dict) and word in value), None)
 
 
-def meant_in_pattern(name: str, value: str | float, *, as_list: bool) -> str | None:
+def meant_in_pattern(name: str, value: Any, as_list: bool) -> str | None:  # noqa: FBT001 - a section is called so
     """The form of an option that was most likely meant by a value of another type."""
+    if not isinstance(value, str | int | float):
+        return None
     if as_list:
         return f"{name}: [{value}]"
     share = value * 100 if isinstance(value, float) and value < 1 else value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sync_rules.extras.design.patterns.answers import Request, Step, Term, batches_of
+from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.model.entities import Entity
 from sync_rules.rules.ruleset import Rules
@@ -16,22 +18,59 @@ class Model:
     rules: Rules
     makers: Makers
 
+    @classmethod
+    def of(cls, rules: Rules) -> Model:
+        """The rules of a file."""
+        return cls(rules, Makers(rules))
+
+    # ------------------------------------------------------------ requests
+    def by_key(self, entity: Entity, request: Request) -> Step:
+        """A request for one item by its key."""
+        terms = tuple(
+            Term(self.makers.best(entity, attribute, frozenset(entity.identity)), "equals", entity.identity)
+            for attribute in entity.table.key
+        )
+        return Step(request, entity, terms=terms, items=1, size_bytes=self.size_of(entity))
+
+    def batch_read(
+        self,
+        entity: Entity,
+        items: int | None,
+        follows: str,
+        projects: tuple[str, ...] | None = None,
+        *,
+        one: bool = False,
+        consistent: bool = False,
+        filters: str = "",
+    ) -> Step:
+        """A read of so many items whose keys an earlier request shows; None: nothing says how many."""
+        return Step(
+            "GetItem" if one else "BatchGetItem",
+            entity,
+            projects=projects,
+            follows=follows,
+            filters=filters,
+            consistent=consistent,
+            requests=batches_of(items),
+            items=items,
+            size_bytes=self.size_of(entity),
+        )
+
+    # ------------------------------------------------------------ facts
     def size_of(self, entity: Entity) -> int | None:
         """The stated size of an item, in bytes."""
-        volume = self.rules.volumes.get(entity.name)
+        volume = design_of(self.rules).volumes.get(entity.name)
         return None if volume is None else volume.size_bytes
 
     def count_of(self, entity: Entity) -> int | None:
         """The stated number of items."""
-        volume = self.rules.volumes.get(entity.name)
+        volume = design_of(self.rules).volumes.get(entity.name)
         return None if volume is None else volume.items
 
     def required(self, entity: Entity) -> frozenset[str]:
         """The attributes that every item of an entity has, as the file states it, or by a rule."""
-        volume = self.rules.volumes.get(entity.name)
-        stated = () if volume is None else volume.required
         given = (name for rule in self.rules.into_target(entity) for name in rule.always_writes)
-        return frozenset((*stated, *given, *(attribute.name for attribute in entity.table.key)))
+        return frozenset((*entity.required, *given, *(attribute.name for attribute in entity.table.key)))
 
     def watched(self, entity: Entity) -> frozenset[str]:
         """The attributes of an entity that rules read or keep."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sync_rules.extras.design.patterns import cures, gets, graphs, searches, trees
-from sync_rules.extras.design.patterns.answers import Answer, Request, Step, Term, Use
+from sync_rules.extras.design.patterns.answers import Answer, Request, Use
 from sync_rules.extras.design.patterns.declarations import (
     GetPattern,
     GraphPattern,
@@ -20,8 +20,8 @@ from sync_rules.extras.design.patterns.declarations import (
     SearchPattern,
     TreePattern,
     WritePattern,
+    design_of,
 )
-from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.extras.design.patterns.proof_input import Model
 from sync_rules.rules.families import EffectRule
 from sync_rules.rules.rule import causes_of
@@ -48,8 +48,8 @@ class Proof:
 
 def prove(rules: Rules) -> Proof:
     """Prove every pattern of a file."""
-    model = Model(rules, Makers(rules))
-    answers = {name: answer_to(model, pattern) for name, pattern in rules.patterns.items()}
+    model = Model.of(rules)
+    answers = {name: answer_to(model, pattern) for name, pattern in design_of(rules).patterns.items()}
     use = Use()
     for answer in answers.values():
         use |= answer.use if answer.served else _wanted(model, answer.pattern)
@@ -105,13 +105,7 @@ def _wanted(model: Model, pattern: Pattern) -> Use:
 
 def _written(model: Model, pattern: WritePattern) -> Answer:
     """A write goes to its item by key."""
-    entity = model.rules.entities[pattern.entity]
-    terms = tuple(
-        Term(model.makers.best(entity, attribute, frozenset(entity.identity)), "equals", entity.identity)
-        for attribute in entity.table.key
-    )
-    step = Step(WRITES[pattern.operation], entity, terms=terms, items=1, size_bytes=model.size_of(entity))
-    return Answer(pattern, (step,))
+    return Answer(pattern, (model.by_key(model.rules.entities[pattern.entity], WRITES[pattern.operation]),))
 
 
 def _read(rules: Rules, use: Use) -> frozenset[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from sync_rules.extras.design.patterns.answers import RESPONSE_MAX_BYTES, Answer, Step, Term, Use, batches_of
+from sync_rules.extras.design.patterns.answers import RESPONSE_MAX_BYTES, Answer, Step, Term, Use
 from sync_rules.extras.design.patterns.declarations import TreePattern
 from sync_rules.extras.design.patterns.key_makers import Maker
 from sync_rules.extras.design.patterns.proof_input import Model
@@ -65,25 +65,11 @@ def _shown(index: Index, rule: TreeRule, pattern: TreePattern) -> bool:
 
 
 def _items(model: Model, pattern: TreePattern, follows: str) -> Step:
-    items = pattern.items
-    return Step(
-        "BatchGetItem",
-        model.rules.entities[pattern.entity],
-        projects=pattern.returns,
-        follows=follows,
-        requests=batches_of(items),
-        items=items,
-        size_bytes=model.size_of(model.rules.entities[pattern.entity]),
-    )
+    return model.batch_read(model.rules.entities[pattern.entity], pattern.items, follows, pattern.returns)
 
 
 def _itself(model: Model, pattern: TreePattern) -> Step:
-    entity = model.rules.entities[pattern.entity]
-    terms = tuple(
-        Term(model.makers.best(entity, attribute, frozenset(entity.identity)), "equals", entity.identity)
-        for attribute in entity.table.key
-    )
-    return Step("GetItem", entity, terms=terms, items=1, size_bytes=model.size_of(entity))
+    return model.by_key(model.rules.entities[pattern.entity], "GetItem")
 
 
 def _use(pattern: TreePattern, rule: TreeRule, *indexes: Index, paths: bool = True) -> Use:

@@ -19,7 +19,7 @@ PAIR: Final = 2
 
 
 @dataclass(frozen=True)
-class Given:
+class CallValues:
     """The values of a call: of fields, raw, and the ends of the pattern's range."""
 
     fields: Mapping[str, AttributeValue] = field(default_factory=dict)
@@ -27,10 +27,10 @@ class Given:
     greatest: AttributeValue | None = None
     beginning: AttributeValue | None = None
 
-    def renamed(self, names: Mapping[str, str]) -> Given:
+    def renamed(self, names: Mapping[str, str]) -> CallValues:
         """The same values, of fields under the names of a mirror."""
         fields = {names.get(name, name): value for name, value in self.fields.items()}
-        return Given(fields, self.least, self.greatest, self.beginning)
+        return CallValues(fields, self.least, self.greatest, self.beginning)
 
 
 def require(pattern: str, expected: Sequence[str], found: Iterable[str]) -> None:
@@ -48,7 +48,7 @@ def require(pattern: str, expected: Sequence[str], found: Iterable[str]) -> None
 
 def given_of(
     pattern: str, reader: Reader, fields: Sequence[str], arguments: Mapping[str, Any], within: Range | None = None
-) -> Given:
+) -> CallValues:
     """The values of a call, raw.
 
     Raises:
@@ -57,7 +57,7 @@ def given_of(
     require(pattern, (*fields, *([within.attribute] if within is not None else ())), arguments)
     equal = {name: _raw(pattern, reader, name, arguments[name]) for name in fields}
     if within is None:
-        return Given(equal)
+        return CallValues(equal)
     name, value = within.attribute, arguments[within.attribute]
     if within.form == "between":
         if not isinstance(value, tuple | list) or len(value) != PAIR:
@@ -67,13 +67,13 @@ def given_of(
         if least.keys() != greatest.keys():
             kinds = " and ".join(TYPES[kind] for end in (least, greatest) for kind in end)
             raise UserError(f"pattern {pattern}: {name}: expected two ends of one type; found {kinds}")
-        return Given(equal, least, greatest)
+        return CallValues(equal, least, greatest)
     end = _raw(pattern, reader, name, value)
     if within.form == "begins_with":
         if "S" not in end:
             raise UserError(f"pattern {pattern}: {name}: expected a text, the beginning of others")
-        return Given(equal, beginning=end)
-    return Given(equal, least=end) if within.form == "at_least" else Given(equal, greatest=end)
+        return CallValues(equal, beginning=end)
+    return CallValues(equal, least=end) if within.form == "at_least" else CallValues(equal, greatest=end)
 
 
 def _raw(pattern: str, reader: Reader, name: str, value: Any) -> AttributeValue:

@@ -13,9 +13,9 @@ from functools import cached_property
 from sync_rules.extras.design.patterns.answers import Answer, Step
 from sync_rules.extras.design.patterns.declarations import GetPattern
 from sync_rules.extras.design.patterns.gets import named_there
-from sync_rules.extras.design.run.arguments import Given
+from sync_rules.extras.design.run.arguments import CallValues
 from sync_rules.extras.design.run.key_conditions import condition_of, exact, key_of, looked_at
-from sync_rules.extras.design.run.projection import Returned, Sight, key_paths, returned_of
+from sync_rules.extras.design.run.projection import OutputAttribute, Sight, key_paths, returned_of
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -27,7 +27,7 @@ from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.ruleset import Rules
 
 View = dict[str, AttributeValue] | None
-Found = Item | None  # an item as the pattern returns it, raw; None for one that is not asked for
+FoundItem = Item | None  # an item as the pattern returns it, raw; None for one that is not asked for
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class GetPlan:
 
     # ------------------------------------------------------------ what is asked for
     @cached_property
-    def returned(self) -> list[Returned] | None:
+    def returned(self) -> list[OutputAttribute] | None:
         """The attributes to return; None for whole items."""
         if self.pattern.returns is None:
             return None
@@ -102,9 +102,9 @@ class GetPlan:
         return found
 
     @cached_property
-    def others(self) -> dict[Entity, tuple[tuple[Returned, ...], Callable[[Item], ItemKey | None], Step]]:
+    def others(self) -> dict[Entity, tuple[tuple[OutputAttribute, ...], Callable[[Item], ItemKey | None], Step]]:
         """The other entities whose attributes are returned: which ones, the key that an item names, and the step."""
-        found: dict[Entity, tuple[tuple[Returned, ...], Callable[[Item], ItemKey | None], Step]] = {}
+        found: dict[Entity, tuple[tuple[OutputAttribute, ...], Callable[[Item], ItemKey | None], Step]] = {}
         for other in dict.fromkeys(one.other for one in self.returned or () if one.other is not None):
             mine = tuple(one for one in self.returned or () if one.other is other)
             step = next(step for step in self.answer.steps[1:] if step.entity is other)
@@ -162,11 +162,11 @@ class GetPlan:
         return self.pattern.where is not None and any(step.filters for step in self.answer.steps)
 
     # ------------------------------------------------------------ runs
-    def _given(self, given: Given) -> Given:
-        fixed = Given({**dict(self.pattern.fixed), **given.fields}, given.least, given.greatest, given.beginning)
+    def _given(self, given: CallValues) -> CallValues:
+        fixed = CallValues({**dict(self.pattern.fixed), **given.fields}, given.least, given.greatest, given.beginning)
         return fixed if self.mirror is None else fixed.renamed(named_there(self.mirror))
 
-    def one(self, given: Given) -> Found:
+    def one(self, given: CallValues) -> FoundItem:
         """The item of a GetItem; of a Query the first one."""
         if self.first.request != "GetItem":
             found, _ = self.page(given, 1, None)
@@ -174,25 +174,25 @@ class GetPlan:
         (item,) = self._completed([self._by_key(given)])
         return item
 
-    def _by_key(self, given: Given) -> Found:
+    def _by_key(self, given: CallValues) -> FoundItem:
         given = self._given(given)
         key = key_of(self.first, given)
         table = self.first.entity.table
         item = self.reader.item(table, key, projects=self.projects, consistent=self.first.consistent or None)
         return item if item is not None and exact(self.first, given)(item) else None
 
-    def key(self, given: Given) -> ItemKey | None:
+    def key(self, given: CallValues) -> ItemKey | None:
         """The key that a call names; None where no item can have it."""
         return key_of(self.first, self._given(given))
 
-    def batch(self, given: Sequence[Given]) -> list[Found]:
+    def batch(self, given: Sequence[CallValues]) -> list[FoundItem]:
         """The items of these keys, in their order."""
         keys = [self.key(one) for one in given]
         table = self.first.entity.table
         items = self.reader.get(table, keys, projects=self.projects, consistent=self.first.consistent or None)
         return self._completed(items)
 
-    def page(self, given: Given, limit: int | None, cursor: str | None) -> tuple[list[Item], str | None]:
+    def page(self, given: CallValues, limit: int | None, cursor: str | None) -> tuple[list[Item], str | None]:
         """Some items and the token of the next ones. Without a limit: those of one response of at most 1 MB."""
         if self.first.request == "GetItem":
             if cursor is not None:
@@ -227,11 +227,11 @@ class GetPlan:
         keeps = self.pattern.keeps if self._filters and self.pattern.keeps else 1
         return math.ceil((limit - found) / keeps)
 
-    def all(self, given: Given) -> Iterator[Item]:
+    def all(self, given: CallValues) -> Iterator[Item]:
         """Every item."""
         return (item for _, item in self.keyed(given))
 
-    def keyed(self, given: Given) -> Iterator[tuple[ItemKey, Item]]:
+    def keyed(self, given: CallValues) -> Iterator[tuple[ItemKey, Item]]:
         """Every item, with the key of the item or row that the first request finds."""
         table = self.first.entity.table
         if self.first.request == "GetItem":
@@ -246,7 +246,7 @@ class GetPlan:
             if start is None:
                 return
 
-    def _listing(self, given: Given) -> Listing:
+    def _listing(self, given: CallValues) -> Listing:
         given = self._given(given)
         condition = condition_of(self.first, given)
         index = self.first.index
@@ -269,7 +269,7 @@ class GetPlan:
         return {name: row[name] for (name,) in key_paths(self.first.entity, self.first.index)}
 
     # ------------------------------------------------------------ what follows
-    def _completed(self, rows: Sequence[Found]) -> list[Found]:
+    def _completed(self, rows: Sequence[FoundItem]) -> list[FoundItem]:
         """The items of rows as the pattern returns them; None for one that is gone, or that the condition drops."""
         items = self._sources(self._whole(rows))
         if self._filters:
@@ -286,7 +286,7 @@ class GetPlan:
         seen = {name: value for name, value in read.items() if value is not None}
         return where.holds(seen, seen)
 
-    def _whole(self, rows: Sequence[Found]) -> Sequence[Found]:
+    def _whole(self, rows: Sequence[FoundItem]) -> Sequence[FoundItem]:
         if self.again is None:
             return rows
         table = self.again.entity.table
@@ -296,21 +296,23 @@ class GetPlan:
             projects = (*key_paths(self.again.entity), *(ref.path for _, ref in self.mirror.names))
         return self._read(self.again, keys, projects)
 
-    def _sources(self, rows: Sequence[Found]) -> Sequence[Found]:
+    def _sources(self, rows: Sequence[FoundItem]) -> Sequence[FoundItem]:
         if self.source is None or self.mirror is None:
             return rows
         pointer = self.mirror.pointer
         keys = [None if row is None else pointer(row) for row in rows]
         return self._read(self.source, keys, self.needed)
 
-    def _read(self, step: Step, keys: Sequence[ItemKey | None], projects: tuple[Path, ...] | None) -> Sequence[Found]:
+    def _read(
+        self, step: Step, keys: Sequence[ItemKey | None], projects: tuple[Path, ...] | None
+    ) -> Sequence[FoundItem]:
         """The items of these keys, by the request of a step."""
         table, consistent = step.entity.table, step.consistent or None
         if step.request == "GetItem" and len(keys) == 1:
             return [self.reader.item(table, keys[0], projects=projects, consistent=consistent)]
         return self.reader.get(table, keys, projects=projects, consistent=consistent)
 
-    def _views(self, items: Sequence[Found]) -> list[Found]:
+    def _views(self, items: Sequence[FoundItem]) -> list[FoundItem]:
         if self.returned is None:
             return [*items]
         views: list[View] = [None if item is None else {} for item in items]
@@ -329,9 +331,9 @@ class GetPlan:
     @staticmethod
     def _fill(
         views: Sequence[dict[str, AttributeValue] | None],
-        items: Sequence[Found],
+        items: Sequence[FoundItem],
         sight: Sight,
-        asked: Sequence[Returned],
+        asked: Sequence[OutputAttribute],
     ) -> None:
         """Add the attributes that are asked for, and that items have, to their views."""
         for view, item in zip(views, items, strict=True):
@@ -341,7 +343,7 @@ class GetPlan:
                     view[one.name] = value
 
 
-def _paired(table: Table, rows: Iterable[Item], items: Iterable[Found]) -> Iterator[tuple[ItemKey, Item]]:
+def _paired(table: Table, rows: Iterable[Item], items: Iterable[FoundItem]) -> Iterator[tuple[ItemKey, Item]]:
     """The items that are returned, with the keys of their rows."""
     for row, item in zip(rows, items, strict=False):
         key = table.key_of(row)

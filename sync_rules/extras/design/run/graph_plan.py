@@ -10,14 +10,13 @@ from typing import Any
 from sync_rules.extras.design.patterns.answers import Answer
 from sync_rules.extras.design.patterns.declarations import GraphPattern
 from sync_rules.extras.design.patterns.graphs import ends_of, names_of, set_rule
-from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.extras.design.patterns.proof_input import Model
-from sync_rules.extras.design.run.arguments import Given
+from sync_rules.extras.design.run.arguments import CallValues
 from sync_rules.extras.design.run.key_conditions import condition_of, exact
-from sync_rules.extras.design.run.projection import Sight, key_paths
+from sync_rules.extras.design.run.projection import Sight
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Item, Path
-from sync_rules.read.graph import Graph, ThreeSteps
+from sync_rules.read.graph import Graph, NodeRead, ThreeSteps, read_steps
 from sync_rules.read.listing import Listing
 from sync_rules.read.neighbours import Neighbours
 from sync_rules.read.reader import Reader
@@ -37,7 +36,7 @@ class GraphPlan:
     @cached_property
     def _rule(self) -> CollectRule | None:
         """The rule that keeps the set of a node's edges."""
-        model = Model(self.rules, Makers(self.rules))
+        model = Model.of(self.rules)
         return set_rule(model, ends_of(model, self.pattern))
 
     @property
@@ -64,11 +63,9 @@ class GraphPlan:
     @cached_property
     def _projects(self) -> tuple[Path, ...] | None:
         """The paths of nodes that are read; None for all."""
-        if self.pattern.returns is None:
-            return None
+        paths = self._sight.paths(self.pattern.returns)
         sets = [(self._rule.into,)] if self._rule is not None and self.pattern.neighbours else []
-        names = map(self._sight.path, self.pattern.returns)
-        return tuple(dict.fromkeys((*key_paths(self._sight.entity), *names, *sets)))
+        return None if paths is None else tuple(dict.fromkeys((*paths, *sets)))
 
     def _pointer(self, edge: Item) -> ItemKey | None:
         """The key of an edge's node."""
@@ -82,7 +79,7 @@ class GraphPlan:
                 fields |= node.templates[attribute.name].parse(fields[attribute.name]) or {}
         return node.key_of(fields)
 
-    def _start(self, given: Given) -> Given:
+    def _start(self, given: CallValues) -> CallValues:
         """The values of a call under the names that the edge has for them."""
         start = self.rules.entities[self.pattern.start]
         types = {attribute.name: attribute.type for attribute in start.table.key}
@@ -93,11 +90,11 @@ class GraphPlan:
                 value = start.templates[own].build(given.fields, types[own])
             if value is not None:
                 named[field] = value
-        return Given(named)
+        return CallValues(named)
 
-    def page(self, given: Given, limit: int | None, cursor: str | None) -> ThreeSteps:
+    def page(self, given: CallValues, limit: int | None, cursor: str | None) -> ThreeSteps:
         """Edges, their nodes, and the neighbours of these. Without a limit all of them."""
-        around, first = self.around, self.answer.steps[0]  # an error in them is told before a request is paid for
+        around, first = self.around, self.answer.steps[0]  # an error in them is raised before a request is paid for
         named = self._start(given)
         condition = condition_of(first, named)
         listing = Listing(
@@ -109,20 +106,9 @@ class GraphPlan:
             exact(first, named),
             condition.within,
         )
-        rows, after = (list(listing.rows()), None) if limit is None else listing.page_of_rows(limit, cursor)
-        table = self._sight.entity.table
-        nodes = self.reader.get(table, [self._pointer(row) for row in rows], projects=self._projects)
-        found = around(nodes)
-        return ThreeSteps(
-            [self.reader.output(row) for row in rows],
-            [self._view(node) for node in nodes],
-            [*found],
-            after,
-        )
+        nodes = NodeRead(self._sight.entity.table, self._pointer, self._view, self._projects)
+        return read_steps(listing, nodes, around, limit, cursor)
 
-    def _view(self, node: Item | None) -> dict[str, Any] | None:
+    def _view(self, node: Item) -> dict[str, Any]:
         """A node as the pattern returns it."""
-        if node is None or self.pattern.returns is None:
-            return None if node is None else self.reader.output(node)
-        read = {name: self._sight.read(node, name) for name in self.pattern.returns}
-        return {name: self.reader.value(value) for name, value in read.items() if value is not None}
+        return self.reader.output(self._sight.view(node, self.pattern.returns))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sync_rules.extras.design.patterns.answers import Step, Term
 from sync_rules.extras.design.patterns.key_makers import AFTER_ALL, Field, Maker
-from sync_rules.extras.design.run.arguments import Given
+from sync_rules.extras.design.run.arguments import CallValues
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -35,7 +35,7 @@ class Condition:
 NOTHING = Condition(None)
 
 
-def condition_of(step: Step, given: Given) -> Condition:
+def condition_of(step: Step, given: CallValues) -> Condition:
     """The condition for these values. Raises UserError for a range that ends before it begins."""
     equals: list[tuple[str, AttributeValue]] = []
     begins: tuple[str, str] | None = None
@@ -65,7 +65,7 @@ def condition_of(step: Step, given: Given) -> Condition:
     return Condition(KeyConditions(tuple(equals), begins), within)
 
 
-def key_of(step: Step, given: Given) -> ItemKey | None:
+def key_of(step: Step, given: CallValues) -> ItemKey | None:
     """The key of the item that a GetItem asks for; None where no item can have it."""
     found = condition_of(step, given).conditions
     if found is None:
@@ -74,7 +74,7 @@ def key_of(step: Step, given: Given) -> ItemKey | None:
 
 
 # ---------------------------------------------------------------- ranges
-def _ranged(term: Term, ranged: Field, prefix: str, given: Given) -> tuple[str, KeyRange | None] | None:
+def _ranged(term: Term, ranged: Field, prefix: str, given: CallValues) -> tuple[str, KeyRange | None] | None:
     """The beginning, or the range, of a sort key; None where no key is in it."""
     maker = term.maker
     if _native(maker):
@@ -112,7 +112,7 @@ class _Bounds:
     beginning: str | None
 
     @classmethod
-    def of(cls, maker: Maker, ranged: Field, given: Given) -> _Bounds | None:
+    def of(cls, maker: Maker, ranged: Field, given: CallValues) -> _Bounds | None:
         """The ends; None where one cannot be in such a key."""
         texts: list[str | None] = []
         for end in (given.least, given.greatest, given.beginning):
@@ -181,7 +181,7 @@ def _cut(text: str, *, up: bool = False) -> str:
 
 
 # ---------------------------------------------------------------- exactness
-def exact(step: Step, given: Given) -> Check:
+def exact(step: Step, given: CallValues) -> Check:
     """The check of a row: its entity, and the fields that a composite key holds."""
     entity, checks = step.entity, [*_checks(step, given)]
 
@@ -192,7 +192,7 @@ def exact(step: Step, given: Given) -> Check:
     return holds
 
 
-def _checks(step: Step, given: Given) -> Iterator[Check]:
+def _checks(step: Step, given: CallValues) -> Iterator[Check]:
     for term in step.terms:
         formula = isinstance(term.maker.source, Formula)
         if (term.form == "equals" and not formula) or term.text is not None or _native(term.maker):

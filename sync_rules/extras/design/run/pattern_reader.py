@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from sync_rules.extras.design.patterns.answers import Answer
 from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, Pattern, SearchPattern, TreePattern
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.extras.design.run.arguments import Given, given_of
+from sync_rules.extras.design.run.arguments import CallValues, given_of
 from sync_rules.extras.design.run.get_plan import GetPlan
 from sync_rules.extras.design.run.graph_plan import GraphPlan
 from sync_rules.extras.design.run.tree_plan import TreePlan
@@ -137,8 +137,6 @@ class Patterns:
         if not isinstance(plan, GraphPlan):
             _misused(plan, "graph")
         limit = plan.pattern.page if limit is None else limit
-        if limit is None and cursor is not None:
-            raise UserError("a cursor goes with the limit of the pages it came from")
         found = plan.page(self.given(plan, {**(given or {}), **fields}), limit, cursor)
         edges, nodes = plan.pattern.edge, plan.pattern.node
         return replace(
@@ -183,7 +181,7 @@ class Patterns:
                 raise UserError(f"pattern {pattern.name} is a search", "call SearchVectors with your client")
         raise UserError(f"pattern {pattern.name} is a write", "write with your client; the rules follow")
 
-    def given(self, plan: Plan, arguments: Mapping[str, Any]) -> Given:
+    def given(self, plan: Plan, arguments: Mapping[str, Any]) -> CallValues:
         """The values of a call. Raises UserError for missing and unknown arguments."""
         pattern = plan.pattern
         match pattern:

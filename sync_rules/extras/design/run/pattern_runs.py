@@ -80,7 +80,7 @@ class Mismatch:
 
 
 @dataclass
-class Measured:
+class PatternRun:
     """The calls of one pattern. `left`: the reason why it was not called."""
 
     name: str
@@ -121,14 +121,14 @@ class Trial:
     most: int
     clock: Callable[[], float] = time.perf_counter
 
-    def run(self, names: Iterable[str], right: MemoryStore | None = None) -> Iterator[Measured]:
+    def run(self, names: Iterable[str], right: MemoryStore | None = None) -> Iterator[PatternRun]:
         """Call each pattern; with `right`, compare what it returns with these tables."""
         answers = prove(self.rules).answers
         client = Metered(self.client)
         patterns = Patterns(self.rules, Reader(client, raw=True))
         wanted = None if right is None else Patterns(self.rules, MemoryReader(right))
         for name in names:
-            measured = Measured(name, answers[name])
+            measured = PatternRun(name, answers[name])
             pattern = measured.answer.pattern
             if not isinstance(pattern, GetPattern | GraphPattern | TreePattern):
                 measured.left = "a search" if isinstance(pattern, SearchPattern) else "a write"
@@ -139,7 +139,7 @@ class Trial:
             yield measured
 
     def _try(
-        self, measured: Measured, pattern: Readable, client: Metered, patterns: Patterns, wanted: Patterns | None
+        self, measured: PatternRun, pattern: Readable, client: Metered, patterns: Patterns, wanted: Patterns | None
     ) -> None:
         name = measured.name
         plan = patterns.plan(name)
@@ -156,7 +156,7 @@ class Trial:
             measured.left = f"no item of {entity} that was read gives its keys: name them with --key"
 
     def _measure(
-        self, measured: Measured, plan: Plan, patterns: Patterns, client: Metered, arguments: Arguments
+        self, measured: PatternRun, plan: Plan, patterns: Patterns, client: Metered, arguments: Arguments
     ) -> None:
         given = patterns.given(plan, arguments)
         client.reset()

@@ -35,6 +35,17 @@ class Sight:
             return self.entity.ref(field).read(item)
         return self.entity.view(item, [(field,)]).get(field)
 
+    def paths(self, names: Iterable[str] | None) -> tuple[Path, ...] | None:
+        """The paths of the key and of these fields; None for all."""
+        return None if names is None else tuple(dict.fromkeys((*key_paths(self.entity), *map(self.path, names))))
+
+    def view(self, item: Item, names: Iterable[str] | None) -> Item:
+        """The values of these fields that an item has, by their names; None: the whole item."""
+        if names is None:
+            return item
+        read = {name: self.read(item, name) for name in names}
+        return {name: value for name, value in read.items() if value is not None}
+
     def _ref(self, name: str) -> tuple[Path, str]:
         """The path of a field, and its name on this entity."""
         field = name
@@ -50,7 +61,7 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class Returned:
+class OutputAttribute:
     """One attribute that a pattern returns: `name` as asked; `field` of the entity itself, or of the entity `other`."""
 
     name: str
@@ -58,19 +69,21 @@ class Returned:
     other: Entity | None = None
 
 
-def returned_of(rules: Rules, entity: Entity, names: tuple[str, ...], there: Entity | None = None) -> list[Returned]:
+def returned_of(
+    rules: Rules, entity: Entity, names: tuple[str, ...], there: Entity | None = None
+) -> list[OutputAttribute]:
     """The attributes that a pattern on an entity returns. One of another entity is its copy, where a rule keeps one on
     the items that are read: of the entity, or its mirror `there`.
     """
-    found: list[Returned] = []
+    found: list[OutputAttribute] = []
     for text in names:
         first, _, rest = text.partition(".")
         other = rules.entities.get(first)
         if other is None or not rest or other is entity:
-            found.append(Returned(text, text))
+            found.append(OutputAttribute(text, text))
             continue
         copied = copy_of(rules, other, rest, there or entity)
-        found.append(Returned(text, rest, other) if copied is None else Returned(text, copied))
+        found.append(OutputAttribute(text, rest, other) if copied is None else OutputAttribute(text, copied))
     return found
 
 

@@ -10,10 +10,9 @@ from typing import Any
 
 from sync_rules.extras.design.patterns.answers import BATCH_KEYS_MAX, Answer
 from sync_rules.extras.design.patterns.declarations import TreePattern
-from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.extras.design.patterns.proof_input import Model
 from sync_rules.extras.design.patterns.trees import rule_of
-from sync_rules.extras.design.run.arguments import Given
+from sync_rules.extras.design.run.arguments import CallValues
 from sync_rules.extras.design.run.projection import Sight, key_paths
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item, Path
@@ -35,7 +34,7 @@ class TreePlan:
 
     @cached_property
     def _rule(self) -> TreeRule:
-        rule = rule_of(Model(self.rules, Makers(self.rules)), self.rules.entities[self.pattern.entity])
+        rule = rule_of(Model.of(self.rules), self.rules.entities[self.pattern.entity])
         assert rule is not None, "a pattern is proved by a rule"
         return rule
 
@@ -50,32 +49,29 @@ class TreePlan:
     @cached_property
     def _projects(self) -> tuple[Path, ...] | None:
         """The paths of items that are read by key; None for all."""
-        if self.pattern.returns is None:
-            return None
-        names = map(self._sight.path, self.pattern.returns)
-        return tuple(dict.fromkeys((*key_paths(self._sight.entity), *names)))
+        return self._sight.paths(self.pattern.returns)
 
-    def children(self, given: Given) -> Listing:
+    def children(self, given: CallValues) -> Listing:
         """The listing of the children."""
         return self._hierarchy.children(given.fields)
 
-    def page(self, given: Given, limit: int, cursor: str | None) -> tuple[list[Item], str | None]:
+    def page(self, given: CallValues, limit: int, cursor: str | None) -> tuple[list[Item], str | None]:
         """Some children, and the token of the next ones."""
         rows, after = self.children(given).page_of_rows(limit, cursor)
         return [*map(self._view, self._completed(rows))], after
 
-    def all(self, given: Given) -> Iterator[Item]:
+    def all(self, given: CallValues) -> Iterator[Item]:
         """Every item, as the pattern returns it."""
         return map(self._view, self.whole(given))
 
-    def keyed(self, given: Given) -> Iterator[tuple[ItemKey, Item]]:
+    def keyed(self, given: CallValues) -> Iterator[tuple[ItemKey, Item]]:
         """Every item, with its key."""
         for item in self.whole(given):
             key = self._sight.entity.table.key_of(item)
             if key is not None:
                 yield key, self._view(item)
 
-    def whole(self, given: Given) -> Iterator[Item]:
+    def whole(self, given: CallValues) -> Iterator[Item]:
         """Every item, or its row, with all that was read of it."""
         match self.pattern.direction:
             case "children":
@@ -85,13 +81,13 @@ class TreePlan:
             case "under":
                 yield from self._under(given)
 
-    def _itself(self, given: Given, *, whole: bool) -> Item | None:
+    def _itself(self, given: CallValues, *, whole: bool) -> Item | None:
         """The item that is named: all of it, or its path alone."""
         entity, rule = self._sight.entity, self._rule
         paths = None if whole or rule.graph is None else (*key_paths(entity), rule.path, rule.graph)
         return self.reader.item(entity.table, entity.key_of(given.fields), projects=paths)
 
-    def _above(self, given: Given) -> Iterator[Item]:
+    def _above(self, given: CallValues) -> Iterator[Item]:
         item = self._itself(given, whole=self.pattern.itself)
         if item is None:
             return
@@ -99,7 +95,7 @@ class TreePlan:
         itself = [item] if self.pattern.itself else []
         yield from (found for found in (*above, *itself) if found is not None)
 
-    def _under(self, given: Given) -> Iterator[Item]:
+    def _under(self, given: CallValues) -> Iterator[Item]:
         queries = (step for step in self.answer.steps if step.request == "Query")
         by_path = any(term.form == "begins_with" for step in queries for term in step.terms)
         if by_path or self.pattern.itself:
@@ -134,10 +130,7 @@ class TreePlan:
             yield from (item for item in found if item is not None)
 
     def _view(self, item: Item) -> Item:
-        if self.pattern.returns is None:
-            return item
-        read = {name: self._sight.read(item, name) for name in self.pattern.returns}
-        return {name: value for name, value in read.items() if value is not None}
+        return self._sight.view(item, self.pattern.returns)
 
 
 def _levels(item: Mapping[str, Any], path: Path, separator: str) -> int:

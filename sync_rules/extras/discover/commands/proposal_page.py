@@ -15,7 +15,7 @@ from sync_rules.cli.show import html
 from sync_rules.cli.show.rule_graph import graph_of
 from sync_rules.extras.discover.commands.show_proposal import (
     EXAMPLES_MAX_ITEMS,
-    Shown,
+    ShownProposal,
     entities_line,
     missing_indexes,
     percent,
@@ -28,7 +28,9 @@ from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.rules.ruleset import Rules
 
 COLUMNS: Final = ("agreement", "checked", "agree", "differ", "orphans", "write units")
-NOT_PLANNED: Final = "What a repair costs was not computed for so many items: `sync-rules plan` computes it."
+NOT_PLANNED: Final = (
+    "What a repair costs was not computed, because there are too many items: `sync-rules plan` computes it."
+)
 MEANINGS: Final[Mapping[str, str]] = {
     "checked": "targets that name a source which exists, or parents with their children",
     "agree": "targets that are as the rule says",
@@ -46,7 +48,7 @@ class Searched:
     `origin`: where the items came from; `prices` has the Region, or is None.
     """
 
-    shown: Shown
+    shown: ShownProposal
     rules: Rules
     started: datetime
     seconds: float
@@ -59,57 +61,56 @@ class Searched:
 def page(searched: Searched) -> str:
     """The page."""
     shown, proposal = searched.shown, searched.shown.proposal
-    word = "well" if shown.written else "dim"
-    body = "".join((
-        f'<header class="{word}"><h1>{html.SIGNS[word]} {html.text(_sentence(shown.headline))}</h1>',
-        *(f'<p class="dim">{html.text(entities_line(table))}</p>' for table in proposal.tables),
-        "</header><main>",
-        _figures(shown),
-        "<h2>Entities and rules</h2>",
-        html.drawn(graph_of(searched.rules)),
-        "<h2>What a repair costs</h2>",
-        *(f"<p>{html.text(line)}</p>" for line in _costs(searched)),
-        _indexes(proposal),
-        "<h2>Rule by rule</h2>" if proposal.rules else "",
-        *(_of_rule(number, rule, shown) for number, rule in enumerate(_in_order(shown))),
-        _links(proposal.links),
-        _entities(proposal),
-        "<h2>When and how</h2>",
-        html.defined((name, html.text(value)) for name, value in _when_and_how(searched)),
-        "<h2>What the words mean</h2>",
-        html.defined((html.text(name), html.text(meaning)) for name, meaning in MEANINGS.items()),
-        "</main>",
-    ))  # fmt: skip
-    return html.document(f"{_sentence(shown.headline)} · sync-rules propose", body)
+    return html.Page(
+        verb="propose",
+        word="well" if shown.written else "dim",
+        headline=_sentence(shown.headline),
+        remarks=map(entities_line, proposal.tables),
+        parts=(
+            _figures(shown),
+            "<h2>Entities and rules</h2>",
+            html.drawn(graph_of(searched.rules)),
+            "<h2>What a repair costs</h2>",
+            *(f"<p>{html.text(line)}</p>" for line in _costs(searched)),
+            _indexes(proposal),
+            "<h2>Rule by rule</h2>" if proposal.rules else "",
+            *(_of_rule(number, rule, shown) for number, rule in enumerate(_in_order(shown))),
+            _links(proposal.links),
+            _entities(proposal),
+        ),
+        facts=_when_and_how(searched),
+        meanings=MEANINGS,
+    ).render()
 
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _in_order(shown: Shown) -> list[Proposed]:
+def _in_order(shown: ShownProposal) -> list[Proposed]:
     return [*shown.written, *shown.held_back]
 
 
 # ---------------------------------------------------------------- figures
-def _figures(shown: Shown) -> str:
+def _figures(shown: ShownProposal) -> str:
     """The table of all rules."""
     if not shown.proposal.rules:
         return ""
-    rows = []
-    for number, rule in enumerate(_in_order(shown)):
-        word = "dim" if rule.held_back is not None else "well"
-        verdict = "held back" if rule.held_back is not None else f"{rule.confidence} confidence"
-        cells = "".join(f'<td class="number">{html.text(cell)}</td>' for cell in _cells(rule, shown))
-        link = f'<th scope="row"><a href="#rule-{number}">{html.text(rule.name)}</a></th>'
-        rows.append(f'<tr>{link}<td class="{word}">{html.SIGNS[word]} {verdict}</td>{cells}</tr>')
-    heads = "".join(f'<th scope="col" class="number">{head}</th>' for head in COLUMNS)
-    head = f'<tr><th scope="col">rule</th><th scope="col">verdict</th>{heads}</tr>'
-    table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
-    return f"<h2>Figures</h2>{html.wide('Figures of each rule', table)}"
+    lines = (
+        html.RuleLine(number, rule.name, *_verdict(rule, ""), _cells(rule, shown))
+        for number, rule in enumerate(_in_order(shown))
+    )
+    return f"<h2>Figures</h2>{html.rules_table(COLUMNS, lines)}"
 
 
-def _cells(rule: Proposed, shown: Shown) -> Iterator[str]:
+def _verdict(rule: Proposed, reason: str) -> tuple[str, str]:
+    """The class and the verdict of a rule, with the reason why it is held back."""
+    if rule.held_back is None:
+        return "well", f"{rule.confidence} confidence"
+    return "dim", f"held back{reason}"
+
+
+def _cells(rule: Proposed, shown: ShownProposal) -> Iterator[str]:
     yield percent(rule)
     yield from (f"{number:,}" for number in (rule.checked, rule.agree, rule.differ, rule.orphans))
     figures = shown.repair.rules.get(rule.name) if shown.repair is not None else None
@@ -148,9 +149,8 @@ def _indexes(proposal: Proposal) -> str:
 
 
 # ---------------------------------------------------------------- rule by rule
-def _of_rule(number: int, rule: Proposed, shown: Shown) -> str:
-    word = "dim" if rule.held_back is not None else "well"
-    verdict = f"held back: {rule.held_back}" if rule.held_back is not None else f"{rule.confidence} confidence"
+def _of_rule(number: int, rule: Proposed, shown: ShownProposal) -> str:
+    word, verdict = _verdict(rule, f": {rule.held_back}")
     said = f"{rule.agree:,} of {rule.checked:,} agree ({percent(rule)})" if rule.checked else "nothing to compare"
     if rule.differ:
         said += f"; {rule.differ:,} differ"
@@ -172,15 +172,14 @@ def _of_rule(number: int, rule: Proposed, shown: Shown) -> str:
     )
 
 
-def _examples(rule: Proposed, shown: Shown) -> str:
+def _examples(rule: Proposed, shown: ShownProposal) -> str:
     some = [shown.example(one) for one in rule.examples[:EXAMPLES_MAX_ITEMS]]
     if not some:
         return ""
     heads = {"key": "item", "expected": "expected", "found": "found"}
     columns = [name for name in heads if name in some[0]]
-    count = f"{len(some):,} of {rule.differ:,}" if len(some) < rule.differ else f"{len(some):,}"
     table = _table([heads[name] for name in columns], [[one[name] for name in columns] for one in some])
-    return f"<details><summary>Differ ({count})</summary>{html.wide(f'Differ from {rule.name}', table)}</details>"
+    return html.folded("Differ", len(some), rule.differ, html.wide(f"Differ from {rule.name}", table))
 
 
 # ---------------------------------------------------------------- entities and links

@@ -16,7 +16,6 @@ import shutil
 import sys
 import time
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -24,12 +23,13 @@ import typer
 
 from sync_rules.adapters.files import require_own, require_place, write_whole
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.bar import Bar, displayed
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.drift_page import as_typed
+from sync_rules.cli.show.display import Bar, displayed
+from sync_rules.cli.show.text import as_typed
+from sync_rules.cli.verb import Verb
 from sync_rules.extras.discover.commands.proposal_page import Searched, page
 from sync_rules.extras.discover.commands.reading_terminal import Terminal
-from sync_rules.extras.discover.commands.show_proposal import Shown, candidates_for, why_json, why_lines
+from sync_rules.extras.discover.commands.show_proposal import ShownProposal, candidates_for, why_json, why_lines
 from sync_rules.extras.discover.propose import search
 from sync_rules.extras.discover.propose.database import require_duckdb
 from sync_rules.extras.discover.propose.item_collection import GOES_ON, ItemCollection, time_left
@@ -49,11 +49,15 @@ MEMORY_GB: Final = 1.0
 NOTHING_NAMED: Final = "name what to read: --table NAME for a live table, or --from-export PLACE for an export"
 
 
-class Form(StrEnum):
-    """The forms of what is printed."""
-
-    TEXT = "text"
-    JSON = "json"
+VERB: Final = Verb(
+    well="it was written; or nothing was found, with the reason",
+    mistake="a table that may not be read, an export that is not whole or full, or DuckDB is not installed",
+    interrupted="and the same command goes on",
+    needs={
+        "--key": ("--from-export",),
+        "--show-values": ("--report", "--format"),
+    },
+)
 
 
 def propose(
@@ -68,11 +72,9 @@ def propose(
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(metavar="TABLE=PK,SK", help="The key of an exported table. Repeatable."),
-    ] = None,
-    index: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TABLE.INDEX=PK,SK", help="An index of an exported table. Repeatable."),
+        typer.Option(
+            metavar="TABLE=PK,SK", help="Key of an exported table, or TABLE/INDEX=PK,SK of an index. Repeatable."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Rules file to write, instead of standard output.")
@@ -87,36 +89,28 @@ def propose(
     show_values: Annotated[
         bool, typer.Option("--show-values", help="Show values of items, as examples in JSON and in the report.")
     ] = False,
-    segments: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Segments that each table's scan is divided into.")
-    ] = opt.SEGMENTS,
-    workers: Annotated[
-        int, typer.Option(min=1, max=opt.WORKERS_MAX, help="Segments or files that are read in parallel.")
-    ] = opt.WORKERS,
     rate: Annotated[float, typer.Option(min=0, help="Maximum read units per second. 0: no limit.")] = READ_RATE,
     workspace: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Folder for the items that were read. It is yours to delete.")
     ] = WORKSPACE,
-    restart: Annotated[bool, typer.Option("--restart", help="Read everything again.")] = False,
     memory: Annotated[
         float, typer.Option(min=0.25, metavar="GB", help="Memory for joins. What does not fit goes to the workspace.")
     ] = MEMORY_GB,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before tables on AWS are read.")] = False,
-    form: Annotated[Form, typer.Option("--format", help="text: for people. json: one document.")] = Form.TEXT,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    form: opt.Document = opt.DocumentForm.TEXT,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
 ) -> int:
     """Propose rules from the data that is there, with evidence. Nothing is applied."""
     began, started = time.monotonic(), datetime.now(UTC)
-    as_json = as_json or form is Form.JSON
+    as_json = form is opt.DocumentForm.JSON
     if not (table or from_export):
         raise UserError(NOTHING_NAMED)
     require_duckdb()
     _require_places(out, report)
     source = ItemCollection(
-        tables=table or (), exports=from_export or (), keys=key or (), indexes=index or (), endpoint_url=endpoint_url,
-        region=region, segments=segments, workers=workers, rate=rate, restart=restart, yes=yes,
+        tables=table or (), exports=from_export or (), keys=key or (), endpoint_url=endpoint_url,
+        region=region, rate=rate, yes=yes,
     )  # fmt: skip
     with workspace_at(workspace) as at:
         gathered = source.gather(at, Terminal())
@@ -129,7 +123,7 @@ def propose(
     rules = parse_rules(text, "the proposed rules", {})
     with make_console(stderr=True).status("planning the repair", spinner="dots"):
         repair = repair_of(rules, gathered) if report is not None or (as_json and why is None) else None
-    shown = Shown(found, text, repair, show_values)
+    shown = ShownProposal(found, text, repair, show_values)
     if report is not None:
         place, prices = source.place, own_prices()
         searched = Searched(

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sync_rules.cli.asking import agreed
-from sync_rules.cli.show.bar import Bar, displayed
+from sync_rules.cli.confirmation import confirm
 from sync_rules.cli.show.console import make_console
+from sync_rules.cli.show.display import Bar, displayed
 from sync_rules.cli.signals import stop_signals
 from sync_rules.extras.discover.propose.item_collection import ReadingMeter, time_left
 
@@ -22,7 +22,7 @@ class Terminal:
 
     def agree(self, question: str, *, yes: bool) -> bool:
         """Ask a question. Raises UserError where there is no terminal to ask."""
-        return agreed(question, yes=yes)
+        return confirm(question, yes=yes)
 
     @contextmanager
     def watch(self, meter: ReadingMeter) -> Iterator[tuple[Callable[[], bool], Callable[[], None]]]:

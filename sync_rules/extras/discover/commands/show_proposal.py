@@ -34,7 +34,7 @@ SHORT_OF_ALL: Final = 99.99
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownProposal:
     """A proposal with its rules file. `repair`: the figures of its repair, where they were planned. `values`: whether
     values of items are shown.
     """
@@ -91,7 +91,7 @@ class Shown:
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
-        """The whole proposal, without what was looked at in vain."""
+        """The whole proposal, without the candidates that were not taken."""
         proposal = self.proposal
         return {
             "tables": [_table(table) for table in proposal.tables],

@@ -27,6 +27,7 @@ PAIRED_MAX: Final = 8  # attributes of which each pair is tried
 TRIED_MAX: Final = 64  # attributes that are tried alone
 SHOWN_MAX: Final = 4
 NAMES_MAX: Final = 2  # attributes of a key
+FORMS: Final = "TABLE=PARTITION or TABLE=PARTITION,SORT, or TABLE/INDEX for an index"
 GIVE: Final = "give what is right with"
 OR_NAME: Final = ", or name the table in the account with --table"
 
@@ -39,30 +40,27 @@ class GivenKeys:
     indexes: Mapping[str, Mapping[str, Names]]
 
 
-def given_keys(keys: Iterable[str], indexes: Iterable[str], tables: Collection[str]) -> GivenKeys:
-    """The keys in texts such as shop=PK,SK, the indexes in texts such as shop.GSI1=GSI1PK,GSI1SK. Raises UserError."""
+def given_keys(keys: Iterable[str], tables: Collection[str]) -> GivenKeys:
+    """The keys in texts such as shop=PK,SK, and those of indexes in texts such as shop/GSI1=GSI1PK,GSI1SK.
+
+    Raises:
+        UserError: when a text is not of this form, or its table is not one of `tables`.
+    """
     by_table: dict[str, Names] = {}
-    for text in keys:
-        table, names = _parted(text, "--key", "TABLE=PARTITION or TABLE=PARTITION,SORT")
-        if table not in tables:
-            raise UserError(f"--key {text}: {unknown('table', table, tables)}")
-        by_table[table] = names
     of_indexes: dict[str, dict[str, Names]] = {}
-    for text in indexes:
-        place, names = _parted(text, "--index", "TABLE.INDEX=PARTITION or TABLE.INDEX=PARTITION,SORT")
-        table = max((one for one in tables if place.startswith(f"{one}.")), key=len, default="")
-        if not table or place == f"{table}.":
-            raise UserError(f"--index {text}: {unknown('table', place.partition('.')[0], tables)}")
-        of_indexes.setdefault(table, {})[place.removeprefix(f"{table}.")] = names
+    for text in keys:
+        place, sign, rest = text.partition("=")
+        names = tuple(rest.split(","))
+        table, slash, index = place.partition("/")
+        if not (sign and place and all(names)) or len(names) > NAMES_MAX or len(set(names)) < len(names):
+            raise UserError(f"--key {text}: expected {FORMS}")
+        if table not in tables or (slash and not index):
+            raise UserError(f"--key {text}: {unknown('table', table, tables)}")
+        if slash:
+            of_indexes.setdefault(table, {})[index] = names
+        else:
+            by_table[table] = names
     return GivenKeys(by_table, of_indexes)
-
-
-def _parted(text: str, option: str, form: str) -> tuple[str, Names]:
-    place, sign, rest = text.partition("=")
-    names = tuple(rest.split(","))
-    if not (sign and place and all(names)) or len(names) > NAMES_MAX or len(set(names)) < len(names):
-        raise UserError(f"{option} {text}: expected {form}")
-    return place, names
 
 
 # ---------------------------------------------------------------- what all items have

@@ -34,10 +34,12 @@ from sync_rules.model.entities import address_of
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import Item
 
-TOLD_EVERY_ITEMS: Final = 10_000  # how often progress is told
+REPORTED_EVERY_ITEMS: Final = 10_000
 CHUNK_BYTES: Final = 1 << 20
 READ_OFF: Final = "its key is read off the items, for an export does not hold it"
-NO_INDEXES: Final = "its indexes are not known, for an export does not hold them: add them, or give --index"
+NO_INDEXES: Final = (
+    "its indexes are not known, for an export does not hold them: add them, or give --key TABLE/INDEX=PK,SK"
+)
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ def name_exports(place: str, shelf: Shelf, called: str) -> list[NamedExport]:
 # ---------------------------------------------------------------- gathered
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A reading of exports: into which folder files of a bucket are fetched, how many at a time, and who is told of the
-    items that were looked at. `stopping` is asked between files and items.
+    """A reading of exports. It fetches files of a bucket into `folder`, `workers` at a time, and reports the items that
+    it read to `on_items`. It calls `stopping` between files and items.
     """
 
     folder: Path
@@ -125,19 +127,19 @@ class Reading:
     # ------------------------------------------------------------ items
     def _look(self, export: TableExport, name: str, path: Path, shape: Shape) -> None:
         before = shape.items
-        for item in self._items(export, name, path, telling=True):
+        for item in self._items(export, name, path, reporting=True):
             shape.add(item)
         export.require_items(name, shape.items - before)
 
-    def _items(self, export: TableExport, name: str, path: Path, *, telling: bool = False) -> Iterator[Item]:
+    def _items(self, export: TableExport, name: str, path: Path, *, reporting: bool = False) -> Iterator[Item]:
         number = 0
         for number, (place, line) in enumerate(
             read_lines(partial(Folder(path.parent).open, path.name), export.locate(name)), 1
         ):
-            if not number % TOLD_EVERY_ITEMS:
-                self._go_on(TOLD_EVERY_ITEMS if telling else 0)
+            if not number % REPORTED_EVERY_ITEMS:
+                self._go_on(REPORTED_EVERY_ITEMS if reporting else 0)
             yield parse_item(line, place)
-        self._go_on(number % TOLD_EVERY_ITEMS if telling else 0)
+        self._go_on(number % REPORTED_EVERY_ITEMS if reporting else 0)
 
     def _unique(self, export: TableExport, paths: Mapping[str, Path], keys: Sequence[Names]) -> list[Names]:
         """The keys among these whose values no two items share."""

@@ -6,7 +6,6 @@ has read, and says so. It prints nothing itself: it tells an `Audience`.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Rate
 from sync_rules.adapters.export_files import find_shelf
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted, duration
 from sync_rules.extras.discover.propose.export_tables import Reading
 from sync_rules.extras.discover.propose.item_sources import Given, Workspace, collect_exports, gather_exports
@@ -33,7 +33,9 @@ CENT: Final = Decimal("0.01")
 MEGABYTE: Final = 1_000_000
 SECOND_MS: Final = 1_000
 NOT_COUNTED: Final = "DynamoDB has not counted it yet, so what a scan costs is not known"
-GOES_ON: Final = "what was read is kept, and the same command goes on; --restart reads all again"
+GOES_ON: Final = (
+    "what was read is kept, and the same command goes on; without the folder of --workspace it reads all again"
+)
 
 
 @dataclass
@@ -67,13 +69,9 @@ class ItemCollection:
     tables: Sequence[str]
     exports: Sequence[str]
     keys: Sequence[str]
-    indexes: Sequence[str]
     endpoint_url: str | None
     region: str | None
-    segments: int
-    workers: int
     rate: float
-    restart: bool
     yes: bool
 
     @property
@@ -99,13 +97,11 @@ class ItemCollection:
         client = aws.dynamodb(self.endpoint_url, self.region) if self.tables else None
         described = live_tables(client, self.tables) if client is not None else ()
         if self.exports or client is None:
-            return self._gather_exports(at, audience, Given(described, self.keys, self.indexes))
+            return self._gather_exports(at, audience, Given(described, self.keys))
         return self._gather_tables(at, audience, client, described)
 
     # ------------------------------------------------------------ exports
     def _gather_exports(self, at: Workspace, audience: Audience, given: Given) -> Gathered:
-        if self.restart:
-            shutil.rmtree(at.exports, ignore_errors=True)
         places = {place: find_shelf(place, self.endpoint_url, self.region) for place in self.exports}
         exports = collect_exports(places, given)
         meter = ReadingMeter(sum(one.files.items or 0 for one in exports))
@@ -116,7 +112,7 @@ class ItemCollection:
                 update()
 
             try:
-                return gather_exports(exports, given, Reading(at.exports, self.workers, on_items, stopping))
+                return gather_exports(exports, given, Reading(at.exports, opt.WORKERS, on_items, stopping))
             except KeyboardInterrupt:
                 raise KeyboardInterrupt("interrupted: the same command begins again, with what was fetched") from None
 
@@ -125,8 +121,6 @@ class ItemCollection:
         self, at: Workspace, audience: Audience, client: DynamoDBClient, tables: Sequence[LiveTable]
     ) -> Gathered | None:
         scanning = self._scanning(at, client)
-        if self.restart:
-            scanning.forget(tables)
         for line in _read_before(scanning, tables):
             audience.tell(line)
         left = {table: scanning.left(table) for table in tables}
@@ -163,7 +157,7 @@ class ItemCollection:
         on_page: Callable[[Progress], None] = lambda _progress: None,
     ) -> Scanning:
         return Scanning(
-            client, at.scans, at.state, segments=self.segments, workers=self.workers, rate=Rate(self.rate),
+            client, at.scans, at.state, segments=opt.SEGMENTS, workers=opt.WORKERS, rate=Rate(self.rate),
             stopping=stopping, on_page=on_page,
         )  # fmt: skip
 
@@ -191,7 +185,7 @@ def _read_before(scanning: Scanning, tables: Sequence[LiveTable]) -> Iterator[st
     for table in tables:
         if (begun := scanning.begun(table)) is not None:
             at = f"{begun.began.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-            yield f"table {table.name}: read from {at} on, and kept; --restart reads it again"
+            yield f"table {table.name}: read from {at} on, and kept; without the folder of --workspace it is read again"
 
 
 def _money(region: str, units: float) -> str:

@@ -1,7 +1,7 @@
-"""Tables of an account or exports of them, as the one form in which rules are looked for.
+"""Tables of an account or exports of them, in the one form that the search for rules reads.
 
-Invariant: after this nobody knows where items came from. A table is there once. An export of which the key is not known
-is refused with the cure.
+Invariant: the search does not know where items came from. A table is there once. An export with an unknown key is
+refused with the cure.
 """
 
 from __future__ import annotations
@@ -68,11 +68,10 @@ def workspace_at(path: Path) -> Iterator[Workspace]:
 # ---------------------------------------------------------------- exports
 @dataclass(frozen=True)
 class Given:
-    """The tables among exported ones that the account describes, and keys and indexes of others, as texts."""
+    """The tables among exported ones that the account describes, and keys of others and of their indexes, as texts."""
 
     described: Sequence[LiveTable] = ()
     keys: Sequence[str] = ()
-    indexes: Sequence[str] = ()
 
 
 def collect_exports(places: Mapping[str, Shelf], given: Given) -> tuple[NamedExport, ...]:
@@ -106,11 +105,10 @@ def collect_exports(places: Mapping[str, Shelf], given: Given) -> tuple[NamedExp
 def gather_exports(exports: Sequence[NamedExport], given: Given, reading: Reading) -> Gathered:
     """The tables of some exports. Raises like `Reading.gathered`, and UserError when no item is there."""
     described = {_bare(table): table.found for table in given.described}
-    keys = given_keys(given.keys, given.indexes, [one.table for one in exports])
+    keys = given_keys(given.keys, [one.table for one in exports])
     for table in (*keys.keys, *keys.indexes):
         if table in described:
-            option = "--key" if table in keys.keys else "--index"
-            raise UserError(f"table {table}: the account says its key and indexes: leave out {option} or --table")
+            raise UserError(f"table {table}: the account says its key and indexes: leave out --key or --table")
     tables: list[GatheredTable | None] = []
     not_told: list[KeyNotToldError] = []
     for one in exports:
@@ -133,7 +131,9 @@ def _bare(table: LiveTable) -> str:
 
 def _called(place: str, places: Mapping[str, Shelf], given: Given) -> str:
     """The name of a table whose export says none: as it is given, or that of the folder."""
-    named = [_bare(table) for table in given.described] or [text.partition("=")[0] for text in given.keys]
+    named = [_bare(table) for table in given.described] or list(
+        dict.fromkeys(re.split("[/=]", text)[0] for text in given.keys)
+    )
     if len(places) == 1 and len(named) == 1:
         return named[0]
     last = place.rstrip("/").rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Tables whose items lie in files: the one form in which scans and exports reach the search for rules.
+"""Tables whose items lie in files: the one form of scans and exports that the search for rules reads.
 
 Invariant: each file is gzip, with a line of `{"Item": ...}` in DynamoDB's JSON for each item, as in an export to S3.
 """

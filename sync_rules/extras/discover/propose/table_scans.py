@@ -107,7 +107,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class TableScan:
-    """The scan of one table in a workspace: when it began, and the segments of which it consists."""
+    """The scan of one table in a workspace: when it began, and its segments."""
 
     table: LiveTable
     began: datetime
@@ -118,7 +118,7 @@ class TableScan:
 class Scanning:
     """The scans of some tables into a folder, with their progress in a state: what is there is not read again.
 
-    `segments` of each scan that begins, of which `workers` run at a time. `rate` limits read units a second. `on_page`
+    Each new scan has `segments`, and `workers` of them run at a time. `rate` limits read units a second. `on_page`
     is called with the progress after each page, by one thread at a time.
     """
 
@@ -230,7 +230,7 @@ class Scanning:
         return retries.ask(self._retrying, where, self.client.scan, CURES, **request)
 
     def _page_items(self, table: LiveTable) -> int:
-        """So many items of a page that one page takes no more than the rate allows in a second."""
+        """The items of a page that takes no more than the rate allows in a second."""
         if not self.rate.ceiling or not table.items:
             return PAGE_MAX_ITEMS
         item_bytes = max(1.0, table.bytes / table.items)
@@ -267,7 +267,9 @@ class Scanning:
         paths = tuple(self._path(scan, segment, number) for segment, one in read for number in range(one.files))
         gone = next((path for path in paths if not path.exists()), None)
         if gone is not None:
-            raise UserError(f"{gone}: expected a file of an earlier run, found none. Read the tables anew: --restart")
+            raise UserError(
+                f"{gone}: expected a file of an earlier run, found none. Delete the folder of --workspace first"
+            )
         items, size = sum(one.items for _, one in read), sum(path.stat().st_size for path in paths)
         return GatheredTable(scan.table.found, paths, items, size)
 

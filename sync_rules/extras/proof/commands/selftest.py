@@ -22,8 +22,9 @@ from sync_rules import DOCS
 from sync_rules.adapters import aws
 from sync_rules.adapters.files import require_place, write_whole
 from sync_rules.cli import options as opt
-from sync_rules.cli.asking import agreed
+from sync_rules.cli.confirmation import confirm
 from sync_rules.cli.signals import stop_signals
+from sync_rules.cli.verb import Verb
 from sync_rules.extras.proof import cost_estimate
 from sync_rules.extras.proof.probe import ASSUMPTIONS, WAIT_SECONDS, Patience, ProbeResult, Verdict
 from sync_rules.extras.proof.proof_report import ProofReport, consequence, measured_lines, page
@@ -43,6 +44,13 @@ from sync_rules.model.errors import UserError
 HERE: Final = Path()
 SIGNS: Final = {Verdict.HOLDS: "✓", Verdict.FALSE: "✗", Verdict.NOT_TESTED: "○", Verdict.FAILED: "!"}
 
+VERB: Final = Verb(
+    well="every tested fact holds, or --clean left nothing",
+    found="a fact does not hold, or could not be tested",
+    mistake="a mistake, a missing right or a quota; nothing is left behind",
+    interrupted="after everything is removed",
+)
+
 
 def selftest(
     *,
@@ -60,11 +68,12 @@ def selftest(
     out: Annotated[Path, typer.Option("--out", metavar="NAME", help="Reports to write: NAME.json and NAME.md.")] = Path(
         "sync-rules-selftest"
     ),
-    as_json: opt.Json = False,
+    form: opt.Document = opt.DocumentForm.TEXT,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
 ) -> int:
     """Prove in your account what sync-rules relies on from AWS. Makes and removes a stack of its own."""
+    as_json = form is opt.DocumentForm.JSON
     clients = Clients(endpoint_url, region)
     if clean:
         return _clean(clients, yes=yes)
@@ -73,7 +82,7 @@ def selftest(
     for path in (document, text):
         require_place(path)
     _show_cost(clients)
-    if not agreed("Begin?", yes=yes):
+    if not confirm("Begin?", yes=yes):
         return 0
     journal = new_journal(HERE, clients)
     with stop_signals() as stopping:
@@ -126,7 +135,7 @@ def _clean(clients: Clients, *, yes: bool) -> int:
         return 0
     for name in names:
         _tell(f"{name}: {'left in the account' if name in found else 'noted by an earlier run'}")
-    if not agreed("Remove them? One of them may be of a self-test that runs elsewhere.", yes=yes):
+    if not confirm("Remove them? One of them may be of a self-test that runs elsewhere.", yes=yes):
         return 0
     waiting: Patience[object] = Patience(STACK_SECONDS, STACK_LOOK_SECONDS)
     for journal in noted:

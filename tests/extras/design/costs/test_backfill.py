@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.extras.design.costs.estimate import Asked, estimate
-from sync_rules.extras.design.costs.table_sizes import Measuring
-from sync_rules.extras.design.costs.volumes import Measured
+from sync_rules.extras.design.costs.estimate import EstimateOptions, estimate
+from sync_rules.extras.design.costs.volumes import EntitySample, SizeSampler
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.dryrun.prices import own_prices
 from sync_rules.language.load import parse_rules
@@ -84,19 +83,19 @@ def test_backfill_costs_what_plan_counts(name):
     """Write units within five percent of those of `plan`, and so are read units with those of the scans."""
     written = "\n".join(f"  rule-{number}: {rule}" for number, rule in enumerate(CASES[name]))
     rules = parse_rules(f"{HEAD}{written}\n", environ={})
-    store, measuring = MemoryStore(rules.tables), Measuring(rules)
+    store, measuring = MemoryStore(rules.tables), SizeSampler(rules)
     for table, items in tables().items():
-        measuring.look(rules.tables[table], items)
+        measuring.add(rules.tables[table], items)
         for item in items:
             store.put(table, item)
     mirrors = len({(item["SK"]["S"], tag) for item in tables()["shop"] for tag in item.get("tags", {}).get("SS", ())})
     to_come = {"tagged": mirrors, "named": USERS, "version": USERS}
     measured = {
-        **measuring.measured(),
-        **{one: Measured(items if one in written else 0, 50) for one, items in to_come.items()},
+        **measuring.samples(),
+        **{one: EntitySample(items if one in written else 0, 50) for one, items in to_come.items()},
     }
     plan = Planner(rules, rules.kept, store).run()
-    found = estimate(rules, Asked(own_prices().regions["us-east-1"]), measured).backfill
+    found = estimate(rules, EstimateOptions(own_prices().regions["us-east-1"]), measured).backfill
     assert found.known
     assert sum(one.writes for one in found.rules.values()) == pytest.approx(plan.written, rel=0.05, abs=1)
     reads = found.scanned + sum(one.reads for one in found.rules.values())

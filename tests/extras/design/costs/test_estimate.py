@@ -7,10 +7,9 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
-from sync_rules.extras.design.costs.estimate import Asked, estimate
+from sync_rules.extras.design.costs.estimate import EstimateOptions, estimate
 from sync_rules.extras.design.costs.loads import Place
-from sync_rules.extras.design.costs.table_sizes import Measuring
-from sync_rules.extras.design.costs.volumes import Measured, Rows, Sizes, with_measured
+from sync_rules.extras.design.costs.volumes import EntitySample, Rows, Sizes, SizeSampler, replace_volumes
 from sync_rules.extras.design.costs.workload import Event, works
 from sync_rules.jobs.dryrun.money import MONTH_HOURS
 from sync_rules.jobs.dryrun.prices import own_prices
@@ -43,18 +42,18 @@ patterns:
 """
 MILLION = 1_000_000
 SIZES = {
-    "user": Measured(50 * MILLION, 200, {"email-index": Rows(50 * MILLION, 100)}),
-    "order": Measured(
+    "user": EntitySample(50 * MILLION, 200, {"email-index": Rows(50 * MILLION, 100)}),
+    "order": EntitySample(
         200 * MILLION,
         500,
         {"status-index": Rows(200 * MILLION, 150), "date-index": Rows(200 * MILLION, 200)},
     ),
-    "session": Measured(10 * MILLION, 300),
+    "session": EntitySample(10 * MILLION, 300),
 }
 
 
 def made(text, **asked):
-    return estimate(parse_rules(text, environ={}), Asked(VIRGINIA, **asked))
+    return estimate(parse_rules(text, environ={}), EstimateOptions(VIRGINIA, **asked))
 
 
 def line(lines, name):
@@ -70,7 +69,7 @@ def test_estimate_is_that_of_awslabs():
     """The whole report of AWS's own modelling assistant, from a rules file: 837.69 USD for its months of 732 hours, of
     which 16.47 are for its first pattern. It counts one write for an index that a change touches, as here.
     """
-    found = estimate(parse_rules(AWSLABS, environ={}), Asked(VIRGINIA), SIZES)
+    found = estimate(parse_rules(AWSLABS, environ={}), EstimateOptions(VIRGINIA), SIZES)
     assert found.gaps == ()
     of_732 = {one.name: one.money.on_demand * 732 / MONTH_HOURS for one in found.patterns}
     assert cents(of_732["get-user-by-id"]) == "16.47"
@@ -105,8 +104,8 @@ def test_ten_cases_are_those_of_awslabs(pattern, size, row, requests, storage):
     index = "" if row is None else ", indexes: {by_kind: {kind: S}}"
     text = f"tables: {{items: {{key: {{id: S}}{index}}}}}\nentities: {{one: {{table: items}}}}\nrules: {{}}\n"
     text += f"patterns: {{p: {{{pattern}, rate: 10/s}}}}\n"
-    one = Measured(MILLION, size, {} if row is None else {"by_kind": Rows(MILLION, row)})
-    found = estimate(parse_rules(text, environ={}), Asked(VIRGINIA), {"one": one})
+    one = EntitySample(MILLION, size, {} if row is None else {"by_kind": Rows(MILLION, row)})
+    found = estimate(parse_rules(text, environ={}), EstimateOptions(VIRGINIA), {"one": one})
     assert found.gaps == ()
     assert round(found.whole.money.on_demand * 732 / MONTH_HOURS, 4) == Decimal(requests)
     assert round(sum(one.storage for one in found.stored), 4) == Decimal(storage)
@@ -274,8 +273,8 @@ def test_work_of_rules_is_what_the_pipeline_does(page, rule, story, entity, path
     shop = counted.Shop(f"docs/rules/{page}.md", rule)
     story(shop)
     meter = shop.costs()
-    measured = {name: Measured(items.get(name, 1), 100) for name in shop.rules.entities}
-    sizes = Sizes(with_measured(shop.rules, measured), measured)
+    measured = {name: EntitySample(items.get(name, 1), 100) for name in shop.rules.entities}
+    sizes = Sizes(replace_volumes(shop.rules, measured), measured)
     loads = works(sizes, Event(shop.rules.entities[entity], paths is None, False, paths, 1.0)).values()
     assert sum(load.write_units for load in loads) == pytest.approx(meter.writes)
     assert sum(load.read_units for load in loads) == pytest.approx(meter.reads, abs=0.03)  # a listing is not rounded
@@ -334,8 +333,8 @@ def test_work_of_several_targets_is_what_the_pipeline_does(text, story, entity, 
     shop = counted.Shop("", text=text)
     story(shop)
     meter = shop.costs()
-    measured = {name: Measured(items.get(name, 1), 100) for name in shop.rules.entities}
-    sizes = Sizes(with_measured(shop.rules, measured), measured)
+    measured = {name: EntitySample(items.get(name, 1), 100) for name in shop.rules.entities}
+    sizes = Sizes(replace_volumes(shop.rules, measured), measured)
     loads = works(sizes, Event(shop.rules.entities[entity], paths is None, False, paths, 1.0)).values()
     assert sum(load.write_units for load in loads) == pytest.approx(meter.writes)
     assert sum(load.read_units for load in loads) == pytest.approx(meter.reads, abs=4)
@@ -418,13 +417,13 @@ def test_measures_take_the_place_of_what_is_stated():
         "tables: {items: {key: {id: S}, indexes: {keys: {kind: S}}}}\nentities: {one: {table: items}}\nrules: {}\n",
         environ={},
     )
-    measuring = Measuring(rules)
+    measuring = SizeSampler(rules)
     items = [{"id": s(f"{n}"), **({"kind": s("a")} if n % 2 else {}), "text": s("x" * 1_000)} for n in range(10)]
-    measuring.look(rules.tables["items"], items)
-    one = measuring.measured(10)["one"]
+    measuring.add(rules.tables["items"], items)
+    one = measuring.samples(10)["one"]
     assert (one.items, one.rows["keys"].items) == (100, 50)
     assert 1_000 < one.size_bytes < 1_020
-    found = estimate(rules, Asked(VIRGINIA), {"one": one})
+    found = estimate(rules, EstimateOptions(VIRGINIA), {"one": one})
     assert not any("size" in gap or "number" in gap for gap in found.gaps)
     (stored,) = found.stored
     assert stored.table_gb == Decimal(100 * (one.size_bytes + 100)) / 2**30
@@ -457,7 +456,8 @@ def test_rules_whose_writes_no_pattern_states_are_not_stated():
     rules = {**every_kind.RULES, "called": every_kind.EFFECTS["called"], "once": ONCE, "again": AGAIN}
     text = every_kind.text_of(rules, entities=entities)
     found = estimate(
-        parse_rules(f"{text}\npatterns:\n  one: {{get: user, by: [user_id], rate: 1/s}}\n", environ={}), Asked(VIRGINIA)
+        parse_rules(f"{text}\npatterns:\n  one: {{get: user, by: [user_id], rate: 1/s}}\n", environ={}),
+        EstimateOptions(VIRGINIA),
     )
     assert {one.name for one in found.rules if one.known} == set()
     asked = " ".join(found.gaps)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from sync_rules.extras.design.costs.estimate import Asked, estimate
+from sync_rules.extras.design.costs.estimate import EstimateOptions, estimate
 from sync_rules.extras.design.costs.loads import Place
 from sync_rules.jobs.dryrun.money import MONTH_HOURS
 from sync_rules.jobs.dryrun.prices import own_prices
@@ -40,7 +40,7 @@ patterns:
 
 
 def made(text):
-    return estimate(parse_rules(text, environ={}), Asked(VIRGINIA))
+    return estimate(parse_rules(text, environ={}), EstimateOptions(VIRGINIA))
 
 
 def of_table(given):
@@ -68,7 +68,7 @@ def test_rows_of_a_local_index_use_the_capacity_of_their_table():
 @pytest.mark.parametrize("target", [20, 70])
 def test_line_alone_costs_as_much_as_the_whole(target):
     """A line has its share of capacity, at the use that autoscaling aims at."""
-    found = estimate(parse_rules(TABLE.replace(", TABLE", "")), Asked(VIRGINIA, target))
+    found = estimate(parse_rules(TABLE.replace(", TABLE", "")), EstimateOptions(VIRGINIA, target))
     (line,) = found.patterns
     write = VIRGINIA.provisioned.write_unit_hour * MONTH_HOURS
     assert round(line.money.provisioned, 9) == round(Decimal(100) * 100 / target * write, 9)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sync_rules.extras.design.patterns.declarations import Design, design_of
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.language.load import load_rules
 
@@ -28,7 +29,8 @@ ARCHIVED = {"players-of-games"}  # the archive of games has it
 
 def without(rules, *names):
     """Copies that nobody reads, and indexes that nothing uses, without some patterns."""
-    proof = prove(replace(rules, patterns={n: one for n, one in rules.patterns.items() if n not in names}))
+    left = {name: one for name, one in design_of(rules).patterns.items() if name not in names}
+    proof = prove(replace(rules, sections={"patterns": Design(left)}))
     return {*proof.unread, *(f"{table}/{index}" for table, index in proof.idle)}
 
 
@@ -42,4 +44,4 @@ def test_patterns_of_an_example_are_served_and_need_all_that_is_kept(file):
     name, left = REMOVED[file.parent.name]
     assert without(rules, name) == left
     kept = {rule.title for rule in rules.rules.values() if rule.puts} - ARCHIVED
-    assert {one for one in without(rules, *rules.patterns) if "/" not in one} == kept
+    assert {one for one in without(rules, *design_of(rules).patterns) if "/" not in one} == kept

@@ -8,6 +8,7 @@ from itertools import combinations
 import pytest
 
 from sync_rules.extras.design.patterns.answers import merged
+from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.language.problems import Problems, errors
@@ -118,6 +119,6 @@ def test_search_outlives_compilation_and_is_called_by_the_application():
     """Compiled rules have the pattern; the reader has no vector to search with, and says who calls."""
     rules = parse_rules(FILE + "patterns: {near: {search: product, by: [tenant], returns: [title]}}\n")
     again = compiled_file.read(compiled_file.written(rules, {}), "rules.compiled", {})
-    assert again.patterns == rules.patterns
+    assert design_of(again).patterns == design_of(rules).patterns
     with pytest.raises(UserError, match="pattern near is a search"):
         Patterns(rules, Reader(MemoryClient(rules.tables.values(), {}), raw=True)).plan("near")

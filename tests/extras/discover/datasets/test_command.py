@@ -27,12 +27,12 @@ def test_propose_from_an_export_scores_as_a_call_does(made, tmp_path, monkeypatc
     data.plant(0.01)
     keys = [f"--key={name}={','.join(table.key)}" for name, table in data.tables.items()]
     keys += [
-        f"--index={name}.{index}={','.join(names)}"
+        f"--key={name}/{index}={','.join(names)}"
         for name, table in data.tables.items()
         for index, names in table.indexes.items()
     ]
     place = str(data.exported(tmp_path / "exports"))
-    code = main.main(["propose", "--from-export", place, *keys, "--out", "rules.yaml", "--json"])
+    code = main.main(["propose", "--from-export", place, *keys, "--out", "rules.yaml", "--format", "json"])
     out, err = capsys.readouterr()
     assert code == 0, err
     said = json.loads(out)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.discover.imports.foreign_document import ImportedFileError
 from sync_rules.extras.discover.imports.imported_model import RulesDraft
 from sync_rules.extras.discover.imports.importer import rules_from, rules_from_text
@@ -156,7 +157,7 @@ def test_modelling_schema_has_templates_types_and_patterns():
         "leaderboard_entry": {"game_id": "{game_id}", "score": "{score}"},
     }
     assert [one.type for one in rules.tables["leaderboard"].key] == ["S", "N"]
-    assert list(rules.patterns) == ["get_organization", "get_organization_members"]
+    assert list(design_of(rules).patterns) == ["get_organization", "get_organization_members"]
     assert "copy organization.name into organization_member.organization_name" in found.text
 
 

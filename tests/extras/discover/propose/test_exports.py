@@ -89,7 +89,7 @@ def test_exports_take_key_and_indexes_that_are_given(tmp_path):
     (tmp_path / "a.json.gz").write_bytes(
         gzip.compress(b"".join(json.dumps({"Item": i}).encode() + b"\n" for i in items))
     )
-    given = Given(keys=["my.shop=id,at"], indexes=["my.shop.by_x=GSI1PK,missing"])
+    given = Given(keys=["my.shop=id,at", "my.shop/by_x=GSI1PK,missing"])
     (shop,) = gathered(tmp_path, given)
     assert (shop.found.called, shop.found.key) == ("my.shop", as_key({"id": "N", "at": "N"}))
     (index,) = shop.found.indexes
@@ -293,15 +293,15 @@ def test_exports_tell_of_each_item_once(tmp_path):
     assert sum(told) == 7
 
 
-TEXTS = st.text(max_size=20) | st.from_regex(r"shop(\.x)*=[ab,]*", fullmatch=True)
+TEXTS = st.text(max_size=20) | st.from_regex(r"shop(\.x)*(/x)?=[ab,]*", fullmatch=True)
 
 
 @settings(max_examples=100)
 @given(TEXTS, TEXTS)
-def test_keys_of_any_text_are_read_or_refused(key, index):
+def test_keys_of_any_text_are_read_or_refused(key, other):
     """No text is a bug."""
     with suppress(UserError):
-        given_keys([key], [index], ["shop", "shop.x"])
+        given_keys([key, other], ["shop", "shop.x"])
 
 
 def test_workspace_is_the_owner_s_and_of_one_process(tmp_path):

@@ -1,0 +1,71 @@
+"""The declaration of a verb, which stands beside its function: exit codes, and options that need or exclude others.
+
+Invariant: an option that says what is done is refused where it would have no effect. Settings of where and how fast,
+such as --region or --rate, may be given to every form of a verb, so that a script can always give them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import typer
+
+from sync_rules.cli.exit_codes import ExitCode
+from sync_rules.model.errors import UserError
+
+Options = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """A verb, apart from its options: its function declares those.
+
+    `well` and `found` are the meanings of the exit codes 0 and 1, "" for a code that the verb never ends with.
+    `mistake` adds what is particular about 2. `stopped` is the code after Ctrl-C; `interrupted` adds what is particular
+    about it. `only_reads`: the verb writes nothing, and says so when it is interrupted. `needs` has, by option, the
+    options that give it an effect; `excludes` has, by option, the options that it cannot be given with.
+    """
+
+    well: str
+    found: str = ""
+    mistake: str = ""
+    stopped: ExitCode = ExitCode.INTERRUPTED
+    interrupted: str = ""
+    only_reads: bool = False
+    needs: Mapping[str, Options] = field(default_factory=dict)
+    excludes: Mapping[str, Options] = field(default_factory=dict)
+
+    @property
+    def ends(self) -> bool:
+        """False for a verb that runs until it is stopped."""
+        return self.stopped is ExitCode.INTERRUPTED
+
+    def exit_codes(self) -> str:
+        """The exit codes of the verb in one sentence."""
+        parts = [f"0: {self.well}", f"1: {self.found}" if self.found else "", f"2: {self.mistake or 'a mistake'}"]
+        if self.ends:
+            parts.append(f"130: interrupted{self.interrupted and ', '}{self.interrupted}")
+        return f"Exit code {'; '.join(filter(None, parts))}."
+
+    def require_sense(self, context: typer.Context) -> None:
+        """Check the options that were given. A value from the environment is not refused, and satisfies a need.
+
+        Raises:
+            UserError: for the first option that has no effect, with the cure.
+        """
+        sources: dict[str, str] = {}
+        for parameter in context.command.params:
+            source = context.get_parameter_source(parameter.name or "")
+            off = parameter.secondary_opts and context.params.get(parameter.name or "") is False
+            sources |= dict.fromkeys(parameter.secondary_opts if off else parameter.opts, source.name if source else "")
+        typed = {option for option, source in sources.items() if source == "COMMANDLINE"}
+        there = typed | {option for option, source in sources.items() if source == "ENVIRONMENT"}
+        for option, others in self.excludes.items():
+            for other in others:
+                if option in typed and other in typed:
+                    raise UserError(f"{option} and {other} cannot be given together: leave one of them out")
+        for option, needed in self.needs.items():
+            if option in typed and there.isdisjoint(needed):
+                cure = f"give {' or '.join(needed)} too, or leave {option} out"
+                raise UserError(f"{option} needs {' or '.join(needed)}, and has no effect without it: {cure}")

@@ -1,0 +1,55 @@
+"""The section `patterns` of the rules file, and the sizes and numbers of items that its entities state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sync_rules.extras.design.patterns.declarations import Design, design_of
+from sync_rules.extras.design.patterns.pattern_compiler import patterns_of, volumes_of
+from sync_rules.extras.design.patterns.pattern_forms import (
+    EntityStatement,
+    PatternEntry,
+    form_of_pattern,
+    meant_in_pattern,
+)
+from sync_rules.extras.design.patterns.prover import prove
+from sync_rules.language.compiler import Known
+from sync_rules.language.problems import Problem
+from sync_rules.language.schema import Name
+from sync_rules.language.sections import Section
+from sync_rules.language.yaml_source import Document
+from sync_rules.rules.ruleset import Rules
+
+
+def compile_design(known: Known, form: Any, rules: Rules) -> Design:
+    """The patterns of a file, and the volumes of its entities."""
+    return Design(patterns_of(known, form.section("patterns"), rules), volumes_of(known, form.entities))
+
+
+def lint_patterns(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Warn of access patterns that no request serves."""
+    for answer in prove(rules).unserved if design_of(rules).patterns else ():
+        location = document.key("patterns", answer.pattern.name)
+        titles = "; or ".join(cure.title for cure in answer.cures[:2])
+        cure = f"{titles}. `sync-rules patterns` shows it as YAML" if titles else "ask by a field that a key holds"
+        yield Problem("SR490", answer.reason, location, cure)
+
+
+def entities_of(design: Design) -> Iterable[str]:
+    """The entities that patterns name."""
+    return {name for pattern in design.patterns.values() for name in pattern.entities}
+
+
+SECTION = Section(
+    name="patterns",
+    form=dict[Name, PatternEntry],
+    default={},
+    description="The access patterns, by name: what the application asks for, and how often.",
+    compile=compile_design,
+    lint=lint_patterns,
+    entity=EntityStatement,
+    entities_of=entities_of,
+    form_of=form_of_pattern,
+    meant=meant_in_pattern,
+)

@@ -1,0 +1,93 @@
+"""Answers CloudFormation when a stack is created or updated: it restarts books that were not kept so far, and completes
+books over empty tables at once.
+
+Two resources ask. `Books` is asked before the stream function has the new rules, `EmptyBooks` after it has. Either
+lists the books that the rules keep, and CloudFormation adds the list of the deployment before. Books that are new in
+the list may be old ones that come back, complete by their mark, and not kept meanwhile. A rollback asks with
+both lists swapped, and cannot know how far the update came: what the failed update did not keep is restarted.
+
+Invariant: the answer is always SUCCESS, within the time of the call. What cannot be done is logged with its cure: no
+deployment fails because of a number.
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.request import Request, urlopen
+
+from sync_rules.functions.logs import log_waiting, logger
+from sync_rules.pipeline.books import begin_anew, books_named, finish_empty, identities
+from sync_rules.pipeline.requests import World, run_work
+from sync_rules.rules.ruleset import Rules
+
+RESPONSE_URL: Final = "ResponseURL"  # only a request of CloudFormation has it
+COPIED: Final = ("StackId", "RequestId", "LogicalResourceId")
+KEPT: Final = "Kept"  # the property with the identities of all books
+AFTER: Final = "Custom::SyncRulesEmptyBooks"  # the resource that asks when the stream function has the new rules
+NAME: Final = "books"  # of a resource, which is nothing that could be named
+ANSWER_MAX_SECONDS: Final = 20.0
+
+
+def is_stack_request(event: Mapping[str, Any]) -> bool:
+    """True for a request of CloudFormation."""
+    return RESPONSE_URL in event
+
+
+def answer_stack(event: Mapping[str, Any], place: Callable[[], tuple[Rules, World]]) -> None:
+    """Do what a request asks for, and answer it. `place` gives the rules of this function, and the world of its stack.
+    Raises OSError when the answer cannot be delivered: Lambda then calls again.
+    """
+    if event.get("RequestType") != "Delete":
+        try:
+            _keep(event, *place())
+        except Exception as error:  # noqa: BLE001 - whatever it is, the stack goes on without it
+            logger.error("books were not looked at", error=type(error).__name__, reason=str(error))
+    body = {"Status": "SUCCESS", "PhysicalResourceId": NAME, **{name: event.get(name) for name in COPIED}}
+    _put(event[RESPONSE_URL], json.dumps(body).encode())
+
+
+def _keep(event: Mapping[str, Any], rules: Rules, world: World) -> None:
+    _begin_anew(_new(event), rules, world)
+    if event.get("ResourceType") == AFTER:
+        for rule in run_work(finish_empty(rules), world):
+            log_waiting(rule.title)
+
+
+def _new(event: Mapping[str, Any]) -> list[str]:
+    """The identities of the books that the deployment before did not keep, or not by these rules."""
+    kept = _kept(event, "ResourceProperties")
+    if event.get("RequestType") == "Create":  # EmptyBooks is created beside Books, or where Books already was
+        return [] if event.get("ResourceType") == AFTER else kept or []
+    before = _kept(event, "OldResourceProperties")
+    if before is None:
+        logger.warning("books are taken as they are", reason="the deployment before did not list those that it kept")
+    return [one for one in kept or () if before is not None and one not in before]
+
+
+def _kept(event: Mapping[str, Any], properties: str) -> list[str] | None:
+    return (event.get(properties) or {}).get(KEPT)
+
+
+def _begin_anew(new: list[str], rules: Rules, world: World) -> None:
+    """Restart books. In a rollback this function may still have, or have again, other rules than those asked for."""
+    own = identities(rules)
+    found = {one: rule.books if (rule := own.get(one)) else books_named(rules, one) for one in new}
+    failed = run_work(begin_anew(books for books in found.values() if books is not None), world)
+    for identity, books in found.items():
+        title = own[identity].title if identity in own else identity.split(" ")[1].partition("/")[0]
+        reason = "its ledger is none of these rules" if books is None else failed.get(books)
+        if reason is None:
+            logger.info("books restarted", rule=title)
+        else:
+            cure = f"sync-rules verify --remote --repair --rule {title}"
+            logger.error("books were not restarted", rule=title, reason=str(reason), cure=cure)
+
+
+def _put(url: str, body: bytes) -> None:
+    """Put the answer where CloudFormation waits for it: an address that is signed without a content type."""
+    request = Request(url, data=body, headers={"Content-Type": ""}, method="PUT")  # noqa: S310 - CloudFormation's own
+    with urlopen(request, timeout=ANSWER_MAX_SECONDS):  # noqa: S310
+        pass

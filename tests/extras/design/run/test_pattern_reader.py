@@ -1,0 +1,617 @@
+"""Each declared pattern finds what a filter over all items finds, in the requests that its proof names."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.state import MemoryState
+from sync_rules.extras.design.patterns.declarations import design_of
+from sync_rules.extras.design.patterns.prover import prove
+from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.jobs.backfill.segments import segments
+from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import UserError
+from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.read import Patterns, Reader, requests_of
+from tests.extras.design.patterns.test_prove import BASE, SERVED
+from tests.support.depth import deep
+from tests.support.memory_client import MemoryClient
+
+
+class Nowhere:
+    """Failures that nothing expects."""
+
+    def park(self, failure):
+        raise AssertionError(failure)
+
+
+def kept(rules, items):
+    """The items of all tables after the rules were applied, by table."""
+    store = MemoryStore(rules.tables)
+    for table, some in items.items():
+        for item in some:
+            store.put(table, {name: raw_of(value) for name, value in item.items()})
+    run = BackfillRun(
+        Selection(rules, rules.kept),
+        store,
+        Nowhere(),
+        MemoryState(),
+        {},
+        supplies=segments(rules, 1),
+        completes=rules.kept,
+        sleep=lambda _seconds: None,
+    )
+    assert run.run()
+    return {name: [*store.items(name)] for name in rules.tables}
+
+
+WIDE = BASE.replace(
+    "      newest:", "      by_spot: {partition: {shelf: S}, sort: {spot: S}, projection: [name]}\n      newest:"
+)
+WIDE += '  spot: {derive: ware.spot, as: "{row}|{ware_id}"}\n'
+
+
+def rules_of(*patterns, base=WIDE):
+    """The rules of the tests with patterns p0, p1 and so on."""
+    lines = "\n".join(f"  p{number}: {one}" for number, one in enumerate(patterns))
+    return parse_rules(f"{base}\npatterns:\n{lines}")
+
+
+# ---------------------------------------------------------------- data
+IDS = st.sampled_from(
+    ["1", "10", "1#0", "1#", "#", "a", "A", "ä", "z\U0001f600", "é#1", "2", "-1", "1|2", "\U0010ffff"]
+)
+WORDS = st.sampled_from(["A", "A!", "AB", "B", "Ä", "a b", "\U0010ffff", "ZZ"])
+NUMBERS = st.sampled_from([9, 10, -1, Decimal("1.5"), 100, 0])
+DATES = st.sampled_from(["2026-01", "2026-01-05", "2026-01-31", "2026-02-01", "2025"])
+
+
+ROLES = st.sampled_from(["LEAD", "CONTRIBUTOR"])
+
+
+def drawn(entity, **fields):
+    return st.lists(st.fixed_dictionaries(fields), max_size=5).map(lambda some: [(entity, one) for one in some])
+
+
+DRAWN = {
+    "user": drawn("user", user_id=IDS, name=WORDS, email=IDS, city=WORDS),
+    "order": drawn(
+        "order", user_id=IDS, order_id=IDS, made=DATES, total=NUMBERS, status=st.sampled_from(["OPEN", "PAID"])
+    ),
+    "store": drawn("store", store_id=IDS, state=WORDS, city=WORDS, city_code=WORDS, zip=IDS, name=WORDS),
+    "version": drawn("version", thing_id=IDS, number=st.sampled_from([0, 1, 9, 10, 999_999])),
+    "product": drawn("product", product_id=IDS, category=WORDS, price=NUMBERS),
+    "house": drawn("house", house_id=IDS, country=WORDS, street=WORDS, town=WORDS),
+    "ware": drawn("ware", ware_id=IDS, shelf=WORDS, row=WORDS, name=WORDS),
+    "goal": drawn("goal", goal_id=IDS, title=WORDS),
+    "member": drawn("member", user_id=IDS, name=WORDS),
+    "membership": drawn("membership", goal_id=IDS, user_id=IDS, memberRole=ROLES),
+    "component": drawn("component", ComponentId=st.sampled_from(["1", "10", "a", "A", "ä"]), ParentId=IDS, name=WORDS),
+    "game": drawn("game", game_id=IDS, map=WORDS, started=DATES, status=st.sampled_from(["OPEN", "DONE"])),
+}
+
+
+def data_of(*names):
+    """Items of these entities."""
+    return st.tuples(*(DRAWN[name] for name in names)).map(lambda lists: [one for some in lists for one in some])
+
+
+def stored(rules, data):
+    """The application's items of some data, by table; of two with one key the last."""
+    found = {}
+    parents = {}
+    for name, drawn_fields in data:
+        fields = {**drawn_fields}
+        entity = rules.entities[name]
+        raw = {field: raw_of(value) for field, value in fields.items()}
+        made = {one: template.build(raw, "S") for one, template in entity.templates.items()}
+        if name == "component":
+            parent, own = fields["ParentId"], fields["ComponentId"]
+            if parent not in parents or own in parents:  # of those that are there, so no circle
+                del fields["ParentId"]
+            parents.setdefault(own, None)
+            if any(one["ComponentId"] == own for one in found.get("components", {}).values()):
+                continue
+        if name == "user" and any(one.get("email") == fields["email"] for one in found.get("shop", {}).values()):
+            continue  # a mirror has one key
+        if None in made.values():
+            continue
+        keys = {attribute.name for attribute in entity.table.key}
+        keys = {one.name for one in entity.table.key_attributes}
+        inside = {field for one in entity.table.key for field in entity.templates[one.name].fields}
+        own = {field: value for field, value in fields.items() if field in keys or field not in inside}
+        item = {**own, **{one: value["S"] for one, value in made.items()}}
+        key = tuple(item[one.name] for one in entity.table.key)
+        found.setdefault(entity.table.name, {})[key] = item
+    return {table: [*some.values()] for table, some in found.items()}
+
+
+# ---------------------------------------------------------------- the filter over all items
+FORMATS = {("store", "city"): str.upper}
+
+
+class World:
+    """All items, and a filter over them that knows no key conditions."""
+
+    def __init__(self, rules, items):
+        self.rules = rules
+        self.items = items
+
+    def of(self, name):
+        entity = self.rules.entities[name]
+        return [item for item in self.items[entity.table.name] if entity.has(entity.table.key_of(item))]
+
+    def field(self, name, item, field):
+        entity = self.rules.entities[name]
+        value = entity.view(item, [(field,)]).get(field)
+        return None if value is None else plain_of(value)
+
+    def found(self, pattern, given):
+        name = pattern.entity
+        for item in self.of(name):
+            read = {one: self.field(name, item, one) for one in given}
+            form = {one: FORMATS.get((name, one), lambda value: value) for one in given}
+            equal = all(read[one] is not None and form[one](read[one]) == form[one](given[one]) for one in pattern.by)
+            if (
+                equal
+                and self.inside(pattern, read, given)
+                and (pattern.where is None or pattern.where.holds_for(item, self.rules.entities[name]))
+            ):
+                yield item
+
+    def inside(self, pattern, read, given):
+        if pattern.within is None:
+            return True
+        value, asked = read[pattern.within.attribute], given[pattern.within.attribute]
+        if value is None:
+            return False
+        match pattern.within.form:
+            case "between":
+                return asked[0] <= value <= asked[1]
+            case "at_least":
+                return asked <= value
+            case "at_most":
+                return value <= asked
+        return value.startswith(asked)
+
+    def seen(self, pattern, item):
+        """An item as the pattern returns it."""
+        if pattern.returns is None:
+            return {name: plain_of(value) for name, value in item.items()}
+        found = {}
+        for text in pattern.returns:
+            other, _, rest = text.partition(".")
+            if rest:
+                (source,) = [
+                    one
+                    for one in self.of(other)
+                    if all(
+                        self.field(other, one, field) == self.field(pattern.entity, item, field)
+                        for field in self.rules.entities[other].identity
+                    )
+                ] or [{}]
+                found[text] = None if not source else self.field(other, source, rest)
+            else:
+                found[text] = self.field(pattern.entity, item, text)
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def plain(item):
+    return json.dumps(item, default=lambda v: sorted(v) if isinstance(v, set) else str(v), sort_keys=True)
+
+
+def texts(items):
+    return sorted(map(plain, items))
+
+
+def call_of(draw, world, pattern):
+    """Arguments of a call, mostly of an item that exists."""
+    items = world.of(pattern.entity)
+    item = draw(st.sampled_from(items)) if items else {}
+
+    def one(field):
+        return (
+            draw(st.just(value))
+            if (value := world.field(pattern.entity, item, field)) is not None and draw(st.integers(0, 5))
+            else draw(NUMBERS if field == "price" else IDS)
+        )
+
+    given = {field: one(field) for field in pattern.by}
+    if pattern.within is not None:
+        field = pattern.within.attribute
+        given[field] = tuple(sorted((one(field), one(field)))) if pattern.within.form == "between" else one(field)
+    return given
+
+
+MORE = {
+    "{get: ware, by: [shelf], at_most: row}",
+    "{get: ware, by: [shelf], between: row}",
+    "{get: ware, by: [shelf], at_least: row}",
+    "{get: ware, by: [shelf], begins_with: row}",
+    "{get: order, by: [user_id], begins_with: order_id}",
+    "{get: order, by: [user_id], at_most: order_id}",
+    "{get: order, by: [user_id], between: made}",
+    "{get: order, by: [user_id], returns: [order_id, total, user.name, user.email]}",
+    "{get: order, by: [user_id], where: \"status == 'OPEN'\", keeps: 50%}",
+    "{get: game, by: [map], between: started, where: \"status == 'OPEN'\", keeps: 10%}",
+    "{get: ware, by: [shelf], between: row, via: by_spot, returns: [name]}",
+    "{get: ware, by: [shelf], at_most: row, via: by_spot, returns: [name]}",
+    "{get: ware, by: [shelf], at_least: row, via: by_spot, returns: [name]}",
+    "{get: product, by: [category], at_least: price, returns: [price, product_id]}",
+}
+GETS = [one for one in (*SERVED, *sorted(MORE)) if one.startswith("{get") and "keys" not in one]
+
+
+@pytest.mark.parametrize("pattern", GETS)
+@settings(max_examples=deep(30), deadline=None)
+@given(data=st.data())
+def test_gets_find_what_a_filter_over_all_items_finds(pattern, data):
+    """The same items, in the order of the sort key, in the requests of the proof; also page by page."""
+    rules = rules_of(pattern)
+    declared, answer = design_of(rules).patterns["p0"], prove(rules).answers["p0"]
+    others = {"order": ["user"], "user": ["order"], "store": ["ware"]}.get(declared.entity, [])
+    items = kept(rules, stored(rules, data.draw(data_of(*others, declared.entity))))
+    world, client = World(rules, items), MemoryClient(rules.tables.values(), items)
+    patterns = Patterns(rules, client)
+    asked = call_of(data.draw, world, declared)
+    expected = texts(world.seen(declared, item) for item in world.found(declared, asked))
+    with requests_of(client) as requests:
+        found = [*patterns.all("p0", asked)]
+    assert texts(found) == expected
+    assert requests.operations == [step.request for step in answer.steps][: requests.count]
+    assert requests.count == len(answer.steps) or not found
+    if declared.order is not None and declared.returns is None:
+        order = [
+            world.field(declared.entity, {name: raw_of(value) for name, value in item.items()}, declared.order)
+            for item in found
+        ]
+        assert order == sorted(order, reverse=declared.backward)
+    client.page_items = data.draw(st.integers(1, 5))
+    paged, cursor = [], None
+    while True:
+        page = patterns.page("p0", asked, limit=data.draw(st.integers(1, 4)), cursor=cursor)
+        paged += page.items
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert [*map(plain, paged)] == [*map(plain, found)]
+    assert [*map(plain, patterns.all("p0", asked))] == [*map(plain, found)]
+    if declared.one:
+        assert patterns.one("p0", asked) == (found[0] if found else None)
+
+
+# ---------------------------------------------------------------- graphs, trees, keys
+GRAPH = "graph: goal, from: member, through: membership, neighbours: [member]"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meets"),
+    [
+        (f"{{{GRAPH}, at_least: 400-CONTRIBUTOR}}", lambda _key: True),
+        (f"{{{GRAPH}, order: desc}}", lambda _key: True),
+        (f"{{{GRAPH}, at_least: 500-LEAD}}", lambda key: key >= "500-LEAD"),
+        (f"{{{GRAPH}, begins_with: 400-, attributes: [title]}}", lambda key: key.startswith("400")),
+    ],
+)
+@settings(max_examples=deep(25))
+@given(data=st.data())
+def test_graphs_find_goals_and_the_members_around_them(pattern, meets, data):
+    """The edges in their order, each with its goal and the goal's members, in three requests; also page by page."""
+    rules = rules_of(pattern)
+    declared = design_of(rules).patterns["p0"]
+    of_one = st.fixed_dictionaries({"goal_id": IDS, "user_id": st.just(data.draw(IDS)), "memberRole": ROLES})
+    edges_of_one = [("membership", one) for one in data.draw(st.lists(of_one, max_size=4))]
+    items = kept(rules, stored(rules, data.draw(data_of("goal", "member", "membership")) + edges_of_one))
+    world, client = World(rules, items), MemoryClient(rules.tables.values(), items)
+    users_with_edges = {world.field("membership", one, "user_id") for one in world.of("membership")}
+    user = data.draw(st.sampled_from(sorted(users_with_edges)) if users_with_edges else IDS)
+    of_user = [one for one in world.of("membership") if world.field("membership", one, "user_id") == user]
+    edges = [one for one in of_user if meets(one["gsi0"]["S"])]
+    goals = {world.field("goal", one, "goal_id"): one for one in world.of("goal")}
+    users = {world.field("member", one, "user_id"): one for one in world.of("member")}
+    patterns = Patterns(rules, Reader(client, raw=True))
+    read, batch_get_item = [], client.batch_get_item
+    client.batch_get_item = lambda **p: read.extend(p["RequestItems"].values()) or batch_get_item(**p)
+    with requests_of(client) as requests:
+        found = patterns.graph("p0", user_id={"S": user})
+    assert requests.operations == ["Query", "BatchGetItem", "BatchGetItem"][: requests.count]
+    named = [world.field("membership", edge, "goal_id") for edge in found.edges]
+    assert sorted(named) == sorted(world.field("membership", edge, "goal_id") for edge in edges)
+    order = sorted((edge["gsi0"]["S"] for edge in edges), reverse=declared.backward)
+    assert [edge["gsi0"]["S"] for edge in found.edges] == order
+    shown = [goals.get(name) for name in named]
+    if declared.returns is not None:
+        shown = [one and {name: one[name] for name in declared.returns if name in one} for one in shown]
+        assert all("ProjectionExpression" in request for request in read[:1]), "goals are read as far as asked for"
+    assert found.nodes == shown
+    paged, cursor, limit = [], None, data.draw(st.integers(1, 3))
+    while True:
+        page = patterns.graph("p0", user_id={"S": user}, limit=limit, cursor=cursor)
+        assert len(page.edges) <= limit
+        paged += zip(page.edges, page.nodes, page.neighbours, strict=True)
+        assert len(paged) <= len(found.edges), "a cursor leads on"
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert paged == [*zip(found.edges, found.nodes, found.neighbours, strict=True)]
+    for name, around in zip(named, found.neighbours, strict=True):
+        if name in goals:
+            beside = [one for one in world.of("membership") if world.field("membership", one, "goal_id") == name]
+            members = sorted(world.field("membership", one, "user_id") for one in beside)
+            assert sorted(plain_of(one.fields["user_id"]) for one in around.found) == members
+            assert all(one.item == users.get(plain_of(one.fields["user_id"])) for one in around.found)
+
+
+TREES = {
+    "{tree: component, under: ComponentId}": ["GetItem", "Query"],
+    "{tree: component, under: ComponentId, itself: true}": ["GetItem", "Query"],
+    "{tree: component, under: ComponentId, attributes: [name, ComponentId], depth: 1}": ["Query"],
+    "{tree: component, children: ComponentId}": ["Query"],
+    "{tree: component, above: ComponentId, attributes: [name, ComponentId]}": ["GetItem", "BatchGetItem"],
+}
+
+
+@pytest.mark.parametrize("pattern", TREES)
+@settings(max_examples=deep(30))
+@given(data=st.data())
+def test_trees_find_the_items_below_and_above(pattern, data):
+    """Descendants, children and ancestors by walking from parent to parent."""
+    rules = rules_of(pattern)
+    items = kept(rules, stored(rules, data.draw(data_of("component", "component"))))
+    declared = design_of(rules).patterns["p0"]
+    world, client = World(rules, items), MemoryClient(rules.tables.values(), items)
+    by_id = {plain_of(one["ComponentId"]): one for one in world.of("component")}
+    asked = data.draw(st.sampled_from([*by_id, "1", "ä"]))
+
+    def above(name):
+        parent = by_id[name].get("ParentId", {}).get("S")
+        return [] if parent not in by_id else [*above(parent), parent]
+
+    below = [name for name in by_id if asked in above(name)]
+    if declared.direction == "children" or declared.depth == 1:
+        below = [name for name in below if above(name)[-1] == asked]
+    names = below if declared.direction != "above" else above(asked) if asked in by_id else []
+    names += [asked] if declared.itself and asked in by_id else []
+    patterns = Patterns(rules, client)
+    with requests_of(client) as requests:
+        found = [*patterns.all("p0", ComponentId=asked)]
+    assert requests.operations == TREES[pattern][: requests.count]
+    assert sorted(one["ComponentId"] for one in found) == sorted(names)
+    if declared.returns is not None:
+        assert all(one.keys() == {"name", "ComponentId"} for one in found)
+    if declared.direction == "children":
+        paged, cursor = [], None
+        while cursor is not None or not paged:
+            page = patterns.page("p0", ComponentId=asked, limit=1, cursor=cursor)
+            paged += page.items or [None]
+            cursor = page.cursor
+            if cursor is None:
+                break
+        assert [one for one in paged if one] == found
+
+
+SOME = [
+    ("user", {"user_id": "1", "name": "Ann", "email": "a@x", "city": "A"}),
+    ("user", {"user_id": "1#0", "name": "Bob", "email": "b@x", "city": "B"}),
+    ("order", {"user_id": "1", "order_id": "1", "made": "2026-01", "total": 9, "status": "OPEN"}),
+    ("order", {"user_id": "1", "order_id": "2", "made": "2026-02", "total": 8, "status": "PAID"}),
+]
+
+
+def some(*patterns, base=BASE, items=SOME, **options):
+    """Patterns over a few items, and their client."""
+    rules = rules_of(*patterns, base=base)
+    client = MemoryClient(rules.tables.values(), kept(rules, stored(rules, items)))
+    return Patterns(rules, options.pop("reader", Reader)(client), **options), client
+
+
+def test_keys_are_read_at_once_in_their_order():
+    """A batch has one item per key, None for one that does not exist, in one BatchGetItem."""
+    patterns, client = some("{get: user, by: [user_id], keys: 25, returns: [name]}")
+    with requests_of(client) as requests:
+        assert patterns.batch("p0", ["1#0", {"user_id": "9"}, "1"]) == [{"name": "Bob"}, None, {"name": "Ann"}]
+    assert requests.by_operation == {"BatchGetItem": 1}
+
+
+def test_copies_come_under_the_name_that_was_asked():
+    """A copy is read in place of the other item; without one, that item is read, and its attribute has its name."""
+    patterns, _ = some("{get: order, by: [user_id], order: order_id, returns: [total, user.name, user.email]}")
+    first, second = patterns.all("p0", user_id="1")
+    assert first == {"total": 9, "user.name": "Ann", "user.email": "a@x"}
+    assert second == {"total": 8, "user.name": "Ann", "user.email": "a@x"}
+
+
+RENAMED = BASE.replace(
+    "{mirror: user, into: user_by_email, attributes: [name]}",
+    "{mirror: user, into: user_by_email, attributes: {name: called, city: town}}",
+)
+
+
+def test_mirrors_answer_by_the_names_of_their_source():
+    """Arguments, attributes and condition have the names of the entity that the pattern asks for."""
+    where = "{get: user, by: [email], one: true, via: mirror, returns: [name, city, user_id], where: \"city == 'A'\"}"
+    patterns, client = some(where, base=RENAMED)
+    with requests_of(client) as requests:
+        assert patterns.one("p0", email="a@x") == {"name": "Ann", "city": "A", "user_id": "1"}
+        assert patterns.one("p0", email="b@x") is None
+    assert requests.by_operation == {"GetItem": 2}
+
+
+def test_mirrors_that_lack_an_attribute_of_the_condition_lead_to_their_source():
+    """The condition is tested on the item itself, which a second request reads."""
+    patterns, client = some("{get: user, by: [email], one: true, via: mirror, returns: [name], where: \"city == 'A'\"}")
+    with requests_of(client) as requests:
+        assert patterns.one("p0", email="a@x") == {"name": "Ann"}
+        assert patterns.one("p0", email="b@x") is None
+    assert requests.by_operation == {"GetItem": 4}
+
+
+CODED = BASE.replace(
+    "  user-by-email:", "  by-code: {mirror: order, into: coded, attributes: [total]}\n  user-by-email:"
+).replace("  user_by_email: {", '  coded: {table: shop, key: {PK: "CODE#{code}", SK: CODE}}\n  user_by_email: {')
+
+
+def test_sources_of_mirrors_lead_to_the_items_that_they_name():
+    """A mirror, its source, and the item that the source names: a copy is taken from the source itself."""
+    get = "{get: order, by: [code], one: true, via: mirror, returns: [total, user.name, user.email]}"
+    items = [*SOME[:2], ("order", {**SOME[2][1], "code": "c"})]
+    patterns, client = some(get, base=CODED, items=items)
+    with requests_of(client) as requests:
+        assert patterns.one("p0", code="c") == {"total": 9, "user.name": "Ann", "user.email": "a@x"}
+    assert requests.by_operation == {"GetItem": 3}
+    assert "user-name-on-orders" not in prove(rules_of(get, base=CODED)).unread
+
+
+LINKED = BASE.replace(
+    "newest:",
+    "by_payer: {payer: S}\n      by_status: {partition: {status: S}, sort: {made: S}, projection: [total]}\n      newest:",
+)
+
+
+def test_items_that_name_another_by_a_field_of_their_own_are_followed():
+    """The link of a rule leads to the other item; where an index does not show it, the items are read first."""
+    base = LINKED.replace(
+        "copy user.name into order.user_name",
+        "{copy: user.name, into: order.payer_name, link: {user_id: payer}}",
+    )
+    items = [*SOME[:2], ("order", {**SOME[2][1], "payer": "1#0"})]
+    patterns, client = some("{get: order, by: [status], returns: [total, user.email]}", base=base, items=items)
+    with requests_of(client) as requests:
+        assert [*patterns.all("p0", status="OPEN")] == [{"total": 9, "user.email": "b@x"}]
+    assert requests.operations == ["Query", "BatchGetItem", "BatchGetItem"]
+
+
+def test_levels_of_a_tree_are_whole_items():
+    """Items are read by their keys where the index on the parent shows nothing else."""
+    base = BASE.replace(
+        "GSI1: {ParentId: S, ComponentId: S}",
+        "GSI1: {partition: {ParentId: S}, sort: {ComponentId: S}, projection: keys}",
+    )
+    parts = [
+        ("component", {"ComponentId": "1", "ParentId": "", "name": "A"}),
+        ("component", {"ComponentId": "2", "ParentId": "1", "name": "B"}),
+    ]
+    patterns, client = some(
+        "{tree: component, under: ComponentId, depth: 1, attributes: [name]}", base=base, items=parts
+    )
+    with requests_of(client) as requests:
+        assert [*patterns.all("p0", ComponentId="1")] == [{"name": "B"}]
+    assert requests.operations == ["Query", "BatchGetItem"]
+
+
+def test_formulas_are_told_apart_where_rows_show_their_fields():
+    """A separator inside a field makes one key of two items; the fields themselves say which is meant."""
+    base = BASE.replace("projection: [name]}", "projection: all}")
+    stores = [
+        ("store", {"store_id": "1", "state": "S", "city": "A#B", "zip": "C", "name": "x"}),
+        ("store", {"store_id": "2", "state": "S", "city": "A", "zip": "B#C", "name": "y"}),
+    ]
+    patterns, _ = some(
+        "{get: store, by: [state, city]}", "{get: store, by: [state, city, zip]}", base=base, items=stores
+    )
+    assert [one["name"] for one in patterns.all("p0", state="S", city="a")] == ["y"]
+    assert [one["name"] for one in patterns.all("p1", state="S", city="A#B", zip="C")] == ["x"]
+
+
+class Order:
+    def __init__(self, order_id, total):
+        self.name = f"{order_id}: {total}"
+
+
+def test_types_make_something_else_of_items():
+    """A class takes the attributes by name, any other callable the item."""
+    pattern = "{get: order, by: [user_id], order: order_id, returns: [order_id, total]}"
+    patterns, _ = some(pattern, types={"order": Order})
+    assert [one.name for one in patterns.page("p0", user_id="1").items] == ["1: 9", "2: 8"]
+    patterns, _ = some(pattern, types={"order": lambda item: item["total"]})
+    assert [*patterns.all("p0", user_id="1")] == [9, 8]
+    with pytest.raises(UserError, match="types: no entity 'ordr'"):
+        some(pattern, types={"ordr": Order})
+
+
+def test_both_ends_of_a_range_may_be_a_list():
+    """JSON has no tuples: a list of two is the same range."""
+    patterns, _ = some("{get: order, by: [user_id], between: order_id, returns: [order_id]}")
+    listed = [one["order_id"] for one in patterns.all("p0", user_id="1", order_id=["1", "1"])]
+    assert listed == ["1"] == [one["order_id"] for one in patterns.all("p0", user_id="1", order_id=("1", "1"))]
+
+
+WRONG = {
+    "missing": (lambda p: p.all("p0", {}), "expected user_id and order_id; missing: user_id, order_id"),
+    "surplus": (
+        lambda p: p.page("p0", user_id="secret", order_id=("1", "2"), city="secret"),
+        "expected user_id and order_id; unknown: city",
+    ),
+    "one end": (lambda p: p.page("p0", user_id="1", order_id="secret"), "order_id: expected both ends"),
+    "three ends": (lambda p: p.all("p0", user_id="1", order_id=("secret",) * 3), "found 3 values"),
+    "two types": (lambda p: p.all("p0", user_id="1", order_id=("secret", 1)), "two ends of one type"),
+    "backwards": (lambda p: [*p.all("p0", user_id="1", order_id=("secret2", "secret1"))], "ends before it begins"),
+    "no key": (lambda p: p.page("p0", user_id=["secret"], order_id=("1", "2")), "found a list"),
+    "unknown": (lambda p: p.page("p9"), "no pattern 'p9'. Known: p0, p1, p2, p3, p4, p5"),
+    "a write": (lambda p: p.page("p2"), "pattern p2 is a write"),
+    "not served": (lambda p: p.page("p1", order_id="1"), "pattern p1 is not served: no key finds order by order_id"),
+    "a tree": (lambda p: p.page("p3", ComponentId="1"), "pattern p3 has no pages"),
+    "a graph": (lambda p: p.all("p4", user_id="1"), "pattern p4 is not called by all: use graph"),
+    "no graph": (lambda p: p.graph("p0", user_id="1"), "pattern p0 is not called by graph: use page, all or one"),
+    "several": (lambda p: p.one("p0", user_id="1", order_id=("1", "2")), "may find several items"),
+    "no keys": (lambda p: p.batch("p0", ["1"]), "reads one key at a time"),
+    "limit": (lambda p: p.page("p0", user_id="1", order_id=("1", "2"), limit=0), "limit is 0"),
+    "no text": (lambda p: p.all("p5", user_id="1", order_id=1), "order_id: expected a text, the beginning of others"),
+    "cursor": (lambda p: p.page("p0", user_id="1", order_id=("1", "2"), cursor="secret"), "not a cursor"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_calls_are_errors_that_say_what_was_expected(case):
+    """The message names arguments and pattern, and no value; a pattern that nothing serves has its first cure."""
+    call, message = WRONG[case]
+    patterns, client = some(
+        "{get: order, by: [user_id], between: order_id}",
+        "{get: order, by: [order_id]}",
+        "{put: order}",
+        "{tree: component, under: ComponentId}",
+        "{graph: goal, from: member, through: membership, neighbours: [member]}",
+        "{get: order, by: [user_id], begins_with: order_id}",
+    )
+    with requests_of(client) as requests, pytest.raises(UserError, match=re.escape(message)) as raised:
+        call(patterns)
+    assert "secret" not in str(raised.value)
+    assert requests.count == 0
+    if case == "not served":
+        assert '"derive"' in raised.value.cure
+
+
+def test_cursors_are_of_one_call():
+    """A cursor leads on in its own call, and is refused by another."""
+    patterns, _ = some("{get: order, by: [user_id], page: 1}")
+    first = patterns.page("p0", user_id="1")
+    assert [one["SK"] for one in first.items] == ["ORDER#1"]
+    assert [one["SK"] for one in patterns.page("p0", user_id="1", cursor=first.cursor).items] == ["ORDER#2"]
+    with pytest.raises(UserError, match="of another listing"):
+        patterns.page("p0", user_id="2", cursor=first.cursor)
+
+
+def test_requests_of_a_boto3_client_are_counted():
+    """Each call counts once, within the block only."""
+    client = boto3.client("dynamodb", region_name="eu-central-1", aws_access_key_id="x", aws_secret_access_key="x")
+    with Stubber(client) as stub, requests_of(client) as requests:
+        stub.add_response("query", {"Items": []})
+        client.query(TableName="orders")
+        assert requests.operations == ["Query"]
+        with requests_of(client) as inner:
+            stub.add_response("get_item", {})
+            client.get_item(TableName="orders", Key={"id": {"S": "1"}})
+        stub.add_response("query", {"Items": []})
+        client.query(TableName="orders")
+    assert inner.count == 1
+    assert requests.by_operation == {"Query": 2, "GetItem": 1}

@@ -1,0 +1,309 @@
+"""`sync-rules propose` as a user calls it: what it costs, what it writes, what it says when there is nothing to say."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from sync_rules.adapters import aws
+from sync_rules.cli import main, options
+from sync_rules.cli.commands.check import report
+from sync_rules.extras.discover.propose import database
+from sync_rules.language.load import check_rules
+from tests.support.builders import n, s
+
+USERS, ORDERS = 40, 400
+STALE = range(0, ORDERS, 50)
+SECRET = "Canary"
+
+
+def word(number: int, what: str) -> str:
+    """A text that does not follow from a number in a way that anybody could tell."""
+    return f"{hashlib.sha256(f'{what}{number}'.encode()).hexdigest()[:6]}{SECRET}"
+
+
+def user(number: int) -> dict:
+    age = n(20 + int(word(number, "age")[:2], 16) % 40)
+    return {"PK": s(f"USER#{number}"), "SK": s("PROFILE"), "name": s(word(number, "name")), "age": age}
+
+
+def order(number: int) -> dict:
+    of = number * 7 % USERS
+    name = word(number, "old") if number in STALE else word(of, "name")
+    keys = {"PK": s(f"USER#{of}"), "SK": s(f"ORDER#{number}")}
+    return {
+        **keys,
+        "user_name": s(name),
+        "total": n(int(word(number, "total")[:4], 16)),
+        "note": s(word(number, "note")),
+    }
+
+
+SHOP = [*map(user, range(USERS)), *map(order, range(ORDERS))]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """The folder where the user is."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def client(folder, monkeypatch) -> Iterator:
+    """An account in memory with the shop."""
+    for name, value in (("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s"), ("AWS_REGION", "eu-central-1")):
+        monkeypatch.setenv(name, value)
+    aws._client.cache_clear()
+    with mock_aws():
+        create("shop", {"PK": "S", "SK": "S"})
+        client = aws.dynamodb(None, "eu-central-1")
+        for item in SHOP:
+            client.put_item(TableName="shop", Item=item)
+        yield client
+    aws._client.cache_clear()
+
+
+def create(table: str, key: dict[str, str]) -> None:
+    boto3.client("dynamodb", region_name="eu-central-1").create_table(
+        TableName=table,
+        KeySchema=[{"AttributeName": a, "KeyType": k} for a, k in zip(key, ("HASH", "RANGE"), strict=False)],
+        AttributeDefinitions=[{"AttributeName": a, "AttributeType": kind} for a, kind in key.items()],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+
+def exported(folder: Path, name: str, items: list[dict]) -> str:
+    """A bare export."""
+    (folder / name).mkdir()
+    lines = b"".join(json.dumps({"Item": item}).encode() + b"\n" for item in items)
+    (folder / name / "a.json.gz").write_bytes(gzip.compress(lines))
+    return name
+
+
+def scans(client, monkeypatch, limit: int = 30) -> list[dict]:
+    """Make pages small. Gives the requests."""
+    asked: list[dict] = []
+    inner = client.scan
+
+    def scan(**request: object) -> dict:
+        asked.append(request)
+        return inner(**{**request, "Limit": limit})
+
+    monkeypatch.setattr(client, "scan", scan)
+    return asked
+
+
+LIVE = ["propose", "--table", "shop", "--region", "eu-central-1"]
+
+
+# ---------------------------------------------------------------- live tables
+def test_propose_reads_a_live_table_and_writes_a_rules_file(client, folder, capsys, monkeypatch):
+    """Cost first; then the file, which passes check, and its figures. A second run reads nothing, one without the folder all."""
+    asked = scans(client, monkeypatch)
+    weigh(client, monkeypatch, 400_000_000)
+    assert main.main([*LIVE, "--yes", "--out", "rules.yaml"]) == 0
+    out, err = capsys.readouterr()
+    assert "table shop: about 440 items and 400.0 MB" in err
+    assert "about 48,828 read units, less than 0.01 USD on demand in eu-central-1 (prices of 2" in err
+    assert "at least 33 s at 1,500 read units a second" in err
+    text = (folder / "rules.yaml").read_text()
+    assert report("rules.yaml", *check_rules(text, {})).endswith("OK")
+    assert "copy user.name into order.user_name" in text
+    assert f"{ORDERS - len(STALE)} of {ORDERS} agree" in text
+    assert f"1 rule proposed; {len(STALE)} targets differ" in out
+    assert "sync-rules check rules.yaml && sync-rules plan rules.yaml" in err
+    read = len(asked)
+    assert main.main(LIVE) == 0  # nothing is read, so nothing is asked
+    again, err = capsys.readouterr()
+    assert again == text
+    assert "table shop: read from 2" in err
+    assert len(asked) == read
+    shutil.rmtree(".sync-rules-propose")
+    assert main.main([*LIVE, "--yes"]) == 0
+    assert len(asked) == 2 * read
+
+
+def weigh(client, monkeypatch, size_bytes: int) -> None:
+    """Let DynamoDB say how large the tables are."""
+    inner = client.describe_table
+
+    def describe(**request: object) -> dict:
+        answer = inner(**request)
+        answer["Table"]["TableSizeBytes"] = size_bytes
+        return answer
+
+    monkeypatch.setattr(client, "describe_table", describe)
+
+
+def test_propose_asks_before_it_pays(client, capsys, monkeypatch):
+    """Nothing is read if nobody can answer, and the cure is named; a no is no mistake. No cost is made up."""
+    asked = scans(client, monkeypatch)
+    assert main.main(LIVE) == 2
+    refused = capsys.readouterr().err
+    assert "table shop: DynamoDB has not counted it yet, so what a scan costs is not known" in refused
+    assert "USD" not in refused
+    assert main.main(LIVE) == 2
+    assert "no question can be answered: give --yes" in capsys.readouterr().err
+    monkeypatch.setattr("sync_rules.extras.discover.commands.reading_terminal.confirm", lambda question, yes: False)
+    assert main.main(LIVE) == 0
+    assert "nothing was read" in capsys.readouterr().err
+    assert not asked
+
+
+def test_propose_goes_on_after_an_interrupt(client, folder, capsys, monkeypatch):
+    """Ctrl-C ends with 130 and says how to go on; the same command reads no page twice."""
+    asked = scans(client, monkeypatch)
+    inner = client.scan
+
+    def interrupted(**request: object) -> dict:
+        if len(asked) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return inner(**request)
+
+    monkeypatch.setattr(client, "scan", interrupted)
+    monkeypatch.setattr(options, "WORKERS", 1)
+    monkeypatch.setattr(options, "SEGMENTS", 3)
+    assert main.main([*LIVE, "--yes"]) == 130
+    assert "the same command goes on; without the folder of --workspace it reads all again" in capsys.readouterr().err
+    assert 0 < len(asked) < 10
+    assert main.main([*LIVE, "--yes"]) == 0
+    out, err = capsys.readouterr()
+    assert "copy user.name into order.user_name" in out
+    assert "% of it read before" in err
+    places = [json.dumps((one["Segment"], one.get("ExclusiveStartKey"))) for one in asked]
+    assert len(places) == len(set(places))
+
+
+def test_propose_without_the_right_to_read(client, capsys, monkeypatch):
+    """The refusal names the action, the table and the cure."""
+
+    def scan(**_: object) -> dict:
+        raise client.exceptions.ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "Scan")
+
+    monkeypatch.setattr(client, "scan", scan)
+    assert main.main([*LIVE, "--yes"]) == 2
+    assert "AccessDeniedException: dynamodb:Scan of shop: these credentials may not do this" in capsys.readouterr().err
+    assert main.main(["propose", "--table", "shops", "--region", "eu-central-1"]) == 2
+    assert "table shops does not exist" in capsys.readouterr().err
+
+
+def test_propose_takes_the_key_of_an_export_from_the_account(client, folder, capsys):
+    """With --table beside --from-export nothing is scanned, and nothing has to be told."""
+    exported(folder, "shop", SHOP)
+    assert main.main([*LIVE, "--from-export", "shop"]) == 0
+    assert "its key is read off" not in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- exports, and forms of output
+EXPORT = ["propose", "--from-export", "shop"]
+
+
+def test_propose_prints_one_document_for_machines(folder, capsys):
+    """Tables, entities, rules with evidence and the cost of a repair, links, the file. No value, unless asked for."""
+    exported(folder, "shop", SHOP)
+    assert main.main([*EXPORT, "--format", "json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    (rule,) = made["rules"]
+    assert (rule["rule"], rule["held_back"]) == ({"copy": "user.name", "into": "order.user_name"}, None)
+    assert (rule["checked"], rule["agree"], rule["differ"]) == (ORDERS, ORDERS - len(STALE), len(STALE))
+    assert rule["repair"] == {"to_write": len(STALE), "write_units": len(STALE)}
+    assert {one["name"]: one["items"] for one in made["tables"][0]["entities"]} == {"user": USERS, "order": ORDERS}
+    assert check_rules(made["file"], {})[0] is not None
+    assert all(one.keys() == {"key"} for one in rule["examples"])
+    assert main.main([*EXPORT, "--format", "json", "--show-values"]) == 0
+    example = json.loads(capsys.readouterr().out)["rules"][0]["examples"][0]
+    assert SECRET in example["expected"]
+    assert SECRET in example["found"]
+
+
+def test_propose_shows_no_value(folder, capsys):
+    """Neither the file nor the figures, nor the report, nor the reasons have a value of an item."""
+    exported(folder, "shop", SHOP)
+    assert main.main([*EXPORT, "--out", "rules.yaml", "--report", "page.html"]) == 0
+    assert main.main(EXPORT) == 0
+    assert main.main([*EXPORT, "--format", "json"]) == 0
+    for name in ("user_name", "order.note", "total", "order"):
+        assert main.main([*EXPORT, "--why", name]) == 0
+        assert main.main([*EXPORT, "--why", name, "--format", "json"]) == 0
+    out, err = capsys.readouterr()
+    written = "".join((folder / name).read_text() for name in ("rules.yaml", "page.html"))
+    assert "user_name" in out
+    assert SECRET not in out + err + written
+    assert main.main([*EXPORT, "--report", "values.html", "--show-values"]) == 0
+    assert SECRET in (folder / "values.html").read_text()
+
+
+def test_propose_says_why(folder, capsys):
+    """Candidates that were taken come first; an attribute that nobody has is refused with those that there are."""
+    exported(folder, "shop", SHOP)
+    assert main.main([*EXPORT, "--why", "order.user_name"]) == 0
+    assert capsys.readouterr().out.startswith("order.user_name · copy of user.name: proposed\n  for: ")
+    assert main.main([*EXPORT, "--why", "note"]) == 0
+    assert main.main([*EXPORT, "--why", "order.user_nam"]) == 2
+    assert "Did you mean 'order.user_name'?" in capsys.readouterr().err
+
+
+def test_propose_overwrites_nothing(folder, capsys):
+    """A rules file that is there may have been edited: the refusal comes before anything is read."""
+    (folder / "rules.yaml").write_text("mine")
+    assert main.main(["propose", "--from-export", "nowhere", "--out", "rules.yaml"]) == 2
+    assert "rules.yaml exists, and is not overwritten" in capsys.readouterr().err
+    assert main.main([*EXPORT, "--out", "a.yaml", "--report", "a.yaml"]) == 2
+    assert main.main(["propose"]) == 2
+    assert "name what to read" in capsys.readouterr().err
+    assert (folder / "rules.yaml").read_text() == "mine"
+
+
+def test_propose_without_duckdb(folder, capsys, monkeypatch):
+    """Nothing is read or paid for; the cure is a command."""
+    monkeypatch.setattr(database, "find_spec", lambda _name: None)
+    assert main.main(["propose", "--from-export", "nowhere"]) == 2
+    assert 'install it: pip install "sync-rules[propose]"' in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- data that says nothing
+ODD = {
+    "one item": [user(1)],
+    "no common shape": [{"PK": s(f"{number}"), f"a{number}": n(number)} for number in range(30)],
+    "large": [{"PK": s(f"USER#{number}"), "text": s(f"{number}" + "x" * 399_000)} for number in range(4)],
+    "many attributes": [
+        {"PK": s(f"USER#{number}"), **{f"a{one}": n(one * number) for one in range(10_000)}} for number in range(3)
+    ],
+    "nested": [{"PK": s(f"U#{number}"), "m": {"M": {"l": {"L": [n(1), {"M": {"x": s("y")}}]}}}} for number in range(5)],
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_propose_on_items_that_say_nothing(folder, capsys, odd):
+    """The last line says that nothing was found and why; the file has the tables and passes check."""
+    exported(folder, "odd", ODD[odd])
+    assert main.main(["propose", "--from-export", "odd", "--key", "odd=PK", "--out", "rules.yaml"]) == 0
+    assert "nothing found, because " in capsys.readouterr().out
+    text = (folder / "rules.yaml").read_text()
+    assert check_rules(text, {})[0] is not None, text
+
+
+def test_propose_on_an_empty_table(client, folder, capsys):
+    """A table without items is no mistake; an export without items, of which not even the key is known, is one."""
+    create("empty", {"id": "S"})
+    assert main.main(["propose", "--table", "empty", "--region", "eu-central-1", "--yes", "--out", "r.yaml"]) == 0
+    assert "nothing found, because the tables hold no items" in capsys.readouterr().out
+    exported(folder, "none", [])
+    assert main.main(["propose", "--from-export", "none"]) == 2
+    assert "nothing found, because the export of none has no items" in capsys.readouterr().err
+    exported(folder, "some", [{"PK": {"S": "a"}}])
+    asked = ["propose", "--from-export", "none", "--from-export", "some", "--key", "some=PK", "--out", "s.yaml"]
+    assert main.main(asked) == 0
+    assert "table none: left out" in capsys.readouterr().out
+    assert "table none is left out" in (folder / "s.yaml").read_text()

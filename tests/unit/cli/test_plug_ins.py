@@ -1,0 +1,123 @@
+"""Verbs of other packages: an installed package with an entry point adds a verb, whose declaration is honoured."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sync_rules.cli import main
+
+MODULE = '''
+"""A verb of a package."""
+from typing import Annotated
+
+import typer
+
+from sync_rules.cli.verb import Verb
+
+VERB = Verb(well="it was greeted", found="nobody was there", needs={"--loud": ("--name",)}, only_reads=True)
+
+
+def greet(
+    name: Annotated[str | None, typer.Option("--name", help="The name.")] = None,
+    loud: Annotated[bool, typer.Option("--loud", help="With --name: in capitals.")] = False,
+) -> int:
+    """Greet somebody."""
+    if name == "ctrl-c":
+        raise KeyboardInterrupt
+    print(f"hello {name.upper() if loud else name}" if name else "nobody")
+    return int(name is None)
+'''
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch) -> Path:
+    """An installed package: its module, and the metadata that an installer writes."""
+    (tmp_path / "greeting_package.py").write_text(MODULE)
+    info = tmp_path / "greeting-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{main.PLUG_INS}]\ngreet = greeting_package\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "greeting_package", raising=False)
+    return tmp_path
+
+
+def test_plug_in_is_called_by_its_name(package, capsys):
+    """Its exit code is the process's."""
+    assert main.main(["greet", "--name", "Ada"]) == 0
+    assert capsys.readouterr().out == "hello Ada\n"
+    assert main.main(["greet"]) == 1
+
+
+def test_plug_in_has_help(package, capsys):
+    """The help is that of its function."""
+    assert main.main(["greet", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "Greet somebody." in said
+    assert "--loud" in said
+
+
+def test_plug_in_s_needs_are_checked(package, capsys):
+    """As those of our own verbs."""
+    assert main.main(["greet", "--loud"]) == 2
+    assert "--loud needs --name, and has no effect without it" in capsys.readouterr().err
+
+
+def test_plug_in_that_only_reads_says_so_when_it_is_interrupted(package, capsys):
+    """`only_reads` is honoured."""
+    assert main.main(["greet", "--name", "ctrl-c"]) == 130
+    assert capsys.readouterr().err == "sync-rules: interrupted: nothing was written\n"
+
+
+def test_plug_in_without_its_library_names_the_package_that_brings_it(package, capsys):
+    """In one line, with exit code 2."""
+    (package / "greeting_package.py").write_text("import no_such_library\n")
+    assert main.main(["greet"]) == 2
+    cure = "greet needs no_such_library, which is not installed: pip install 'greeting'"
+    assert capsys.readouterr().err == f"sync-rules: {cure}\n"
+
+
+def test_plug_in_without_a_declaration_is_refused(package, capsys):
+    """A module that declares no verb is no bug of ours."""
+    (package / "greeting_package.py").write_text("def greet() -> int:\n    return 0\n")
+    assert main.main(["greet"]) == 2
+    assert "package greeting: module greeting_package has no VERB" in capsys.readouterr().err
+
+
+def test_verb_of_nobody_is_unknown(package, capsys):
+    """A name that neither the table nor a package has."""
+    assert main.main(["great"]) == 2
+    assert "No such command 'great'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--help"], ["check", "--help"], ["patterns", "--help"], ["--version"]])
+def test_known_verbs_read_no_entry_points(words):
+    """Entry points are read for an unknown verb only: reading them takes longer than all of `--help`."""
+    script = (
+        "import sys, importlib.metadata as metadata\n"
+        "read = metadata.entry_points\n"
+        "def entry_points(*, group, **more):\n"
+        f"    assert group != {main.PLUG_INS!r}\n"
+        "    return read(group=group, **more)\n"
+        "metadata.entry_points = entry_points\n"
+        f"from sync_rules.cli.main import main; sys.exit(main({words}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_built_in_verb_without_its_library_names_the_extra(monkeypatch, capsys):
+    """The cure installs the extra of the verb."""
+    monkeypatch.setitem(sys.modules, "sync_rules.extras.discover.commands.propose", None)
+
+    def fail(name: str) -> None:
+        raise ModuleNotFoundError("No module named 'duckdb'", name="duckdb")
+
+    monkeypatch.setattr("sync_rules.cli.modules.import_module", fail)
+    assert main.main(["propose"]) == 2
+    said = "sync-rules: propose needs duckdb, which is not installed: pip install 'sync-rules[propose]'\n"
+    assert capsys.readouterr().err == said

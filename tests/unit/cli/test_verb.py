@@ -1,0 +1,121 @@
+"""Declarations of verbs: each pair of options that need or exclude each other is refused, as typer parses them."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+
+import pytest
+
+from sync_rules.cli import main
+
+REQUIRED = {
+    "record": ["--out", "o.jsonl"],
+    "replay": ["recording.jsonl"],
+    "tables": ["create"],
+    "prune": ["before.yaml"],
+    "preview": ["write.json"],
+}
+VALUES = {"--format": "json", "--rate": "5", "--rules": "rules.yaml", "--sample": "5", "--from": "f"}
+FLAGS = frozenset(
+    [
+        "--changed",
+        "--resume",
+        "--restart",
+        "--remote",
+        "--stop",
+        "--redact",
+        "--keep-shape",
+        "--strict-warnings",
+        "--list-variants",
+        "--dry-run",
+        "--yes",
+        "--show-values",
+        "--run",
+        "--prove",
+    ]
+)
+DECLARED = {verb: import_module(listed.module).VERB for verb, listed in main.VERBS.items()}
+NEEDING = [(verb, one, needed) for verb, of in DECLARED.items() for one, needed in of.needs.items()]
+EXCLUDING = [
+    (verb, one, other) for verb, of in DECLARED.items() for one, others in of.excludes.items() for other in others
+]
+
+
+@pytest.fixture(autouse=True)
+def empty(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for name in ("SYNC_RULES_SALT", "SYNC_RULES_STATE", "SYNC_RULES_STACK"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def refusal(capsys, verb: str, *options: str) -> str:
+    """The message of a verb that is given these options. It ends with exit code 2 in any case: there is no rules file."""
+    words = [word for one in options for word in ([one] if one in FLAGS else [one, VALUES.get(one, "1")])]
+    assert main.main([verb, *REQUIRED.get(verb, []), *words]) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("verb", "option", "needed"), NEEDING)
+def test_option_without_the_one_that_it_needs_is_refused(verb, option, needed, capsys):
+    """The refusal names the option, what is missing and both ways out; with one of the others the option is taken."""
+    alone = refusal(capsys, verb, option)
+    assert re.search(f"{option} needs {' or '.join(needed)}, .*leave {option} out", alone)
+    for other in needed:
+        assert f"{option} needs" not in refusal(capsys, verb, option, other)
+
+
+@pytest.mark.parametrize(("verb", "one", "other"), EXCLUDING)
+def test_options_that_exclude_each_other_are_refused(verb, one, other, capsys):
+    """In either order."""
+    for pair in ((one, other), (other, one)):
+        said = refusal(capsys, verb, *pair)
+        assert f"{one} and {other} cannot be given together: leave one of them out" in said
+
+
+@pytest.mark.parametrize("verb", main.VERBS)
+def test_declared_options_exist(verb):
+    """Each option in `needs` and `excludes` is one of the verb's."""
+    command = main._application([verb])
+    known = {option for one in command.commands[verb].params for option in (*one.opts, *one.secondary_opts)}
+    declared = DECLARED[verb]
+    named = {one for of in (declared.needs, declared.excludes) for pair in of.items() for one in (pair[0], *pair[1])}
+    assert named <= known
+
+
+def test_what_the_environment_says_is_no_option_without_effect(monkeypatch, capsys):
+    """A salt for all recordings may stand in the environment of those that redact nothing."""
+    monkeypatch.setenv("SYNC_RULES_SALT", "a salt that is long enough")
+    assert "--salt" not in refusal(capsys, "record")
+
+
+@pytest.mark.parametrize("verb", ["backfill", "redrive", "verify", "propose", "plan"])
+def test_verb_has_at_most_14_options(verb):
+    """The verbs that had most options keep few."""
+    options = [one for one in main._application([verb]).commands[verb].params if one.param_type_name == "option"]
+    assert len(options) <= 14
+
+
+@pytest.mark.parametrize(
+    ("verb", "option", "cure"),
+    [
+        ("check", "--json", "use --format json."),
+        ("verify", "--jsonl", "use --format jsonl."),
+        ("plan", "--rules", "give the rules file as an argument."),
+        ("backfill", "--stack", "set SYNC_RULES_STACK."),
+        ("backfill", "--key", "use `sync-rules verify --key KEY --repair`."),
+        ("explain", "--pattern", "use `sync-rules patterns --pattern NAME`."),
+    ],
+)
+def test_option_of_an_earlier_version_is_refused_with_its_cure(verb, option, cure, capsys):
+    """As any unknown option, with exit code 2."""
+    assert main.main([verb, option, "x"]) == 2
+    assert f"No such option: {option}. Instead, {cure}" in capsys.readouterr().err
+
+
+def test_unknown_option_has_typer_s_own_error(capsys):
+    """No cure is made up."""
+    assert main.main(["check", "--nothing"]) == 2
+    said = capsys.readouterr().err
+    assert "No such option: --nothing" in said
+    assert "Instead" not in said
