@@ -23,9 +23,9 @@ from sync_rules.extras.proof import cost_estimate, latency
 from sync_rules.extras.proof import proof_stack as sites
 from sync_rules.extras.proof import self_test as running
 from sync_rules.extras.proof.commands import selftest
-from sync_rules.extras.proof.probe import ProbeResult, Verdict, Waiting, run_probe
+from sync_rules.extras.proof.probe import Patience, ProbeResult, Verdict, run_probe
 from sync_rules.extras.proof.probes import stream_facts
-from sync_rules.extras.proof.proof_stack import PREFIX, Clients, Site, create, list_stacks, new_journal, remove
+from sync_rules.extras.proof.proof_stack import PREFIX, Clients, ProofSite, create, list_stacks, new_journal, remove
 from sync_rules.extras.proof.self_test import PROBES
 from sync_rules.extras.proof.stack_template import template
 from tests.deploy import forked
@@ -64,9 +64,9 @@ def proxied(engine: str) -> Iterator[tuple[str, Proxy]]:
 
 
 @pytest.fixture(scope="module")
-def site(engine: str, proxied: tuple[str, Proxy], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(engine: str, proxied: tuple[str, Proxy], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProofSite]:
     """A stack, asked through the proxy."""
-    waiting: Waiting[Any] = Waiting(
+    waiting: Patience[Any] = Patience(
         PATIENT_SECONDS, LOOK_SECONDS, sleep=lambda asked: time.sleep(min(asked, LOOK_SECONDS))
     )
     clients = Clients(engine)
@@ -78,7 +78,7 @@ def site(engine: str, proxied: tuple[str, Proxy], tmp_path_factory: pytest.TempP
     assert list_stacks(clients) == []
 
 
-def found_on(site: Site, proxy: Proxy, number: int, lie: Lie | None, seconds: float) -> ProbeResult:
+def found_on(site: ProofSite, proxy: Proxy, number: int, lie: Lie | None, seconds: float) -> ProbeResult:
     """The finding of one probe while a lie is in force."""
     asked = replace(site, waiting=replace(site.waiting, seconds=seconds))
     proxy.lie = lie

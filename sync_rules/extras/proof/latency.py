@@ -13,7 +13,7 @@ from statistics import quantiles
 from typing import Final
 
 from sync_rules.extras.proof.probe import UnseenError
-from sync_rules.extras.proof.proof_stack import Site, fresh, keyed
+from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed
 
 WRITES: Final = 30
 TARGETS: Final = 500
@@ -33,7 +33,7 @@ class Latency:
     copies_per_second: float
 
 
-def measure(site: Site, clock: Callable[[], float] = time.monotonic) -> Latency:
+def measure(site: ProofSite, clock: Callable[[], float] = time.monotonic) -> Latency:
     """Measure. Raises UnseenError when a copy does not come, and what `aws` lists as ERRORS."""
     pk = fresh("in#measure#")
     site.put_all([keyed(pk, f"{n:05d}", name="-") for n in range(TARGETS)])
@@ -47,12 +47,12 @@ def measure(site: Site, clock: Callable[[], float] = time.monotonic) -> Latency:
     return Latency(WRITES, p50, p95, p99, round_trip * 1000, TARGETS, seconds, TARGETS / seconds)
 
 
-def _source(site: Site, pk: str, name: str, targets: int) -> None:
+def _source(site: ProofSite, pk: str, name: str, targets: int) -> None:
     """Change a source, whose name the function copies."""
     site.put({**keyed(pk, name=name), "do": {"S": "copy"}, "n": {"N": str(targets)}}, "mapped")
 
 
-def _one(site: Site, pk: str, n: int, clock: Callable[[], float]) -> float:
+def _one(site: ProofSite, pk: str, n: int, clock: Callable[[], float]) -> float:
     """Seconds until one copy is there."""
     began = clock()
     _source(site, pk, str(n), 1)
@@ -62,7 +62,7 @@ def _one(site: Site, pk: str, n: int, clock: Callable[[], float]) -> float:
     return clock() - began
 
 
-def _all(site: Site, pk: str, clock: Callable[[], float]) -> float:
+def _all(site: ProofSite, pk: str, clock: Callable[[], float]) -> float:
     """Seconds until all copies of one change are there."""
     began = clock()
     _source(site, pk, "all", TARGETS)

@@ -79,7 +79,7 @@ class ProbeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting(Generic[T]):
+class Patience(Generic[T]):
     """A patient look at the world: again and again, until it is as wanted or the time is over."""
 
     seconds: float = WAIT_SECONDS

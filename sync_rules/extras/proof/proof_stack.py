@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 from sync_rules import DOCS
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.files import write_whole
-from sync_rules.extras.proof.probe import DENIED, RefutedError, Waiting, denied_action, require
+from sync_rules.extras.proof.probe import DENIED, Patience, RefutedError, denied_action, require
 from sync_rules.extras.proof.stack_template import TAG, template
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
@@ -54,13 +54,13 @@ class Clients:
 
 
 @dataclass(frozen=True)
-class Site:
+class ProofSite:
     """A stack that is there, with its clients; `outputs` are its template's."""
 
     name: str
     clients: Clients
     outputs: Mapping[str, str]
-    waiting: Waiting[Any] = field(default_factory=Waiting)
+    waiting: Patience[Any] = field(default_factory=Patience)
 
     def table(self, name: str) -> str:
         """The physical name of a table, a function or a queue."""
@@ -226,7 +226,7 @@ def _taken_error(name: str) -> TakenError:
     return TakenError(f"there is a stack {name} already: run it again, and another name is drawn")
 
 
-def create(journal: Journal, clients: Clients, waiting: Waiting[Any]) -> Site:
+def create(journal: Journal, clients: Clients, waiting: Patience[Any]) -> ProofSite:
     """Make the stack, and wait until it is there. The journal must have been written.
 
     Raises:
@@ -253,7 +253,7 @@ def create(journal: Journal, clients: Clients, waiting: Waiting[Any]) -> Site:
     if found is None or found["StackStatus"] != "CREATE_COMPLETE":
         raise UserError(f"stack {journal.stack} could not be made: {_why(client, journal.stack)}")
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
-    return Site(journal.stack, clients, outputs)
+    return ProofSite(journal.stack, clients, outputs)
 
 
 class TakenError(UserError):
@@ -306,7 +306,7 @@ def _why(client: Any, name: str) -> str:
 
 
 # ---------------------------------------------------------------- removed
-def remove(name: str, clients: Clients, waiting: Waiting[Any]) -> None:
+def remove(name: str, clients: Clients, waiting: Patience[Any]) -> None:
     """Remove a stack of a self-test, whatever state it is in, and wait until it is gone.
 
     Raises:
@@ -314,7 +314,7 @@ def remove(name: str, clients: Clients, waiting: Waiting[Any]) -> None:
         StoreError: when CloudFormation does not answer.
     """
     client = clients.cloudformation
-    appears: Waiting[Any] = replace(waiting, seconds=APPEARS_SECONDS)
+    appears: Patience[Any] = replace(waiting, seconds=APPEARS_SECONDS)
     found, _ = appears.until(lambda: describe_stack(client, name), bool)
     if found is None:
         return

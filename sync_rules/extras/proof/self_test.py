@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sync_rules.adapters import aws, aws_errors
 from sync_rules.extras.proof.latency import Latency, measure
-from sync_rules.extras.proof.probe import ProbeResult, UnseenError, Waiting, run_probe
+from sync_rules.extras.proof.probe import Patience, ProbeResult, UnseenError, run_probe
 from sync_rules.extras.proof.probes import (
     item_facts,
     mapping_facts,
@@ -26,14 +26,14 @@ from sync_rules.extras.proof.proof_stack import (
     STACK_SECONDS,
     Clients,
     Journal,
-    Site,
+    ProofSite,
     TakenError,
     create,
     remove,
     require_free,
 )
 
-PROBES: Final[Mapping[int, Callable[[Site], str]]] = {
+PROBES: Final[Mapping[int, Callable[[ProofSite], str]]] = {
     1: stream_facts.every_change,
     2: stream_facts.silent_no_op,
     3: stream_facts.read_follows_record,
@@ -102,7 +102,7 @@ def run(
     clients: Clients,
     *,
     numbers: Collection[int],
-    waiting: Waiting[Any],
+    waiting: Patience[Any],
     tell: Told,
     found: Found,
     stopping: Callable[[], bool],
@@ -148,7 +148,9 @@ def run(
     )
 
 
-def _run_probes(site: Site, numbers: Collection[int], found: Found, look: Callable[[float], None]) -> list[ProbeResult]:
+def _run_probes(
+    site: ProofSite, numbers: Collection[int], found: Found, look: Callable[[float], None]
+) -> list[ProbeResult]:
     """Run the probes, those that wait longest last. Gives their results by number."""
     if 9 in numbers:  # noqa: PLR2004 - the number of a fact
         stream_facts.expire(site)
@@ -162,7 +164,7 @@ def _run_probes(site: Site, numbers: Collection[int], found: Found, look: Callab
     return [made[number] for number in sorted(made)]
 
 
-def _measure(site: Site, tell: Told) -> Latency | str:
+def _measure(site: ProofSite, tell: Told) -> Latency | str:
     """The figures, or the reason why there are none."""
     tell("measuring")
     try:
@@ -171,7 +173,7 @@ def _measure(site: Site, tell: Told) -> Latency | str:
         return str(error) if isinstance(error, UnseenError) else aws_errors.reason(error)
 
 
-def _remove(journal: Journal, clients: Clients, waiting: Waiting[Any], tell: Told) -> None:
+def _remove(journal: Journal, clients: Clients, waiting: Patience[Any], tell: Told) -> None:
     """Remove the stack, then the file that names it."""
     tell(f"removing stack {journal.stack}")
     remove(journal.stack, clients, replace(waiting, seconds=STACK_SECONDS, pause=STACK_LOOK_SECONDS))

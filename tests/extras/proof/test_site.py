@@ -15,16 +15,16 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from sync_rules.adapters import aws
 from sync_rules.cli import main
 from sync_rules.extras.proof import self_test as running
-from sync_rules.extras.proof.probe import Verdict, Waiting, run_probe
+from sync_rules.extras.proof.probe import Patience, Verdict, run_probe
 from sync_rules.extras.proof.proof_stack import PREFIX, Clients, journals, list_stacks, new_journal, remove
 from sync_rules.extras.proof.stack_template import TAG
 from sync_rules.model.errors import SyncRulesError, UserError
 
 
-def at_once() -> Waiting[Any]:
+def at_once() -> Patience[Any]:
     """Waits without time: a clock that only sleep moves."""
     slept: list[float] = [0.0]
-    return Waiting(0.0, clock=lambda: sum(slept), sleep=slept.append)
+    return Patience(0.0, clock=lambda: sum(slept), sleep=slept.append)
 
 
 AT_ONCE = at_once()

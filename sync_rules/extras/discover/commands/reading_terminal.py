@@ -10,7 +10,7 @@ from sync_rules.cli.confirmation import confirm
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.display import Bar, displayed
 from sync_rules.cli.signals import stop_signals
-from sync_rules.extras.discover.propose.item_collection import Meter, time_left
+from sync_rules.extras.discover.propose.item_collection import ReadingMeter, time_left
 
 
 class Terminal:
@@ -25,14 +25,14 @@ class Terminal:
         return confirm(question, yes=yes)
 
     @contextmanager
-    def watch(self, meter: Meter) -> Iterator[tuple[Callable[[], bool], Callable[[], None]]]:
+    def watch(self, meter: ReadingMeter) -> Iterator[tuple[Callable[[], bool], Callable[[], None]]]:
         """Show a meter while items are read. Gives a test for the signal to stop, and the update of the display."""
         console = make_console(stderr=True)
         with stop_signals() as stopping, displayed(console, "propose", bar) as display:
             yield stopping, lambda: display.update(lambda: meter)
 
 
-def bar(meter: Meter) -> Bar:
+def bar(meter: ReadingMeter) -> Bar:
     """The figures of a reading on one line."""
     of = meter.of_items if meter.items <= meter.of_items else None  # else there are more than DynamoDB has counted
     figures = [f"{meter.items:,}{f' of about {of:,}' if of else ''} items"]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
 from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, whole_table
 from sync_rules.extras.discover.imports.key_schemas import as_key, attribute_name, fill, key_type
 from sync_rules.extras.discover.imports.normalization import fill_defaults
@@ -41,7 +41,7 @@ def fits(document: Any) -> bool:
     return isinstance(document, dict) and ("Resources" in document or "AWSTemplateFormatVersion" in document)
 
 
-def read(root: Node) -> ImportedModel:
+def read(root: DocumentNode) -> ImportedModel:
     """The tables of a template, each with one entity: a template says nothing of items."""
     found = ImportedModel(NAME)
     template = _Template(root)
@@ -70,10 +70,10 @@ def read(root: Node) -> ImportedModel:
 class _Template:
     """A template, whose functions are worked out as far as they can be without deploying it."""
 
-    root: Node
+    root: DocumentNode
     chosen: list[str] = field(default_factory=list)  # conditions that were taken for true
 
-    def table(self, logical: str, resource: Node, *, simple: bool) -> FoundTable:
+    def table(self, logical: str, resource: DocumentNode, *, simple: bool) -> FoundTable:
         """The table of a resource."""
         self.chosen = []
         raw = resource["Properties"]
@@ -90,13 +90,13 @@ class _Template:
             table.checks.append(f"the template decides by condition {condition}: it was taken for true")
         return table
 
-    def _simple(self, table: FoundTable, key: Node) -> None:
+    def _simple(self, table: FoundTable, key: DocumentNode) -> None:
         """The key and the stream of a SimpleTable, whose default is a text id."""
         name = attribute_name(key["Name"], self._literal) if key["Name"] else "id"
         table.key = as_key({name: key_type(key["Type"]) if key["Type"] else "S"})
         table.checks.append("a SimpleTable has no stream, and rules need one: make it an AWS::DynamoDB::Table")
 
-    def _table_name(self, called: str, node: Node) -> TableName:
+    def _table_name(self, called: str, node: DocumentNode) -> TableName:
         if not node:
             return made_elsewhere(called, "CloudFormation makes its name")
         text = self.text(node.value)
@@ -104,7 +104,7 @@ class _Template:
             return made_elsewhere(called, "its name is known only when the stack is deployed")
         return named_by(text, "template")
 
-    def _literal(self, node: Node) -> str:
+    def _literal(self, node: DocumentNode) -> str:
         """A text that must be known from the template alone."""
         text = fill_defaults(self.text(node.value))
         return text or node.fail("a text that the template itself gives")
@@ -182,7 +182,7 @@ class _Template:
         return {key: one for key, inner in value.items() if (one := self._plain(inner)) is not None}
 
 
-def _name_of(logical: str, resource: Node) -> str:
+def _name_of(logical: str, resource: DocumentNode) -> str:
     """The name of a resource among people: the CDK's path has it without the hash of its logical id."""
     metadata = resource["Metadata"]
     path = metadata["aws:cdk:path"].value if isinstance(metadata.value, dict) else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import Node, models, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, models, quoted
 from sync_rules.extras.discover.imports.identifiers import kept
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, Projection
 from sync_rules.extras.discover.imports.key_schemas import (
@@ -32,11 +32,11 @@ MARKS: Final = ("__edb_e__", "__edb_v__")  # attributes with the entity and its 
 
 def fits(document: Any) -> bool:
     """True if a document looks like one model, or several."""
-    found = _models(Node(document, ""))
+    found = _models(DocumentNode(document, ""))
     return any(isinstance(one["indexes"].value, dict) and "model" in one.value for one in found)
 
 
-def read(root: Node) -> ImportedModel:
+def read(root: DocumentNode) -> ImportedModel:
     """The tables and entities of models. Entities of one table share its keys."""
     found = ImportedModel(NAME)
     tables: dict[tuple[str, tuple[KeyAttribute, ...]], FoundTable] = {}
@@ -54,7 +54,7 @@ def read(root: Node) -> ImportedModel:
     return found
 
 
-def _models(root: Node) -> list[Node]:
+def _models(root: DocumentNode) -> list[DocumentNode]:
     """The models of a document. Each may be the value of a key `schema`."""
     found = models(root, "indexes", "schema")
     return [one["schema"] if isinstance(one["schema"].value, dict) else one for one in found]
@@ -63,7 +63,7 @@ def _models(root: Node) -> list[Node]:
 class _Model:
     """One model."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: DocumentNode) -> None:
         self.node = node
         names = node["model"].require_map("a map with service, entity and version")
         self.service = names["service"].text("the service's name")
@@ -88,10 +88,10 @@ class _Model:
         """The table's key."""
         return table_key(self.base, self._parts(self.base))
 
-    def _parts(self, index: Node) -> Parts:
+    def _parts(self, index: DocumentNode) -> Parts:
         return key_parts(index, index["pk"], index["sk"], self._attribute)
 
-    def _attribute(self, part: Node) -> KeyAttribute:
+    def _attribute(self, part: DocumentNode) -> KeyAttribute:
         name = attribute_name(part.require_map("a key: a map with field and composite")["field"])
         return KeyAttribute(name, "N" if self._is_number(part) else "S")
 
@@ -115,18 +115,18 @@ class _Model:
         stored = [self._stored_name(name) for name in self.attributes]
         return FoundEntity(self.called, table, key, [name for name in stored if name not in key], required, self.checks)
 
-    def _index(self, index: Node) -> Index:
+    def _index(self, index: DocumentNode) -> Index:
         name = index["index"].text("the index's name")
         return Index(name, *self._parts(index), self._projection(index))
 
-    def _projection(self, index: Node) -> Projection:
+    def _projection(self, index: DocumentNode) -> Projection:
         given = index["projection"].value
         if isinstance(given, list):
             names = [self._stored_name(one.text("an attribute's name")) for one in index["projection"].list()]
             return tuple(dict.fromkeys([*names, *MARKS]))
         return projection_of(index["projection"].said, index)
 
-    def _plain_index(self, index: Node) -> Index:
+    def _plain_index(self, index: DocumentNode) -> Index:
         """An index whose key is several attributes as they are."""
         name = index["index"].text("the index's name")
         partition, sort = (tuple(map(self._plain_attribute, _composites(index[part]))) for part in ("pk", "sk"))
@@ -137,7 +137,7 @@ class _Model:
         return KeyAttribute(self._stored_name(name), kind)
 
     # ------------------------------------------------------------ templates
-    def _templates(self, index: Node, key: dict[str, str]) -> None:
+    def _templates(self, index: DocumentNode, key: dict[str, str]) -> None:
         prefixes = self._prefixes(index)
         for part in ("pk", "sk"):
             if not index[part]:
@@ -155,7 +155,7 @@ class _Model:
             elif key.setdefault(field, text) != text:
                 self.checks.append(f"{field} is made in two ways: {key[field]!r} was taken")
 
-    def _prefixes(self, index: Node) -> dict[str, tuple[str, str]]:
+    def _prefixes(self, index: DocumentNode) -> dict[str, tuple[str, str]]:
         """The texts that ElectroDB writes before and after the attributes in each key."""
         collection = index["collection"].value
         names = [collection] if isinstance(collection, str) and collection else collection
@@ -172,7 +172,7 @@ class _Model:
             partition += f"_{scope}"
         return {"pk": (partition, ""), "sk": sort}
 
-    def _template(self, part: Node, before: str, after: str) -> str | None:
+    def _template(self, part: DocumentNode, before: str, after: str) -> str | None:
         """The template of a key; None where a text in it has braces, or an attribute a form that no template has."""
         template = part["template"].said
         if template:
@@ -210,12 +210,12 @@ class _Model:
             return ""
         return f":{'upper' if casing == 'upper' else 'lower'}"
 
-    def _is_whole(self, part: Node) -> bool:
+    def _is_whole(self, part: DocumentNode) -> bool:
         """True if a key is one attribute of its own name, without a prefix, or a number."""
         names = _composites(part)
         return len(names) == 1 and (names[0] == part["field"].value or self._is_number(part))
 
-    def _is_number(self, part: Node) -> bool:
+    def _is_number(self, part: DocumentNode) -> bool:
         names = _composites(part)
         if len(names) != 1 or part["cast"].value == "string":
             return False
@@ -233,12 +233,12 @@ class _Model:
     def _type(self, name: str) -> str:
         return self._attribute_of(name)["type"].said or "string"
 
-    def _attribute_of(self, name: str) -> Node:
+    def _attribute_of(self, name: str) -> DocumentNode:
         """An attribute of the model by its name; a node of None where it has none."""
         return self.attributes.get(name, self.node.of(None))
 
 
-def _composites(part: Node) -> list[str]:
+def _composites(part: DocumentNode) -> list[str]:
     """The attributes in a key, in order."""
     if template := part["template"].said:
         return [name for name in IN_TEMPLATE.findall(template) if name]
@@ -246,7 +246,7 @@ def _composites(part: Node) -> list[str]:
     return [one.text("the name of an attribute") for one in given.list("a list of attributes")]
 
 
-def _is_always(one: Node) -> bool:
+def _is_always(one: DocumentNode) -> bool:
     """True if every item has the attribute."""
     return one["required"].value is True or bool(one["default"])
 

@@ -42,7 +42,7 @@ def pointer(path: KeyPath) -> str:
 
 
 @dataclass(frozen=True)
-class Node:
+class DocumentNode:
     """A value of a document, and its place in it. A value that is missing is None."""
 
     value: Any
@@ -64,41 +64,41 @@ class Node:
         """Report what was expected here. Raises ImportedFileError."""
         raise ImportedFileError(self.file, self.place, expected, found or typed(self.value), cure)
 
-    def of(self, value: Any) -> Node:
+    def of(self, value: Any) -> DocumentNode:
         """Another value at the same place, such as one that was worked out."""
-        return Node(value, self.file, self.path, self.line_of)
+        return DocumentNode(value, self.file, self.path, self.line_of)
 
-    def __getitem__(self, key: str | int) -> Node:
+    def __getitem__(self, key: str | int) -> DocumentNode:
         """The value under a key; a node of None where there is none."""
         inner = self.value
         if isinstance(inner, dict):
             value = inner.get(key)
         else:
             value = inner[key] if isinstance(inner, list) and isinstance(key, int) and key < len(inner) else None
-        return Node(value, self.file, (*self.path, key), self.line_of)
+        return DocumentNode(value, self.file, (*self.path, key), self.line_of)
 
     def __bool__(self) -> bool:
         """True if there is a value."""
         return self.value is not None
 
-    def require_map(self, expected: str = "a map") -> Node:
+    def require_map(self, expected: str = "a map") -> DocumentNode:
         """The node itself, which must hold a map."""
         return self if isinstance(self.value, dict) else self.fail(expected)
 
-    def items(self, expected: str = "a map") -> Iterator[tuple[str, Node]]:
+    def items(self, expected: str = "a map") -> Iterator[tuple[str, DocumentNode]]:
         """The entries of a map; none where the value is missing."""
         if self:
             for key in self.require_map(expected).value:
                 yield str(key), self[key]
 
-    def list(self, expected: str = "a list") -> Iterator[Node]:
+    def list(self, expected: str = "a list") -> Iterator[DocumentNode]:
         """The entries of a list; none where the value is missing."""
         if self and not isinstance(self.value, list):
             self.fail(expected)
         for number in range(len(self.value or ())):
             yield self[number]
 
-    def ones(self) -> tuple[Node, ...]:
+    def ones(self) -> tuple[DocumentNode, ...]:
         """The entries of a list, or the value itself that is given without one; none where the value is missing."""
         return tuple(self.list()) if isinstance(self.value, list) else (self,) if self else ()
 
@@ -111,7 +111,7 @@ class Node:
         return str(self.value)
 
 
-def models(root: Node, *marks: str) -> list[Node]:
+def models(root: DocumentNode, *marks: str) -> list[DocumentNode]:
     """The models of a document: itself if it has one of these keys, else its entries, or those of `entities`."""
     held = root["entities"] or root
     if isinstance(held.value, list):
@@ -124,10 +124,10 @@ def models(root: Node, *marks: str) -> list[Node]:
 
 
 # ---------------------------------------------------------------- reading
-def from_json(text: str, file: str) -> Node:
+def from_json(text: str, file: str) -> DocumentNode:
     """The document of a JSON text."""
     try:
-        return Node(json_bytes.parsed(text), file)
+        return DocumentNode(json_bytes.parsed(text), file)
     except ValueError as error:
         line, column = getattr(error, "lineno", 0), getattr(error, "colno", 0)
         place = f"{line}:{column}" if line else ""
@@ -135,7 +135,7 @@ def from_json(text: str, file: str) -> Node:
         raise ImportedFileError(file, place, "JSON", f"another text: {found}", AGAIN) from error
 
 
-def from_yaml(text: str, file: str) -> Node:
+def from_yaml(text: str, file: str) -> DocumentNode:
     """The document of a YAML text, with the functions of CloudFormation in their long form."""
     problems = Problems()
     document = read(text, problems, Tags(scalar=_scalar, sequence=_sequence))
@@ -145,7 +145,7 @@ def from_yaml(text: str, file: str) -> Node:
         found = problem.message if problem else "nothing"
         cure = problem.cure if problem and problem.cure else "correct the syntax, or give another file"
         raise ImportedFileError(file, place, "JSON or YAML", found, cure)
-    return Node(document.data, file, (), lambda path: _line(document, path))
+    return DocumentNode(document.data, file, (), lambda path: _line(document, path))
 
 
 def _line(document: Document, path: KeyPath) -> str:

@@ -18,7 +18,13 @@ from sync_rules.extras.discover.imports import (
     toolbox,
     workbench,
 )
-from sync_rules.extras.discover.imports.foreign_document import ImportedFileError, Node, from_json, from_yaml, quoted
+from sync_rules.extras.discover.imports.foreign_document import (
+    DocumentNode,
+    ImportedFileError,
+    from_json,
+    from_yaml,
+    quoted,
+)
 from sync_rules.extras.discover.imports.imported_model import ImportedModel, RulesDraft
 from sync_rules.extras.discover.imports.rules_writer import draft_rules
 
@@ -27,16 +33,16 @@ KEYS_SHOWN_MAX: Final = 6
 
 
 @dataclass(frozen=True)
-class Format:
+class DocumentFormat:
     """A format: its name, how a document of it is known, and its reader."""
 
     name: str
     fits: Callable[[Any], bool]
-    read: Callable[[Node], ImportedModel]
+    read: Callable[[DocumentNode], ImportedModel]
 
 
 FORMATS: Final = tuple(
-    Format(module.NAME, module.fits, module.read)
+    DocumentFormat(module.NAME, module.fits, module.read)
     for module in (workbench, cloudformation, terraform, modelling_server, table_requests, onetable, electrodb, toolbox)
 )
 
@@ -82,7 +88,7 @@ def _text(source: Path, file: str) -> str:
         raise ImportedFileError(file, "", expected, found, "make the file readable, or copy it") from error
 
 
-def _document(text: str, file: str) -> Node:
+def _document(text: str, file: str) -> DocumentNode:
     if terraform.is_hcl(text):
         raise ImportedFileError(file, "", "JSON", "Terraform's own language", terraform.HCL_CURE)
     if text.lstrip()[:1] in ("{", "["):

@@ -7,23 +7,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
 from sync_rules.extras.discover.imports.imported_model import IMAGES, FoundTable, Projection, Stream
 from sync_rules.language.schema import ATTRIBUTE_NAME_MAX, KEY_ATTRIBUTES_MAX
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
 TYPES: Final[Mapping[str, KeyType]] = {"s": "S", "n": "N", "b": "B", "string": "S", "number": "N", "binary": "B"}
 PROJECTIONS: Final[Mapping[str, Projection]] = {"all": "all", "keys_only": "keys", "keys": "keys"}
-Text = Callable[[Node], str]
+Text = Callable[[DocumentNode], str]
 Parts = tuple[tuple[KeyAttribute, ...], tuple[KeyAttribute, ...]]  # of a key: partition and sort
 
 
-def plain_text(node: Node) -> str:
+def plain_text(node: DocumentNode) -> str:
     """The text of a node that must hold one."""
     return node.text()
 
 
-def attribute_name(node: Node, text: Text = plain_text) -> str:
+def attribute_name(node: DocumentNode, text: Text = plain_text) -> str:
     """The name of an attribute."""
     name = text(node)
     if len(name) > ATTRIBUTE_NAME_MAX:
@@ -31,13 +31,15 @@ def attribute_name(node: Node, text: Text = plain_text) -> str:
     return name
 
 
-def key_type(node: Node, *, given: str | None = None) -> KeyType:
+def key_type(node: DocumentNode, *, given: str | None = None) -> KeyType:
     """The type of a key attribute, in DynamoDB's letters or in words."""
     text = given if given is not None else node.text("a key type: S, N or B")
     return TYPES.get(text.lower()) or node.fail("a key type: S, N or B", found=quoted(text))
 
 
-def definitions(node: Node, text: Text = plain_text, name: str = "AttributeName", kind: str = "AttributeType") -> Any:
+def definitions(
+    node: DocumentNode, text: Text = plain_text, name: str = "AttributeName", kind: str = "AttributeType"
+) -> Any:
     """The types of attributes by name, of a list of them."""
     found: dict[str, KeyType] = {}
     for one in node.list("a list of attributes with their types"):
@@ -46,7 +48,7 @@ def definitions(node: Node, text: Text = plain_text, name: str = "AttributeName"
 
 
 def schema(
-    node: Node,
+    node: DocumentNode,
     types: Mapping[str, KeyType],
     text: Text = plain_text,
     names: tuple[str, str] = ("AttributeName", "KeyType"),
@@ -64,7 +66,7 @@ def schema(
     return require_parts(node, tuple(parts["HASH"]), tuple(parts["RANGE"]))
 
 
-def require_parts(node: Node, partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> Parts:
+def require_parts(node: DocumentNode, partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> Parts:
     """The parts of a key, which must have a partition key and few attributes."""
     names = [one.name for one in (*partition, *sort)]
     if not partition:
@@ -74,14 +76,16 @@ def require_parts(node: Node, partition: tuple[KeyAttribute, ...], sort: tuple[K
     return partition, sort
 
 
-def key_parts(node: Node, partition: Node, sort: Node, attribute: Callable[[Node], KeyAttribute]) -> Parts:
+def key_parts(
+    node: DocumentNode, partition: DocumentNode, sort: DocumentNode, attribute: Callable[[DocumentNode], KeyAttribute]
+) -> Parts:
     """The parts of a key, each given as one attribute, as a list of them, or not at all."""
     if not partition:
         partition.fail("a partition key")
     return require_parts(node, tuple(map(attribute, partition.ones())), tuple(map(attribute, sort.ones())))
 
 
-def table_key(node: Node, parts: Parts) -> tuple[KeyAttribute, ...]:
+def table_key(node: DocumentNode, parts: Parts) -> tuple[KeyAttribute, ...]:
     """The key of a table: one attribute, or two."""
     partition, sort = parts
     if len(partition) > 1 or len(sort) > 1:
@@ -90,7 +94,7 @@ def table_key(node: Node, parts: Parts) -> tuple[KeyAttribute, ...]:
     return (*partition, *sort)
 
 
-def projection(node: Node, text: Text = plain_text) -> Projection:
+def projection(node: DocumentNode, text: Text = plain_text) -> Projection:
     """The projection of an index as requests have it; None where it is not given."""
     if not node:
         return None
@@ -98,7 +102,7 @@ def projection(node: Node, text: Text = plain_text) -> Projection:
     return projection_of(kind, node["NonKeyAttributes"], text)
 
 
-def projection_of(kind: str, included: Node, text: Text = plain_text) -> Projection:
+def projection_of(kind: str, included: DocumentNode, text: Text = plain_text) -> Projection:
     """The projection of a kind such as ALL or keys_only; `included` lists the attributes of the kind INCLUDE."""
     if kind.lower() == "include":
         names = [attribute_name(one, text) for one in included.list("a list of attributes")]
@@ -106,7 +110,9 @@ def projection_of(kind: str, included: Node, text: Text = plain_text) -> Project
     return PROJECTIONS.get(kind.lower())
 
 
-def indexes(node: Node, types: Mapping[str, KeyType], text: Text = plain_text, *, local: bool = False) -> list[Index]:
+def indexes(
+    node: DocumentNode, types: Mapping[str, KeyType], text: Text = plain_text, *, local: bool = False
+) -> list[Index]:
     """The secondary indexes of a list of global ones, or of local ones."""
     found = []
     for one in node.list("a list of indexes"):
@@ -116,7 +122,7 @@ def indexes(node: Node, types: Mapping[str, KeyType], text: Text = plain_text, *
     return found
 
 
-def stream(node: Node) -> Stream:
+def stream(node: DocumentNode) -> Stream:
     """The stream of a StreamSpecification."""
     enabled = isinstance(node.value, dict) and node["StreamEnabled"].value is not False
     return stream_of(node["StreamViewType"].value, enabled=enabled)
@@ -129,7 +135,7 @@ def stream_of(view: object, *, enabled: bool) -> Stream:
     return "both" if view == IMAGES else "other" if isinstance(view, str) else "unknown"
 
 
-def fill(table: FoundTable, node: Node, text: Text = plain_text) -> None:
+def fill(table: FoundTable, node: DocumentNode, text: Text = plain_text) -> None:
     """Fill a table with the key, the indexes and the stream of a request, a description or a template's properties."""
     types = definitions(node["AttributeDefinitions"], text)
     table.key = table_key(node["KeySchema"], schema(node["KeySchema"], types, text))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import aws, aws_errors, retries
-from sync_rules.extras.discover.imports.foreign_document import Node
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode
 from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, RulesDraft, whole_table
 from sync_rules.extras.discover.imports.key_kinds import Sample
 from sync_rules.extras.discover.imports.rules_writer import draft_rules
@@ -57,7 +57,7 @@ def describe_table(client: DynamoDBClient, name: str) -> tuple[FoundTable, Mappi
             cure = "Correct the name, the Region, the credentials or the endpoint"
             raise UserError(f"table {name} does not exist at {aws.place(client)}. {cure}.") from error
         raise aws_errors.store_error(error, f"dynamodb:DescribeTable of {name}", client=client) from error
-    table = table_of(Node(answer, name))
+    table = table_of(DocumentNode(answer, name))
     if TABLE_ARN.fullmatch(name):
         table.physical = name
     return table, answer

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.cli_requests import BATCH, SCAN, TRANSACTION
-from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
 from sync_rules.extras.discover.imports.identifiers import words
 from sync_rules.extras.discover.imports.imported_model import (
     FoundEntity,
@@ -44,7 +44,7 @@ BOTH_WRITTEN: Final = "the source says that it needs {others} too"
 NAME: Final = "schema of the DynamoDB modelling server"
 EXPECTED: Final = "a map with tables, each with table_config and entities"
 NUMBERS: Final = ("integer", "decimal")
-Templates = list[tuple[str, str, Node]]  # attribute, template, entity
+Templates = list[tuple[str, str, DocumentNode]]  # attribute, template, entity
 
 
 def fits(document: Any) -> bool:
@@ -53,11 +53,11 @@ def fits(document: Any) -> bool:
     return isinstance(tables, list) and any(isinstance(one, dict) and "table_config" in one for one in tables)
 
 
-def read(root: Node) -> ImportedModel:
+def read(root: DocumentNode) -> ImportedModel:
     """The tables, entities and access patterns of a schema."""
     found = ImportedModel(NAME)
     named: dict[tuple[str, str], FoundEntity] = {}
-    asked: list[tuple[FoundEntity, Node]] = []  # the holders of access patterns
+    asked: list[tuple[FoundEntity, DocumentNode]] = []  # the holders of access patterns
     for node in root["tables"].list():
         config = node.require_map()["table_config"].require_map("a map with table_name and partition_key")
         name = config["table_name"].text("the table's name")
@@ -85,7 +85,7 @@ def read(root: Node) -> ImportedModel:
     return found
 
 
-def _templates(node: Node) -> Templates:
+def _templates(node: DocumentNode) -> Templates:
     """Every template of a table's entities, with the key attribute that it makes."""
     made: Templates = []
     for _, entity in node["entities"].items("a map of entities"):
@@ -100,7 +100,7 @@ def _templates(node: Node) -> Templates:
     return made
 
 
-def _pair(holder: Node, entity: Node, key: Node) -> Templates:
+def _pair(holder: DocumentNode, entity: DocumentNode, key: DocumentNode) -> Templates:
     """The templates of one key: `key` names its attributes, `holder` has their templates."""
     return [
         (attribute.said, template.text("a key template"), entity)
@@ -120,21 +120,21 @@ def _types(templates: Templates) -> dict[str, KeyType]:
     return {attribute: "N" if kinds == {"N"} else "S" for attribute, kinds in seen.items()}
 
 
-def _key(node: Node, holder: Node, types: dict[str, KeyType]) -> Parts:
-    def attribute(part: Node) -> KeyAttribute:
+def _key(node: DocumentNode, holder: DocumentNode, types: dict[str, KeyType]) -> Parts:
+    def attribute(part: DocumentNode) -> KeyAttribute:
         name = attribute_name(part)
         return KeyAttribute(name, types.get(name, "S"))
 
     return key_parts(node, holder["partition_key"], holder["sort_key"], attribute)
 
 
-def _index(node: Node, types: dict[str, KeyType]) -> Index:
+def _index(node: DocumentNode, types: dict[str, KeyType]) -> Index:
     name = node.require_map()["name"].text("the index's name")
     shown = projection_of(node["projection"].said, node["included_attributes"])
     return Index(name, *_key(node["partition_key"], node, types), shown)
 
 
-def _entity(table: FoundTable, called: str, node: Node, key: dict[str, str]) -> FoundEntity:
+def _entity(table: FoundTable, called: str, node: DocumentNode, key: dict[str, str]) -> FoundEntity:
     fields = [one.require_map() for one in node["fields"].list("a list of fields")]
     names = [one["name"].text("the field's name") for one in fields]
     keys = table.types.keys() - {one.name for one in table.key}
@@ -150,13 +150,13 @@ def _entity(table: FoundTable, called: str, node: Node, key: dict[str, str]) -> 
 
 
 # ---------------------------------------------------------------- access patterns
-def _patterns(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity]) -> Iterator[FoundPattern]:
+def _patterns(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEntity]) -> Iterator[FoundPattern]:
     """The patterns of one entity. `others` are all entities, by the names of the source."""
     for one in node["access_patterns"].list("a list of access patterns"):
         yield _pattern(entity, one.require_map("an access pattern: a map with name and operation"), others)
 
 
-def _named_pattern(node: Node) -> tuple[str, str]:
+def _named_pattern(node: DocumentNode) -> tuple[str, str]:
     """The name of a pattern, and what its source says of it."""
     mark = node["pattern_id"].value
     name = node["name"].said or f"pattern-{mark}"
@@ -164,7 +164,7 @@ def _named_pattern(node: Node) -> tuple[str, str]:
     return name, f"{mark}: {described}" if isinstance(mark, int | str) else described
 
 
-def _pattern(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity]) -> FoundPattern:
+def _pattern(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEntity]) -> FoundPattern:
     called, said = _named_pattern(node)
     operation = node["operation"].said
     if operation in WRITES:
@@ -189,7 +189,7 @@ def _pattern(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity])
     return made
 
 
-def _add_fields(made: FoundPattern, node: Node, index: Index | None) -> None:
+def _add_fields(made: FoundPattern, node: DocumentNode, index: Index | None) -> None:
     """Say which fields each call gives, by equality and as the ends of a range."""
     assert made.entity is not None
     key = index.attributes if index else made.entity.table.key
@@ -240,13 +240,13 @@ def _by(made: FoundPattern, given: Sequence[str], whole: Sequence[str], fields: 
     return left_over
 
 
-def _parameters(node: Node) -> list[str]:
+def _parameters(node: DocumentNode) -> list[str]:
     """The names of the parameters that are values."""
     ones = [one.require_map("a parameter: a map with name") for one in node["parameters"].list("a list of parameters")]
     return [one["name"].text("the parameter's name") for one in ones if one["type"].said != "entity"]
 
 
-def _add_filters(made: FoundPattern, node: Node, given: Sequence[str]) -> list[str]:
+def _add_filters(made: FoundPattern, node: DocumentNode, given: Sequence[str]) -> list[str]:
     """The parameters of a filter. Their values come with each call, which no condition of a rules file can say."""
     conditions = node["filter_expression"]["conditions"]
     either = node["filter_expression"]["logical_operator"].said.upper() == "OR"
@@ -264,7 +264,7 @@ def _add_filters(made: FoundPattern, node: Node, given: Sequence[str]) -> list[s
     return found
 
 
-def _write(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity]) -> FoundPattern:
+def _write(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEntity]) -> FoundPattern:
     called, said = _named_pattern(node)
     operation = node["operation"].said
     made = FoundPattern(called, WRITES[operation], entity, said=said)
@@ -280,7 +280,7 @@ def _write(entity: FoundEntity, node: Node, others: Mapping[str, FoundEntity]) -
     return made
 
 
-def _across(node: Node, entities: Mapping[tuple[str, str], FoundEntity]) -> Iterator[FoundPattern]:
+def _across(node: DocumentNode, entities: Mapping[tuple[str, str], FoundEntity]) -> Iterator[FoundPattern]:
     """The patterns of a transaction across tables: one for each item that it reads or writes."""
     called, said = _named_pattern(node.require_map("an access pattern: a map with name and operation"))
     expected = "an entity involved: a map with entity and action"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, Projection
 from sync_rules.extras.discover.imports.key_schemas import Parts, attribute_name, key_parts, projection_of, table_key
 from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere
@@ -32,7 +32,7 @@ def fits(document: Any) -> bool:
     )
 
 
-def read(root: Node) -> ImportedModel:
+def read(root: DocumentNode) -> ImportedModel:
     """The table and the entities of a schema."""
     schema = _Schema(root)
     name = root["table"].said
@@ -53,7 +53,7 @@ def read(root: Node) -> ImportedModel:
 class _Schema:
     """A schema: its indexes, models and parameters."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: DocumentNode) -> None:
         self.root = root
         self.primary = (
             root["indexes"].require_map("a map of indexes")["primary"].require_map("the primary index: hash and sort")
@@ -66,22 +66,22 @@ class _Schema:
         """The table's key."""
         return table_key(self.primary, self._parts(self.primary))
 
-    def index(self, name: str, node: Node) -> Index:
+    def index(self, name: str, node: DocumentNode) -> Index:
         """A global secondary index."""
         return Index(name, *self._parts(node), self._projection(node))
 
-    def local(self, name: str, node: Node) -> Index:
+    def local(self, name: str, node: DocumentNode) -> Index:
         """A local secondary index: the table's partition key, and a sort key of its own."""
         return Index(name, self.key()[:1], (self._attribute(node["sort"]),), self._projection(node), local=True)
 
-    def _projection(self, node: Node) -> Projection:
+    def _projection(self, node: DocumentNode) -> Projection:
         given = node["project"]
         return projection_of("include" if isinstance(given.value, list) else given.said, given)
 
-    def _parts(self, node: Node) -> Parts:
+    def _parts(self, node: DocumentNode) -> Parts:
         return key_parts(node, node["hash"], node["sort"], self._attribute)
 
-    def _attribute(self, node: Node) -> KeyAttribute:
+    def _attribute(self, node: DocumentNode) -> KeyAttribute:
         name = attribute_name(node)
         return KeyAttribute(name, self._type(name))
 
@@ -97,7 +97,7 @@ class _Schema:
             return TYPES.get(kind, "S")
         return "S"
 
-    def entity(self, table: FoundTable, called: str, model: Node) -> FoundEntity:
+    def entity(self, table: FoundTable, called: str, model: DocumentNode) -> FoundEntity:
         """The entity of a model."""
         fields = dict(model.items("a map of fields"))
         own = {one.name for one in table.key}
@@ -125,7 +125,9 @@ class _Schema:
         made.attributes = [name for name in made.attributes if name not in own and name not in made.key]
         return made
 
-    def _template(self, made: FoundEntity, attribute: str, field: Node, fields: Mapping[str, Node]) -> None:
+    def _template(
+        self, made: FoundEntity, attribute: str, field: DocumentNode, fields: Mapping[str, DocumentNode]
+    ) -> None:
         value = field["value"].value
         name = str(field.path[-1])
         if value is None:
@@ -162,7 +164,7 @@ class _Schema:
         made.key[attribute] = text
 
 
-def _field(model: Node, attribute: str) -> Node | None:
+def _field(model: DocumentNode, attribute: str) -> DocumentNode | None:
     """The field of a model that is stored as an attribute."""
     for name, one in model.items("a map of fields"):
         if _stored_name(name, one) == attribute:
@@ -170,14 +172,14 @@ def _field(model: Node, attribute: str) -> Node | None:
     return None
 
 
-def _stored_name(name: str, field: Node) -> str:
+def _stored_name(name: str, field: DocumentNode) -> str:
     return field["map"].said or name
 
 
-def _variables(field: Node) -> list[str]:
+def _variables(field: DocumentNode) -> list[str]:
     return [piece.split(":")[0] for piece in VARIABLE.findall(field["value"].said)]
 
 
-def _is_always(field: Node) -> bool:
+def _is_always(field: DocumentNode) -> bool:
     """True if every item has the field."""
     return field["required"].value is True or any(field[one] for one in ("default", "generate", "uuid"))

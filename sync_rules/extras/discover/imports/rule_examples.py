@@ -24,7 +24,7 @@ SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
-class Example:
+class RuleExample:
     """A rule as lines of YAML, to be written under `rules:`."""
 
     name: str
@@ -32,11 +32,11 @@ class Example:
 
 
 def examples(
-    entities: Sequence[SettledEntity], passes: Callable[[Example, SettledEntity, SettledEntity], bool]
-) -> list[Example]:
+    entities: Sequence[SettledEntity], passes: Callable[[RuleExample, SettledEntity, SettledEntity], bool]
+) -> list[RuleExample]:
     """The first few rules that pass, each of another source or target."""
     kept = [entity for entity in entities if not entity.refused]
-    found: list[Example] = []
+    found: list[RuleExample] = []
     taken: set[str] = set()
     for source, target, link in islice(_links(kept), TRIED_MAX):
         if len(found) == EXAMPLES_MAX:
@@ -103,7 +103,7 @@ def _listable(target: SettledEntity, link: dict[str, str]) -> bool:
     return False
 
 
-def _copy(source: SettledEntity, target: SettledEntity, link: dict[str, str]) -> Example:
+def _copy(source: SettledEntity, target: SettledEntity, link: dict[str, str]) -> RuleExample:
     attribute = _telling(source)
     names = [*_fields(source), *_fields(target)]
     if attribute[0].islower() and not any(CAMEL.search(name) for name in names):
@@ -114,9 +114,9 @@ def _copy(source: SettledEntity, target: SettledEntity, link: dict[str, str]) ->
     copy, into = f"{source.name}.{attribute}", f"{target.name}.{made}"
     name = "-".join([*words(source.name), *words(attribute), "on", *words(plural(target.name))])[:NAME_MAX].rstrip("-")
     if not link:
-        return Example(name, (f"{name}: copy {copy} into {into}",))
+        return RuleExample(name, (f"{name}: copy {copy} into {into}",))
     pairs = ", ".join(f"{field}: {there}" for field, there in link.items())
-    return Example(name, (f"{name}:", f"  copy: {copy}", f"  into: {into}", f"  link: {{{pairs}}}"))
+    return RuleExample(name, (f"{name}:", f"  copy: {copy}", f"  into: {into}", f"  link: {{{pairs}}}"))
 
 
 def _camel(name: str) -> str:

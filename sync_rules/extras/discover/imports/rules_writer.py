@@ -21,7 +21,7 @@ from sync_rules.extras.discover.imports.normalization import (
     SettledTable,
     settle,
 )
-from sync_rules.extras.discover.imports.rule_examples import Example, examples
+from sync_rules.extras.discover.imports.rule_examples import RuleExample, examples
 from sync_rules.language.load import check_rules
 from sync_rules.language.problems import Problem, errors
 from sync_rules.model.entities import Index, KeyAttribute
@@ -265,7 +265,7 @@ def _escape(char: str) -> str:
 
 # ---------------------------------------------------------------- examples
 def _with_examples(settled: SettledModel, body: str) -> str:
-    def passes(example: Example, source: SettledEntity, target: SettledEntity) -> bool:
+    def passes(example: RuleExample, source: SettledEntity, target: SettledEntity) -> bool:
         """Check a rule in a file of its two entities: nothing else in the file matters to it."""
         tables = list({id(one.table): one.table for one in (source, target)}.values())
         above = [*lines(SettledModel(tables, [one for one in settled.entities if one in (source, target)])), "rules:"]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sync_rules.extras.discover.imports import request_patterns
 from sync_rules.extras.discover.imports.cli_requests import SCAN, requests_of
-from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
 from sync_rules.extras.discover.imports.identifiers import words
 from sync_rules.extras.discover.imports.imported_model import FoundPattern, FoundTable, ImportedModel, whole_table
 from sync_rules.extras.discover.imports.key_kinds import Sample
@@ -33,7 +33,7 @@ def fits(document: Any) -> bool:
     return isinstance(first, dict) and "KeySchema" in first
 
 
-def read(root: Node) -> ImportedModel:
+def read(root: DocumentNode) -> ImportedModel:
     """The tables of a document, and the entities of its items."""
     if not root["tables"]:
         table = table_of(root["Table"] or root)
@@ -51,7 +51,7 @@ def read(root: Node) -> ImportedModel:
     return found
 
 
-def _patterns(found: ImportedModel, node: Node, number: int) -> list[FoundPattern]:
+def _patterns(found: ImportedModel, node: DocumentNode, number: int) -> list[FoundPattern]:
     """The patterns of an access pattern: those of its command, or one that says why there is none."""
     mark = node["pattern"].said or str(number)
     described = node["description"].said
@@ -67,7 +67,7 @@ def _patterns(found: ImportedModel, node: Node, number: int) -> list[FoundPatter
     return request_patterns.patterns_of_all(requests, found.tables, found.entities, called, said)
 
 
-def _without_command(node: Node) -> str:
+def _without_command(node: DocumentNode) -> str:
     reason = node["reason"].said
     operation = node["dynamodb_operation"].said
     if reason:
@@ -77,7 +77,7 @@ def _without_command(node: Node) -> str:
     return f"the source has no command for {quoted(operation)}" if operation else "the source has no command for it"
 
 
-def table_of(node: Node) -> FoundTable:
+def table_of(node: DocumentNode) -> FoundTable:
     """A table of a request or an answer."""
     name = node.require_map(EXPECTED)["TableName"].text("the table's name")
     table = FoundTable(name, name, (), at=node["TableName"].place)
@@ -85,7 +85,7 @@ def table_of(node: Node) -> FoundTable:
     return table
 
 
-def _items(node: Node) -> list[dict[str, dict[str, Any]]]:
+def _items(node: DocumentNode) -> list[dict[str, dict[str, Any]]]:
     made = []
     for one in node.list("a list of PutRequests"):
         request = one.require_map()["PutRequest"]

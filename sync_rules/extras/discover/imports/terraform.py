@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import Node
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode
 from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, Projection, whole_table
 from sync_rules.extras.discover.imports.key_schemas import (
     Parts,
@@ -57,7 +57,7 @@ def fits(document: Any) -> bool:
     return shown or (isinstance(resources, dict) and not isinstance(resources.get("Type"), str))
 
 
-def read(root: Node) -> ImportedModel:
+def read(root: DocumentNode) -> ImportedModel:
     """The tables of a state, a plan, or a synthesised configuration, each with one entity."""
     found = ImportedModel(NAME)
     resources = _list_configured(root) if root["resource"] else _list_planned(root)
@@ -71,7 +71,7 @@ def read(root: Node) -> ImportedModel:
 
 
 # ---------------------------------------------------------------- the two forms
-def _list_planned(root: Node) -> Iterator[tuple[str, Node]]:
+def _list_planned(root: DocumentNode) -> Iterator[tuple[str, DocumentNode]]:
     """The tables of a state or of the end that a plan has."""
     holder = root["planned_values"] or root["values"]
     if not isinstance(holder.value, dict):
@@ -88,7 +88,7 @@ def _list_planned(root: Node) -> Iterator[tuple[str, Node]]:
         modules += list(module["child_modules"].list("a list of modules"))
 
 
-def _list_configured(root: Node) -> Iterator[tuple[str, Node]]:
+def _list_configured(root: DocumentNode) -> Iterator[tuple[str, DocumentNode]]:
     """The tables of a configuration in JSON."""
     for kind, group in root["resource"].items("a map of resources"):
         if kind != RESOURCE:
@@ -99,7 +99,7 @@ def _list_configured(root: Node) -> Iterator[tuple[str, Node]]:
                 yield called, body.require_map("a table")
 
 
-def _name_of(name: str, node: Node) -> str:
+def _name_of(name: str, node: DocumentNode) -> str:
     """The name of a resource among people: CDK for Terraform's path has it without the hash."""
     metadata = node["//"].value if isinstance(node["//"].value, dict) else {}
     inner = metadata.get("metadata")
@@ -108,7 +108,7 @@ def _name_of(name: str, node: Node) -> str:
 
 
 # ---------------------------------------------------------------- a table
-def _table(called: str, node: Node, root: Node) -> FoundTable:
+def _table(called: str, node: DocumentNode, root: DocumentNode) -> FoundTable:
     name = _name(called, node["name"], root)
     if node["dynamic"]:
         node["dynamic"].fail("blocks that are written out", HCL_CURE, "dynamic blocks")
@@ -126,12 +126,12 @@ def _table(called: str, node: Node, root: Node) -> FoundTable:
     return table
 
 
-def _blocks(node: Node) -> Node:
+def _blocks(node: DocumentNode) -> DocumentNode:
     """Blocks as a list: one block may stand without it."""
     return node.of([node.value]) if isinstance(node.value, dict) else node
 
 
-def _key(node: Node, types: dict[str, KeyType]) -> Parts:
+def _key(node: DocumentNode, types: dict[str, KeyType]) -> Parts:
     blocks = _blocks(node["key_schema"])
     if blocks and blocks.value:
         return schema(blocks, types, names=("attribute_name", "key_type"))
@@ -139,18 +139,18 @@ def _key(node: Node, types: dict[str, KeyType]) -> Parts:
     return key_parts(node, partition, sort, lambda part: _attribute(part, types))
 
 
-def _attribute(node: Node, types: dict[str, KeyType]) -> KeyAttribute:
+def _attribute(node: DocumentNode, types: dict[str, KeyType]) -> KeyAttribute:
     name = attribute_name(node)
     if name not in types:
         node.fail("an attribute that the table defines", found=f"{name!r}")
     return KeyAttribute(name, types[name])
 
 
-def _projection(node: Node) -> Projection:
+def _projection(node: DocumentNode) -> Projection:
     return projection_of(node["projection_type"].said, node["non_key_attributes"])
 
 
-def _name(called: str, node: Node, root: Node) -> TableName:
+def _name(called: str, node: DocumentNode, root: DocumentNode) -> TableName:
     if not node:
         return made_elsewhere(called, "Terraform makes its name when it applies the plan")
 

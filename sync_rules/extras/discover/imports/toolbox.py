@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import Node, models, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, models, quoted
 from sync_rules.extras.discover.imports.identifiers import says_nothing
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, whole_table
 from sync_rules.extras.discover.imports.key_schemas import attribute_name, key_parts, key_type, table_key
@@ -25,11 +25,11 @@ def fits(document: Any) -> bool:
     return any(
         isinstance(one, dict)
         and (("schema" in one and "entityName" in one) or isinstance(one.get("partitionKey"), dict))
-        for one in (node.value for node in models(Node(document, ""), *MARKS))
+        for one in (node.value for node in models(DocumentNode(document, ""), *MARKS))
     )
 
 
-def read(root: Node) -> ImportedModel:
+def read(root: DocumentNode) -> ImportedModel:
     """The tables and entities of DTOs. Entities of one table name are of one table."""
     found = ImportedModel(NAME)
     tables: dict[tuple[str, tuple[KeyAttribute, ...]], FoundTable] = {}
@@ -46,7 +46,7 @@ def read(root: Node) -> ImportedModel:
     return found
 
 
-def _table(node: Node) -> FoundTable:
+def _table(node: DocumentNode) -> FoundTable:
     node.require_map("a table: a map with partitionKey")
     named = node["tableName"] or node["name"]
     name = (
@@ -67,12 +67,12 @@ def _table(node: Node) -> FoundTable:
     return table
 
 
-def _attribute(node: Node) -> KeyAttribute:
+def _attribute(node: DocumentNode) -> KeyAttribute:
     name = attribute_name(node.require_map("an attribute: a map with name and type")["name"])
     return KeyAttribute(name, key_type(node["type"]))
 
 
-def _entity(table: FoundTable, node: Node) -> FoundEntity:
+def _entity(table: FoundTable, node: DocumentNode) -> FoundEntity:
     called = node["entityName"].text("the entity's name")
     attributes = dict(node["schema"]["attributes"].items("a map of attributes"))
     stored = {_stored_name(name, one): (name, one) for name, one in attributes.items()}
@@ -106,11 +106,11 @@ def _describe_unknown(attribute: str, fields: list[str]) -> str:
     return f"{quoted(attribute)} may be made by a link or by computeKey{of}: write its template"
 
 
-def _stored_name(name: str, one: Node) -> str:
+def _stored_name(name: str, one: DocumentNode) -> str:
     return one["savedAs"].said or name
 
 
-def _template(name: str, one: Node) -> str | None:
+def _template(name: str, one: DocumentNode) -> str | None:
     """The template of an attribute; None where it is made by something that the export does not hold."""
     only = one["enum"].value
     if isinstance(only, list) and len(only) == 1 and isinstance(only[0], str) and not set("{}") & set(only[0]):
@@ -120,7 +120,7 @@ def _template(name: str, one: Node) -> str | None:
     return _transform(text, one["transform"]) if one["transform"] else text
 
 
-def _transform(text: str, transform: Node) -> str | None:
+def _transform(text: str, transform: DocumentNode) -> str | None:
     joint = transform.require_map("a transformer")["delimiter"].value
     joint = joint if isinstance(joint, str) else "#"
     fixed = str(transform["prefix"].value or transform["suffix"].value or "")

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import Node, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
 from sync_rules.extras.discover.imports.identifiers import letters, says_nothing, words
 from sync_rules.extras.discover.imports.imported_model import (
     FoundEntity,
@@ -49,7 +49,7 @@ def fits(document: Any) -> bool:
     return isinstance(document, dict) and "DataModel" in document
 
 
-def read(root: Node) -> ImportedModel:
+def read(root: DocumentNode) -> ImportedModel:
     """The tables, entities and access patterns of a model."""
     found = ImportedModel(NAME)
     for node in root["DataModel"].list("a list of tables"):
@@ -62,7 +62,7 @@ def read(root: Node) -> ImportedModel:
     return found
 
 
-def _table(node: Node) -> FoundTable:
+def _table(node: DocumentNode) -> FoundTable:
     name = node.require_map("a table: a map with TableName and KeyAttributes")["TableName"].text("the table's name")
     key = table_key(node, _key(node["KeyAttributes"]))
     table = FoundTable(name, name, key, at=node["TableName"].place)
@@ -73,17 +73,17 @@ def _table(node: Node) -> FoundTable:
     return table
 
 
-def _key(node: Node) -> Parts:
+def _key(node: DocumentNode) -> Parts:
     node.require_map("the key: a map with PartitionKey and SortKey")
     return key_parts(node, node["PartitionKey"], node["SortKey"], _attribute)
 
 
-def _attribute(node: Node) -> KeyAttribute:
+def _attribute(node: DocumentNode) -> KeyAttribute:
     node.require_map("an attribute: a map with AttributeName and AttributeType")
     return KeyAttribute(attribute_name(node["AttributeName"]), key_type(node["AttributeType"]))
 
 
-def _entities(table: FoundTable, node: Node) -> list[FoundEntity]:
+def _entities(table: FoundTable, node: DocumentNode) -> list[FoundEntity]:
     samples: list[Sample] = []
     bare: list[FoundEntity] = []
     for facet in node["TableFacets"].list("a list of facets"):
@@ -100,7 +100,7 @@ def _entities(table: FoundTable, node: Node) -> list[FoundEntity]:
     return found or [whole_table(table, _names(node["NonKeyAttributes"]))]
 
 
-def _aliases(table: FoundTable, facet: Node) -> dict[str, str]:
+def _aliases(table: FoundTable, facet: DocumentNode) -> dict[str, str]:
     parts = ("PartitionKeyAlias", "SortKeyAlias")
     given = facet["KeyAttributeAlias"]
     return {
@@ -110,7 +110,7 @@ def _aliases(table: FoundTable, facet: Node) -> dict[str, str]:
     }
 
 
-def _bare(table: FoundTable, facet: Node, name: str, aliases: Mapping[str, str]) -> FoundEntity:
+def _bare(table: FoundTable, facet: DocumentNode, name: str, aliases: Mapping[str, str]) -> FoundEntity:
     """A facet without items: its aliases may be templates, such as USER#<id>."""
     key = {}
     for attribute, alias in aliases.items():
@@ -126,7 +126,7 @@ def _key_text(table: FoundTable, item: Mapping[str, Any]) -> str:
     return repr([item.get(one.name) for one in table.key])
 
 
-def items_of(node: Node) -> Iterator[dict[str, dict[str, Any]]]:
+def items_of(node: DocumentNode) -> Iterator[dict[str, dict[str, Any]]]:
     """The items of a list in DynamoDB's JSON; what is no attribute value is left out."""
     for one in node.list("a list of items"):
         item = one.require_map("an item: a map of attributes in DynamoDB's JSON").value
@@ -134,7 +134,7 @@ def items_of(node: Node) -> Iterator[dict[str, dict[str, Any]]]:
 
 
 # ---------------------------------------------------------------- access patterns
-def _patterns(table: FoundTable, entities: Sequence[FoundEntity], node: Node) -> Iterator[FoundPattern]:
+def _patterns(table: FoundTable, entities: Sequence[FoundEntity], node: DocumentNode) -> Iterator[FoundPattern]:
     """The patterns of a table's facets, and those of its indexes that all items of a facet are in."""
     for facet in node["TableFacets"].list("a list of facets"):
         name = facet["FacetName"].text()
@@ -170,14 +170,14 @@ def _of_facet(
             )  # fmt: skip
 
 
-def _names(node: Node) -> list[str]:
+def _names(node: DocumentNode) -> list[str]:
     """The names of attributes, listed as texts or as maps."""
     entries = node.value if isinstance(node.value, list) else []
     names = (entry.get("AttributeName") if isinstance(entry, dict) else entry for entry in entries)
     return [name for name in names if isinstance(name, str) and name]
 
 
-def _name_undocumented(holder: Node) -> Iterator[FoundPattern]:
+def _name_undocumented(holder: DocumentNode) -> Iterator[FoundPattern]:
     """The access patterns that a model or a table of it holds beside facets: each is named, and none is read."""
     for key, node in holder.items():
         if letters(key).endswith("accesspatterns") and isinstance(node.value, list):

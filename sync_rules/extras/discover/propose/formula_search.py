@@ -29,7 +29,7 @@ SECONDS_DIGITS: Final = 9  # of a moment as seconds since 1970, at least
 
 
 @dataclass(frozen=True)
-class Slot:
+class FormulaSlot:
     """A column in a formula, with its formats as the rules file spells them: `:upper`."""
 
     column: Column
@@ -45,13 +45,13 @@ class Slot:
 class Guess:
     """A formula: texts and slots. With a separator its slots are joined, those that are there."""
 
-    pieces: tuple[str | Slot, ...]
+    pieces: tuple[str | FormulaSlot, ...]
     separator: str | None = None
 
     @property
-    def slots(self) -> tuple[Slot, ...]:
+    def slots(self) -> tuple[FormulaSlot, ...]:
         """Its slots."""
-        return tuple(piece for piece in self.pieces if isinstance(piece, Slot))
+        return tuple(piece for piece in self.pieces if isinstance(piece, FormulaSlot))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -91,7 +91,11 @@ class Guess:
         between = self.pieces[1::2]
         plain = between and len(self.pieces) % 2 and all(isinstance(one, str) for one in between)
         slots = self.pieces[::2]
-        if not plain or len(set(between)) > 1 or not all(isinstance(one, Slot) and not one.formats for one in slots):
+        if (
+            not plain
+            or len(set(between)) > 1
+            or not all(isinstance(one, FormulaSlot) and not one.formats for one in slots)
+        ):
             return None
         return Guess(self.pieces, str(between[0]))
 
@@ -101,21 +105,23 @@ def guesses(text: str, values: Mapping[Column, AttributeValue]) -> list[Guess]:
     runs = [match.span() for match in RUN.finditer(text)]
     starts = {start for start, _ in runs}
     ends = {end for _, end in runs}
-    rendered: dict[str, list[Slot]] = {}
+    rendered: dict[str, list[FormulaSlot]] = {}
     for column, value in values.items():
         for shown, formats in _renderings(value):
             if shown and shown in text:
-                rendered.setdefault(shown, []).append(Slot(column, formats))
+                rendered.setdefault(shown, []).append(FormulaSlot(column, formats))
     found: list[Guess] = []
     steps = 0
 
-    def walk(position: int, pieces: tuple[str | Slot, ...]) -> None:
+    def walk(position: int, pieces: tuple[str | FormulaSlot, ...]) -> None:
         nonlocal steps
         steps += 1
         if steps > STEPS_MAX or len(found) >= FORMULAS_MAX or len(pieces) > PIECES_MAX:
             return
         if position == len(text):
-            if any(isinstance(piece, Slot) for piece in pieces) and not any(_has_braces(piece) for piece in pieces):
+            if any(isinstance(piece, FormulaSlot) for piece in pieces) and not any(
+                _has_braces(piece) for piece in pieces
+            ):
                 found.append(Guess(pieces))
             return
         for end, slot in _slots_at(text, position, ends, rendered, values):
@@ -130,7 +136,7 @@ def guesses(text: str, values: Mapping[Column, AttributeValue]) -> list[Guess]:
     return sorted(found, key=lambda one: (one.letters, len(one.pieces)))
 
 
-def _has_braces(piece: str | Slot) -> bool:
+def _has_braces(piece: str | FormulaSlot) -> bool:
     """True for a text that a rules file would take for a field or a variable."""
     return isinstance(piece, str) and bool({"{", "}"} & {*piece})
 
@@ -139,9 +145,9 @@ def _slots_at(
     text: str,
     position: int,
     ends: set[int],
-    rendered: Mapping[str, Sequence[Slot]],
+    rendered: Mapping[str, Sequence[FormulaSlot]],
     values: Mapping[Column, AttributeValue],
-) -> Iterator[tuple[int, Slot]]:
+) -> Iterator[tuple[int, FormulaSlot]]:
     """The slots that a text may go on with, the longest first."""
     for shown in sorted(rendered, key=len, reverse=True):
         if text.startswith(shown, position) and position + len(shown) in ends:
@@ -155,7 +161,7 @@ def _slots_at(
         for digits, after in {(padded[1], padded[2] or ""), (padded[1], "")}:
             same = before.isascii() and before.isdecimal() and digits.lstrip("0") == before.lstrip("0")
             if same and len(before) < len(digits) and rest == ([after[1:]] if after else []):
-                yield position + len(digits) + len(after), Slot(column, f":pad({len(digits)})")
+                yield position + len(digits) + len(after), FormulaSlot(column, f":pad({len(digits)})")
 
 
 def _renderings(value: AttributeValue) -> Iterator[tuple[str, str]]:

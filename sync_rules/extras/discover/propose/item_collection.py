@@ -39,7 +39,7 @@ GOES_ON: Final = (
 
 
 @dataclass
-class Meter:
+class ReadingMeter:
     """The figures of a reading: its items, those of an earlier run among them, DynamoDB's count, and read units."""
 
     of_items: int
@@ -58,7 +58,7 @@ class Audience(Protocol):
     def agree(self, question: str, *, yes: bool) -> bool:
         """Ask a question, unless `yes` answers it."""
 
-    def watch(self, meter: Meter) -> AbstractContextManager[tuple[Callable[[], bool], Callable[[], None]]]:
+    def watch(self, meter: ReadingMeter) -> AbstractContextManager[tuple[Callable[[], bool], Callable[[], None]]]:
         """Show a meter for a block. Gives a test for the wish to stop, and the update of what is shown."""
 
 
@@ -104,7 +104,7 @@ class ItemCollection:
     def _gather_exports(self, at: Workspace, audience: Audience, given: Given) -> Gathered:
         places = {place: find_shelf(place, self.endpoint_url, self.region) for place in self.exports}
         exports = collect_exports(places, given)
-        meter = Meter(sum(one.files.items or 0 for one in exports))
+        meter = ReadingMeter(sum(one.files.items or 0 for one in exports))
         with audience.watch(meter) as (stopping, update):
 
             def on_items(items: int) -> None:
@@ -162,7 +162,7 @@ class ItemCollection:
         )  # fmt: skip
 
     def _scan(self, at: Workspace, audience: Audience, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered:
-        meter = Meter(sum(table.items for table in tables))
+        meter = ReadingMeter(sum(table.items for table in tables))
         with audience.watch(meter) as (stopping, update):
 
             def on_page(progress: Progress) -> None:

@@ -27,7 +27,7 @@ Row = tuple[Any, ...]  # of a child: a typed text for each column
 
 
 @dataclass
-class Entry:
+class GroupElement:
     """An element, or an entry of a map: its name, its value, and the fields of a map."""
 
     name: str
@@ -41,7 +41,7 @@ class Parent:
 
     key: str
     held: str | None
-    entries: list[Entry]
+    entries: list[GroupElement]
     children: list[Row]
 
 
@@ -86,7 +86,7 @@ class Families:
             if parent is None:
                 continue
             if (rid, place) != last:
-                parent.entries.append(Entry(name[1:], "", {}))
+                parent.entries.append(GroupElement(name[1:], "", {}))
                 last = rid, place
             if inner is None:
                 parent.entries[-1].value = value

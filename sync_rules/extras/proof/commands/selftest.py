@@ -26,7 +26,7 @@ from sync_rules.cli.confirmation import confirm
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.extras.proof import cost_estimate
-from sync_rules.extras.proof.probe import ASSUMPTIONS, WAIT_SECONDS, ProbeResult, Verdict, Waiting
+from sync_rules.extras.proof.probe import ASSUMPTIONS, WAIT_SECONDS, Patience, ProbeResult, Verdict
 from sync_rules.extras.proof.proof_report import ProofReport, consequence, measured_lines, page
 from sync_rules.extras.proof.proof_stack import (
     STACK_LOOK_SECONDS,
@@ -90,7 +90,7 @@ def selftest(
             journal,
             clients,
             numbers=numbers,
-            waiting=Waiting(wait),
+            waiting=Patience(wait),
             tell=_tell,
             found=_show_progress if as_json else _show,
             stopping=stopping,
@@ -137,7 +137,7 @@ def _clean(clients: Clients, *, yes: bool) -> int:
         _tell(f"{name}: {'left in the account' if name in found else 'noted by an earlier run'}")
     if not confirm("Remove them? One of them may be of a self-test that runs elsewhere.", yes=yes):
         return 0
-    waiting: Waiting[object] = Waiting(STACK_SECONDS, STACK_LOOK_SECONDS)
+    waiting: Patience[object] = Patience(STACK_SECONDS, STACK_LOOK_SECONDS)
     for journal in noted:
         _remove_journal(journal, waiting)
     for name in set(found) - {journal.stack for journal in noted}:
@@ -146,7 +146,7 @@ def _clean(clients: Clients, *, yes: bool) -> int:
     return 0
 
 
-def _remove_journal(journal: Journal, waiting: Waiting[object]) -> None:
+def _remove_journal(journal: Journal, waiting: Patience[object]) -> None:
     remove(journal.stack, Clients(journal.endpoint_url, journal.region), waiting)
     journal.forget()
 

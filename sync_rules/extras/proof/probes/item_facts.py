@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sync_rules.extras.proof.probe import require, require_refused
-from sync_rules.extras.proof.proof_stack import Site, fresh, keyed
+from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
 from sync_rules.model.values import AttributeValue, Item
 
@@ -18,12 +18,12 @@ EXPRESSION_MAX_BYTES: Final = 4_096
 OPERATORS_MAX: Final = 300
 
 
-def refused(site: Site, said: str, item: Item) -> None:
+def refused(site: ProofSite, said: str, item: Item) -> None:
     """Require that an item is refused as invalid."""
     require_refused(site.db.put_item, INVALID, said, TableName=site.table("items"), Item=item)
 
 
-def sizes(site: Site) -> str:
+def sizes(site: ProofSite) -> str:
     """46: an item of exactly 400 KB, as this package counts, is accepted; one byte more is refused."""
     pk = fresh("46#")
     shapes: Mapping[str, AttributeValue] = {
@@ -40,7 +40,7 @@ def sizes(site: Site) -> str:
     return f"items of exactly 400 KB accepted, of one byte more refused: {', '.join(shapes)}"
 
 
-def numbers(site: Site) -> str:
+def numbers(site: ProofSite) -> str:
     """47: 38 digits, from 1E-130 to 9.9E+125, in DynamoDB's own spelling."""
     pk = fresh("47#")
     spelt = {"1.0": "1", "1.50": "1.5", "007": "7", "9" * 38: "9" * 38}
@@ -55,7 +55,7 @@ def numbers(site: Site) -> str:
     return "38 digits and both ends accepted, one more refused; 1.0 is 1"
 
 
-def key_sizes(site: Site) -> str:
+def key_sizes(site: ProofSite) -> str:
     """48: the sizes of keys, and no empty one."""
     start = fresh("48#")
     pk = start + "x" * (PARTITION_KEY_MAX_BYTES - len(start))
@@ -68,7 +68,7 @@ def key_sizes(site: Site) -> str:
     return "2,048 and 1,024 bytes accepted; one more, and none, refused"
 
 
-def index_types(site: Site) -> str:
+def index_types(site: ProofSite) -> str:
     """49: an item whose attribute has another type than the index's key is refused as a whole."""
     key = keyed(fresh("49#"))
     refused(site, "a number where an index has a string", {**key, "link": {"N": "1"}})
@@ -80,7 +80,7 @@ def index_types(site: Site) -> str:
     return "refused by put and update, nothing written"
 
 
-def depths(site: Site) -> str:
+def depths(site: ProofSite) -> str:
     """50: 32 levels, expressions of 4 KB and 300 operators."""
     key = keyed(fresh("50#"))
 
@@ -105,7 +105,7 @@ def depths(site: Site) -> str:
     return "32 levels and 199 operators accepted; 33, 4,114 bytes and 599 operators refused"
 
 
-def sets(site: Site) -> str:
+def sets(site: ProofSite) -> str:
     """51: a set has no order, no element twice, and is never empty."""
     key, names = keyed(fresh("51#")), {"ExpressionAttributeNames": {"#s": "set"}}
     site.put({**key, "set": {"SS": ["a", "b"]}})

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sync_rules.adapters import aws_errors
 from sync_rules.extras.proof.probe import UnseenError, require
 from sync_rules.extras.proof.probes.stream_facts import StreamReader
-from sync_rules.extras.proof.proof_stack import Site, fresh, keyed
+from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed
 from sync_rules.model import json_bytes
 
 HOPS: Final = 18  # Lambda stops a loop that it sees after about 16
@@ -44,7 +44,7 @@ class LoggedRecord:
         return image
 
 
-def deliveries(site: Site, pk: str) -> list[LoggedRecord]:
+def deliveries(site: ProofSite, pk: str) -> list[LoggedRecord]:
     """All deliveries so far of a partition key, in their order."""
     return [
         LoggedRecord(item["batch"]["S"], json_bytes.parsed(item["record"]["S"])) for item in site.query(pk, table="log")
@@ -86,7 +86,7 @@ def in_order(numbers: Iterable[int]) -> bool:
 
 
 # ---------------------------------------------------------------- probes
-def event_form(site: Site) -> str:
+def event_form(site: ProofSite) -> str:
     """10: base64 text and seconds in an event, bytes and a date from GetRecords."""
     pk, reading = fresh("in#10#"), StreamReader(site, "mapped")
     site.put({**keyed(pk), "b": {"B": b"\x00\xff"}, "bs": {"BS": [b"\x01"]}}, "mapped")
@@ -101,7 +101,7 @@ def event_form(site: Site) -> str:
     return "the event has base64 text and seconds, GetRecords has bytes and a date"
 
 
-def _judge_deliveries(site: Site, do: str, judge: Callable[[Sequence[LoggedRecord], int], str]) -> None:
+def _judge_deliveries(site: ProofSite, do: str, judge: Callable[[Sequence[LoggedRecord], int], str]) -> None:
     """Write items, one with the order to fail, and judge the deliveries."""
     pk = fresh(f"in#{do}#")
     for n in range(ITEMS):
@@ -117,20 +117,20 @@ def _judge_deliveries(site: Site, do: str, judge: Callable[[Sequence[LoggedRecor
     require(not said, f"told to {do}: {said}")
 
 
-def partial_response(site: Site) -> str:
+def partial_response(site: ProofSite) -> str:
     """12: everything from the lowest reported number comes again."""
     _judge_deliveries(site, "report", from_failed_on)
     return "everything from the reported record on came again"
 
 
-def whole_failure(site: Site) -> str:
+def whole_failure(site: ProofSite) -> str:
     """13: an empty or unknown identifier, and an exception, fail the whole batch."""
     for do in ("empty", "unknown", "raise"):
         _judge_deliveries(site, do, whole_again)
     return "an empty and an unknown identifier and an exception each brought the whole batch again"
 
 
-def order_of_items(site: Site) -> str:
+def order_of_items(site: ProofSite) -> str:
     """14: the records of one item come in their order, with four batches of a shard at a time."""
     pks = [fresh("in#14#") for _ in range(3)]
     for n in range(VERSIONS):
@@ -147,7 +147,7 @@ def _numbers(given: Iterable[LoggedRecord]) -> set[int]:
     return {one.number for one in given}
 
 
-def from_the_oldest(site: Site) -> str:
+def from_the_oldest(site: ProofSite) -> str:
     """15: a mapping at TRIM_HORIZON delivers what was written before it was enabled."""
     pks = [fresh("15#") for _ in range(3)]
     for pk in pks:
@@ -170,7 +170,7 @@ def from_the_oldest(site: Site) -> str:
     return "records from before the mapping was enabled were delivered"
 
 
-def given_up(site: Site) -> str:
+def given_up(site: ProofSite) -> str:
     """16: the on-failure destination in S3 holds the records of a batch that was given up."""
     pk, s3 = fresh("16#"), site.clients.s3
     site.put({**keyed(pk), "do": {"S": "always"}}, "poisoned")
@@ -189,7 +189,7 @@ def given_up(site: Site) -> str:
     return "the bucket holds the records of the batch that was given up"
 
 
-def filters(site: Site) -> str:
+def filters(site: ProofSite) -> str:
     """17: every record that matches a filter is delivered."""
     pk = fresh("in#17#")
     exact = [fresh("in#"), "whole"]
@@ -210,7 +210,7 @@ def filters(site: Site) -> str:
     return f"records that match a prefix or equal strings were delivered, {also}"
 
 
-def undetected_loop(site: Site) -> str:
+def undetected_loop(site: ProofSite) -> str:
     """19: a loop through a table goes on."""
     pk = fresh("in#19#")
     site.put({**keyed(pk), "do": {"S": "hop"}, "n": {"N": str(HOPS)}}, "mapped")
@@ -223,7 +223,7 @@ def undetected_loop(site: Site) -> str:
     return f"a loop of {HOPS} rounds through a table was not stopped"
 
 
-def iterator_age(site: Site) -> str:
+def iterator_age(site: ProofSite) -> str:
     """20: the age of the last record of a batch, in milliseconds."""
     dimensions = [{"Name": "FunctionName", "Value": site.table("deliver")}]
     points = _points(site, "AWS/Lambda", "IteratorAge", dimensions)
@@ -236,7 +236,7 @@ def iterator_age(site: Site) -> str:
     return f"published, at most {oldest:g} ms"
 
 
-def embedded_metric(site: Site) -> str:
+def embedded_metric(site: ProofSite) -> str:
     """65: a log line becomes a metric."""
     name = fresh("sync-rules-selftest/")
     asked = json.dumps({"emf": name}).encode()
@@ -250,7 +250,7 @@ def embedded_metric(site: Site) -> str:
     return "one log line became one sample"
 
 
-def _points(site: Site, namespace: str, metric: str, dimensions: list[dict[str, str]]) -> list[dict[str, Any]]:
+def _points(site: ProofSite, namespace: str, metric: str, dimensions: list[dict[str, str]]) -> list[dict[str, Any]]:
     """The data points of the last hour, as soon as there are any; none if they do not come in time."""
 
     def look() -> list[dict[str, Any]]:

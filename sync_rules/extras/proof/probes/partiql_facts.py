@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sync_rules.extras.proof.probe import RefutedError, require
 from sync_rules.extras.proof.probes.write_facts import PREPARED_BYTES, RETURN_OLD
-from sync_rules.extras.proof.proof_stack import Site, fresh, keyed
+from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed
 from sync_rules.model import json_bytes
 from sync_rules.model.values import Item
 
@@ -16,14 +16,16 @@ FAILED: Final = "ConditionalCheckFailed"
 INVALID: Final = "ValidationError"
 
 
-def statement(site: Site, key: Item, clauses: str, *values: str, where: str = "", seen: tuple[str, ...] = ()) -> Any:
+def statement(
+    site: ProofSite, key: Item, clauses: str, *values: str, where: str = "", seen: tuple[str, ...] = ()
+) -> Any:
     """An UPDATE of one item; a refusal returns the item."""
     text = f'UPDATE "{site.table("items")}" {clauses} WHERE {KEY}{where and " AND "}{where}'
     marks = [*({"S": value} for value in values), key["pk"], key["sk"], *({"S": value} for value in seen)]
     return {"Statement": text, "Parameters": marks, **RETURN_OLD}
 
 
-def sent(site: Site, *statements: Any, **more: Any) -> list[dict[str, Any]]:
+def sent(site: ProofSite, *statements: Any, **more: Any) -> list[dict[str, Any]]:
     """The answers to the statements of one request, in its order."""
     answer = site.ask(site.db.batch_execute_statement, Statements=list(statements), **more)
     found: list[dict[str, Any]] = answer["Responses"]
@@ -36,7 +38,7 @@ def codes(answers: list[dict[str, Any]]) -> list[str]:
     return [(one.get("Error") or {}).get("Code", "") for one in answers]
 
 
-def each_alone(site: Site) -> str:
+def each_alone(site: ProofSite) -> str:
     """38: each statement succeeds or fails by itself, answers are in order."""
     pk = fresh("38#")
     keys = [keyed(pk, str(n)) for n in range(4)]
@@ -53,7 +55,7 @@ def each_alone(site: Site) -> str:
     return "of four statements two were written and two refused, in the order of the request"
 
 
-def malformed(site: Site) -> str:
+def malformed(site: ProofSite) -> str:
     """39: a malformed statement fails alone; else the whole request fails as invalid."""
     pk = fresh("39#")
     keys = [keyed(pk, str(n)) for n in range(3)]
@@ -68,7 +70,7 @@ def malformed(site: Site) -> str:
     return "a malformed statement between two others failed alone"
 
 
-def same_item(site: Site) -> str:
+def same_item(site: ProofSite) -> str:
     """40: two statements of one batch may name one item."""
     key = keyed(fresh("40#"))
     site.put(key)
@@ -78,7 +80,7 @@ def same_item(site: Site) -> str:
     return "both statements for one item were written"
 
 
-def never_creates(site: Site) -> str:
+def never_creates(site: ProofSite) -> str:
     """41: UPDATE never makes an item; a false WHERE is answered with the item."""
     absent, key = keyed(fresh("41#")), keyed(fresh("41#"))
     stands = {**key, "v": {"S": "stands"}}
@@ -92,7 +94,7 @@ def never_creates(site: Site) -> str:
     return "no item was made, and the refusal has the item"
 
 
-def comparisons(site: Site) -> str:
+def comparisons(site: ProofSite) -> str:
     """42: WHERE compares other attributes than the key."""
     pk = fresh("42#")
     keys = [keyed(pk, str(n)) for n in range(6)]
@@ -114,7 +116,7 @@ def comparisons(site: Site) -> str:
     return "=, IS MISSING and IS NOT MISSING decide as written, also on a nested attribute"
 
 
-def forms(site: Site) -> str:
+def forms(site: ProofSite) -> str:
     """43: several paths in SET, REMOVE by REMOVE, a quote in a name."""
     key = keyed(fresh("43#"))
     before = {**key, "a": {"S": "1"}, "b": {"S": "2"}, "m": {"M": {"in": {"S": "3"}}}}
@@ -128,7 +130,7 @@ def forms(site: Site) -> str:
     return "SET with commas, SET with two REMOVE, and a quoted quote did what they say"
 
 
-def statement_costs(site: Site) -> str:
+def statement_costs(site: ProofSite) -> str:
     """44: a statement costs what the UpdateItem would."""
     key = keyed(fresh("44#"))
     site.put({**key, "big": {"S": "x" * PREPARED_BYTES}})
@@ -141,7 +143,7 @@ def statement_costs(site: Site) -> str:
     return f"both cost {update:g} units"
 
 
-def own_right(site: Site) -> str:
+def own_right(site: ProofSite) -> str:
     """45: a role with dynamodb:PartiQLUpdate on the table, and nothing else, may send the statements."""
     key = keyed(fresh("45#"))
     site.put({**key, "v": {"S": "old"}})

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from sync_rules.extras.proof.probe import require, require_refused
-from sync_rules.extras.proof.proof_stack import Site, fresh, keyed, longer_than
+from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed, longer_than
 from sync_rules.model.values import Item
 
 ROUNDS: Final = 20
@@ -19,7 +19,7 @@ SECOND_LOOK_SECONDS: Final = 60  # the first one that a fan-out through an index
 INDEX: Final = "by_link"
 
 
-def consistent_reads(site: Site) -> str:
+def consistent_reads(site: ProofSite) -> str:
     """21: three kinds of consistent reads, each right after a write was acknowledged."""
     key = keyed(fresh("21#"))
     name = site.table("items")
@@ -37,7 +37,7 @@ def consistent_reads(site: Site) -> str:
     return f"{ROUNDS} writes, each seen by GetItem, BatchGetItem and Query"
 
 
-def tables_as_named(site: Site) -> str:
+def tables_as_named(site: ProofSite) -> str:
     """22: the answer names the tables as the request did."""
     key = keyed(fresh("22#"))
     site.put(key)
@@ -48,7 +48,7 @@ def tables_as_named(site: Site) -> str:
     return "the answer has the name, or the ARN, that the request had"
 
 
-def batch_get(site: Site) -> str:
+def batch_get(site: ProofSite) -> str:
     """23: a hundred keys, none twice, numbers compared as numbers."""
     pk, name, numbers = fresh("23#"), site.table("items"), site.table("numbers")
     keys = [keyed(pk, f"{n:03d}") for n in range(101)]
@@ -72,7 +72,7 @@ def batch_get(site: Site) -> str:
     return "100 keys answered; 101, a key twice, and one number in two spellings refused"
 
 
-def pages(site: Site) -> str:
+def pages(site: ProofSite) -> str:
     """24: a page ends at its limit or at 1 MB, and goes on from any key, also of an item that is gone."""
     pk = fresh("24#")
     items = [keyed(pk, str(n)) for n in range(PAGE_ITEMS)]
@@ -100,7 +100,7 @@ def pages(site: Site) -> str:
     return "pages end at 1 MB and at Limit; the key of a deleted item begins a page"
 
 
-def segments(site: Site) -> str:
+def segments(site: ProofSite) -> str:
     """25: all segments together have each item once."""
     mine = {fresh("25#") for _ in range(40)}
     for pk in mine:
@@ -121,7 +121,7 @@ def segments(site: Site) -> str:
     return f"{len(mine)} items, each once in {SEGMENTS} segments"
 
 
-def _index_query(site: Site, link: str) -> dict[str, Any]:
+def _index_query(site: ProofSite, link: str) -> dict[str, Any]:
     return {
         "TableName": site.table("items"),
         "IndexName": INDEX,
@@ -130,11 +130,11 @@ def _index_query(site: Site, link: str) -> dict[str, Any]:
     }
 
 
-def _listed(site: Site, link: str) -> list[str]:
+def _listed(site: ProofSite, link: str) -> list[str]:
     return [item["sk"]["S"] for item in site.ask(site.db.query, **_index_query(site, link))["Items"]]
 
 
-def index_lag(site: Site) -> str:
+def index_lag(site: ProofSite) -> str:
     """26: the index follows within the time of the second look, and takes no consistent read."""
     pk, lags = fresh("26#"), []
     for n in range(ROUNDS):
@@ -148,7 +148,7 @@ def index_lag(site: Site) -> str:
     return f"{ROUNDS} rows, the last of them seen after {max(lags) * 1000:.0f} ms with the way there and back"
 
 
-def sparse_index(site: Site) -> str:
+def sparse_index(site: ProofSite) -> str:
     """27: an item without the key of an index is not in it; one that loses it goes."""
     pk = fresh("27#")
     site.put(keyed(pk, "with", link=pk))
@@ -163,7 +163,7 @@ def sparse_index(site: Site) -> str:
     return "items without the index's key are not in it"
 
 
-def one_claim(site: Site) -> str:
+def one_claim(site: ProofSite) -> str:
     """58: of several conditional writes at once, one wins, and a consistent read names it."""
     name = site.table("items")
     for _ in range(5):
@@ -176,7 +176,7 @@ def one_claim(site: Site) -> str:
     return "of 8 claims at once one was accepted, five times"
 
 
-def _claims(site: Site, name: str, key: Item, who: int) -> bool:
+def _claims(site: ProofSite, name: str, key: Item, who: int) -> bool:
     """Claim an item; False when another has it."""
     try:
         site.db.put_item(  # sent once: a claim whose answer is lost would be refused the second time

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sync_rules.adapters import aws_errors
 from sync_rules.extras.proof.probe import require, require_refused
 from sync_rules.extras.proof.probes.mapping_facts import deliveries
-from sync_rules.extras.proof.proof_stack import Site, fresh
+from sync_rules.extras.proof.proof_stack import ProofSite, fresh
 from sync_rules.extras.proof.stack_template import DEAD_AFTER_RECEIVES
 from sync_rules.model import json_bytes
 
@@ -22,13 +22,13 @@ POLICY_MAX_CHARACTERS: Final = 10_240
 TOO_LONG: Final = "InvalidParameterValue InvalidMessageContents MessageTooLong AWS.SimpleQueueService.MessageTooLong"
 
 
-def send(site: Site, queue: str, pk: str, fail: int = 0, **more: Any) -> None:
+def send(site: ProofSite, queue: str, pk: str, fail: int = 0, **more: Any) -> None:
     """Send a message; a function that is given it fails so often."""
     body = json.dumps({"pk": pk, "fail": fail})
     site.ask(site.clients.sqs.send_message, QueueUrl=site.outputs[queue], MessageBody=body, **more)
 
 
-def receive(site: Site, queue: str, pk: str, visible_again_seconds: int = 60) -> str:
+def receive(site: ProofSite, queue: str, pk: str, visible_again_seconds: int = 60) -> str:
     """The receipt of a message of this key; "" if a look at the queue does not show it."""
     answer = site.ask(
         site.clients.sqs.receive_message,
@@ -42,14 +42,14 @@ def receive(site: Site, queue: str, pk: str, visible_again_seconds: int = 60) ->
     return str(receipts[0]) if receipts else ""
 
 
-def received(site: Site, queue: str, pk: str, visible_again_seconds: int = 60) -> str:
+def received(site: ProofSite, queue: str, pk: str, visible_again_seconds: int = 60) -> str:
     """The receipt, after as many looks as there is time for; "" if none shows the message."""
     found, _ = site.waiting.until(lambda: receive(site, queue, pk, visible_again_seconds), bool)
     return str(found)
 
 
 # ---------------------------------------------------------------- queues
-def every_message(site: Site) -> str:
+def every_message(site: ProofSite) -> str:
     """52: each message is delivered."""
     pks = [fresh("52#") for _ in range(MESSAGES)]
     for pk in pks:
@@ -59,7 +59,7 @@ def every_message(site: Site) -> str:
     return f"{MESSAGES} messages were delivered"
 
 
-def message_limits(site: Site) -> str:
+def message_limits(site: ProofSite) -> str:
     """53: messages of 1 MiB, delays of 900 seconds, and a delay that is kept."""
     call, url = site.clients.sqs.send_message, site.outputs["WorkQueue"]
     whole = "x" * MESSAGE_MAX_BYTES
@@ -76,7 +76,7 @@ def message_limits(site: Site) -> str:
     return "1 MiB and 900 s accepted, more refused; a delay was kept"
 
 
-def visible_again(site: Site) -> str:
+def visible_again(site: ProofSite) -> str:
     """54: what is not deleted comes again, at once if so asked; what a function reports comes again."""
     pk = fresh("54#")
     send(site, "WorkQueue", pk)
@@ -95,7 +95,7 @@ def visible_again(site: Site) -> str:
     return "visible again after a timeout of 0, and after a function reported it"
 
 
-def dead_letters(site: Site) -> str:
+def dead_letters(site: ProofSite) -> str:
     """55: a message goes to the dead-letter queue after its receives."""
     pk = fresh("55#")
     send(site, "WorkQueue", pk)
@@ -112,7 +112,7 @@ def dead_letters(site: Site) -> str:
 
 
 # ---------------------------------------------------------------- the bucket, the state machine, roles, the stack
-def put_once(site: Site) -> str:
+def put_once(site: ProofSite) -> str:
     """57: If-None-Match writes no second object."""
     put = site.clients.s3.put_object
     asked = {"Bucket": site.name, "Key": fresh("57/"), "IfNoneMatch": "*"}
@@ -124,7 +124,7 @@ def put_once(site: Site) -> str:
     return "a second put was refused, the first object is there"
 
 
-def _execute(site: Site, units: list[dict[str, bool]]) -> dict[str, Any]:
+def _execute(site: ProofSite, units: list[dict[str, bool]]) -> dict[str, Any]:
     """The description of an execution that has ended."""
     client = site.clients.stepfunctions
     asked = json.dumps({"units": units})
@@ -136,21 +136,21 @@ def _execute(site: Site, units: list[dict[str, bool]]) -> dict[str, Any]:
     return site.see(look, lambda found: found["status"] != "RUNNING", "an execution with a few units did not end")
 
 
-def map_rights(site: Site) -> str:
+def map_rights(site: ProofSite) -> str:
     """59: the rights of the product's role are enough for a distributed map."""
     found = _execute(site, [{"fail": False}] * 3)
     require(found["status"] == "SUCCEEDED", f"a distributed map ended {found['status']}: {found.get('error', '')}")
     return "a distributed map ran with StartExecution, DescribeExecution and StopExecution"
 
 
-def tolerated(site: Site) -> str:
+def tolerated(site: ProofSite) -> str:
     """60: a map ends well although units fail."""
     found = _execute(site, [{"fail": n % 2 == 0} for n in range(4)])
     require(found["status"] == "SUCCEEDED", f"a map with two failed units of four ended {found['status']}")
     return "two of four units failed, and the map ended well"
 
 
-def input_limit(site: Site) -> str:
+def input_limit(site: ProofSite) -> str:
     """61: an execution's input has at most 256 KiB."""
     call, arn = site.clients.stepfunctions.start_execution, site.outputs["Machine"]
     text = json.dumps({"units": [], "fill": ""})
@@ -162,7 +162,7 @@ def input_limit(site: Site) -> str:
     return "256 KiB accepted, a byte more refused"
 
 
-def policy_limit(site: Site) -> str:
+def policy_limit(site: ProofSite) -> str:
     """64: a role's inline policies have at most 10,240 characters."""
     names = [f"arn:aws:dynamodb:*:*:table/{n:04d}" for n in range(POLICY_MAX_CHARACTERS // 30)]
     statement = {"Effect": "Allow", "Action": "dynamodb:GetItem", "Resource": names}
@@ -180,7 +180,7 @@ def policy_limit(site: Site) -> str:
     return "inline policies of more than 10,240 characters were refused"
 
 
-def _delete_policy(site: Site, asked: Mapping[str, str]) -> None:
+def _delete_policy(site: ProofSite, asked: Mapping[str, str]) -> None:
     try:
         site.ask(site.clients.iam.delete_role_policy, **asked)
     except aws_errors.ERRORS as error:
@@ -188,7 +188,7 @@ def _delete_policy(site: Site, asked: Mapping[str, str]) -> None:
             raise
 
 
-def custom_resource(site: Site) -> str:
+def custom_resource(site: ProofSite) -> str:
     """66: the function of a custom resource is called after what the resource depends on, and its answer is read."""
     found = site.outputs.get("State", "")
     require(found == "ACTIVE", f"the custom resource saw its table in state {found or 'unknown'}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from sync_rules.extras.proof.probe import UnseenError, require
-from sync_rules.extras.proof.proof_stack import Site, fresh, keyed, longer_than
+from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed, longer_than
 from sync_rules.model.values import Item
 
 ROUNDS: Final = 10
@@ -25,7 +25,7 @@ BY_TIME_TO_LIVE: Final = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Serv
 class StreamReader:
     """A reader of a table's stream, from its oldest record; each call of `more` reads on."""
 
-    def __init__(self, site: Site, table: str = "items") -> None:
+    def __init__(self, site: ProofSite, table: str = "items") -> None:
         self._site, self._client = site, site.clients.dynamodbstreams
         self.arn: str = latest(site, table)
         self._iterators: dict[str, str | None] = {}
@@ -72,14 +72,14 @@ class StreamReader:
             start = {"ExclusiveStartShardId": about["LastEvaluatedShardId"]}
 
 
-def latest(site: Site, table: str) -> str:
+def latest(site: ProofSite, table: str) -> str:
     """The ARN of the stream that DescribeTable names."""
     described: dict[str, Any] = site.ask(site.db.describe_table, TableName=site.table(table))["Table"]
     arn: str = described.get("LatestStreamArn", "")
     return arn
 
 
-def _change_item(site: Site, pk: str) -> list[tuple[str, Item | None, Item | None]]:
+def _change_item(site: ProofSite, pk: str) -> list[tuple[str, Item | None, Item | None]]:
     """Change one item in every way that the pipeline does; gives the records that must follow."""
     key, name = keyed(pk), site.table("items")
     first, second = {**key, "v": {"S": "1"}}, {**key, "v": {"S": "2"}}
@@ -97,7 +97,7 @@ def _change_item(site: Site, pk: str) -> list[tuple[str, Item | None, Item | Non
     ]  # fmt: skip
 
 
-def every_change(site: Site) -> str:
+def every_change(site: ProofSite) -> str:
     """1: each change is one record, in the order of the item's changes, with both images."""
     pk, reading = fresh("1#"), StreamReader(site)
     wanted = _change_item(site, pk)
@@ -114,7 +114,7 @@ def every_change(site: Site) -> str:
     return "put, update, statement, transaction and delete: a record each, in order, with both images"
 
 
-def silent_no_op(site: Site) -> str:
+def silent_no_op(site: ProofSite) -> str:
     """2: a write that changes nothing makes no record."""
     pk, mark, reading = fresh("2#"), fresh("2#"), StreamReader(site)
     key = keyed(pk)
@@ -132,7 +132,7 @@ def silent_no_op(site: Site) -> str:
     return "of five writes the two that changed something made a record"
 
 
-def read_follows_record(site: Site) -> str:
+def read_follows_record(site: ProofSite) -> str:
     """3: a consistent read at the delivery of a record shows its change, or a later one."""
     pk, reading = fresh("3#"), StreamReader(site)
     for n in range(ROUNDS):
@@ -143,7 +143,7 @@ def read_follows_record(site: Site) -> str:
     return f"{ROUNDS} records, each change seen by a read at its delivery"
 
 
-def sequence_numbers(site: Site) -> str:
+def sequence_numbers(site: ProofSite) -> str:
     """5: the numbers of a shard grow, and have 21 to 40 digits."""
     pk, reading = fresh("5#"), StreamReader(site)
     for n in range(ROUNDS):
@@ -159,7 +159,7 @@ def sequence_numbers(site: Site) -> str:
     return f"{sum(map(len, reading.records.values()))} records, their numbers grow within each shard"
 
 
-def made_anew(site: Site) -> str:
+def made_anew(site: ProofSite) -> str:
     """8: a stream that is disabled and enabled again has another ARN, which DescribeTable names."""
     name, before = site.table("switched"), latest(site, "switched")
     for on in (False, True):
@@ -179,7 +179,7 @@ def made_anew(site: Site) -> str:
     return "another ARN, and records come under it"
 
 
-def expire(site: Site) -> str:
+def expire(site: ProofSite) -> str:
     """Write an item that had to expire; gives its partition key for `expired`."""
     pk = fresh("9#")
     long_ago = str(int(time.time()) - EXPIRED_SECONDS)
@@ -187,7 +187,7 @@ def expire(site: Site) -> str:
     return pk
 
 
-def expired(site: Site) -> str:
+def expired(site: ProofSite) -> str:
     """9: the record of a delete by Time to Live names the service. Seen only if it comes in time."""
     reading = StreamReader(site)
     known = {"PrincipalId", "Type"}
@@ -207,7 +207,7 @@ def expired(site: Site) -> str:
     return "an item expired, and its record names the service"
 
 
-def bulk_load(site: Site) -> str:
+def bulk_load(site: ProofSite) -> str:
     """71: an item that a bulk load put has a record. Seen only if the load ends in time, without an error."""
     start, describe = (getattr(site.db, f"{name}_bulk_{what}", None) for name, what in BULK_CALLS)
     if start is None or describe is None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sync_rules.adapters import aws_errors
 from sync_rules.extras.proof.probe import UnseenError, blocked, require, require_refused
-from sync_rules.extras.proof.proof_stack import Site, fresh, keyed
+from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed
 from sync_rules.model.values import Item
 
 WORKERS: Final = 8
@@ -20,18 +20,18 @@ THROTTLING_WRITES: Final = 40
 CONTENDED: Final = 200
 
 
-def counting(site: Site, key: Item) -> dict[str, Any]:
+def counting(site: ProofSite, key: Item) -> dict[str, Any]:
     """The parameters of an update that adds one to `n`."""
     return site.update_of(key, "ADD n :by", {":by": {"N": "1"}})
 
 
-def guarded(site: Site, key: Item, seen: str, value: str) -> dict[str, Any]:
+def guarded(site: ProofSite, key: Item, seen: str, value: str) -> dict[str, Any]:
     """The parameters of an update that sets `v` if it is as it was seen."""
     values = {":new": {"S": value}, ":seen": {"S": seen}}
     return site.update_of(key, "SET v = :new", values, ConditionExpression="v = :seen")
 
 
-def conditions(site: Site) -> str:
+def conditions(site: ProofSite) -> str:
     """28: conditions decide in one step, and are false on an item that does not exist."""
     key = keyed(fresh("28#"))
     site.put({**key, "v": {"S": "old"}})
@@ -55,7 +55,7 @@ def conditions(site: Site) -> str:
     return f"of {WORKERS} guarded writes one was accepted; none where there is no item"
 
 
-def refusals(site: Site) -> str:
+def refusals(site: ProofSite) -> str:
     """29: a refusal returns the item, from an update, a transaction and a statement."""
     key, name = keyed(fresh("29#")), site.table("items")
     stands = {**key, "v": {"S": "stands"}}
@@ -75,7 +75,7 @@ def refusals(site: Site) -> str:
     return "UpdateItem, TransactWriteItems and a statement return the item"
 
 
-def tokens(site: Site) -> str:
+def tokens(site: ProofSite) -> str:
     """31: a transaction that is sent twice with one token has its effect once."""
     key, token = keyed(fresh("31#")), fresh("selftest-")
     for _ in range(3):
@@ -86,7 +86,7 @@ def tokens(site: Site) -> str:
     return "three sends with one token added once"
 
 
-def transactions(site: Site) -> str:
+def transactions(site: ProofSite) -> str:
     """32: all or nothing, at most 100 actions on different items, reasons in the order of the actions."""
     pk, name = fresh("32#"), site.table("items")
     call, cancelled = site.db.transact_write_items, "TransactionCanceledException"
@@ -106,7 +106,7 @@ def transactions(site: Site) -> str:
     return "100 actions in one step, 101 and one item twice refused, reasons in order"
 
 
-def conflicts(site: Site) -> str:
+def conflicts(site: ProofSite) -> str:
     """33: a conflict has an error of its own, and another try succeeds."""
     key = keyed(fresh("33#"))
 
@@ -145,7 +145,7 @@ def _units(answer: Mapping[str, Any], index: str = "") -> float:
     return float(consumed.get("Table", consumed)["CapacityUnits"])
 
 
-def costs(site: Site) -> str:
+def costs(site: ProofSite) -> str:
     """34: a write costs the size of the whole item, before or after, whichever is larger."""
     key, told = keyed(fresh("34#")), {"ReturnConsumedCapacity": "TOTAL"}
     put = site.put({**key, "big": {"S": "x" * PREPARED_BYTES}}, more=told)
@@ -156,7 +156,7 @@ def costs(site: Site) -> str:
     return "put, update and delete of an item of 2.6 KB cost 3 units each"
 
 
-def index_costs(site: Site) -> str:
+def index_costs(site: ProofSite) -> str:
     """35: one unit for a row that comes, changes or goes, two for one that moves, none for one that stays."""
     pk = fresh("35#")
 
@@ -174,7 +174,7 @@ def index_costs(site: Site) -> str:
     return "a row that comes or goes costs 1 unit, one that moves 2, one that stays 0"
 
 
-def throttles(site: Site) -> str:
+def throttles(site: ProofSite) -> str:
     """37: what throttles says so with a code that is known."""
     heavy = {**keyed(fresh("37#")), "big": {"S": "x" * HEAVY_BYTES}}
     for _ in range(THROTTLING_WRITES):
