@@ -15,9 +15,9 @@ from sync_rules.adapters import aws
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import EventName, ItemKey
-from sync_rules.model.numbers import number_of, respelt_in, spelt, total_of
+from sync_rules.model.numbers import number_of, respelt_in
 from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, has_encodable_texts, is_encodable, raw_of
-from sync_rules.model.semantics import SETS, identity, is_storable
+from sync_rules.model.semantics import SETS, InvalidUpdateError, apply_update, identity, is_storable
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
 from sync_rules.model.writes import Update
@@ -76,7 +76,15 @@ class Own:
             return self.item
         if self.verb == "delete":
             return None
-        return item if self.update is None else changed_by(self.update, {**(item or {}), **self.key.attributes()})
+        if self.update is None:
+            return item
+        try:
+            return apply_update({**(item or {}), **self.key.attributes()}, self.update)
+        except InvalidUpdateError as error:
+            paths = ", ".join(map(show_path, self.paths))
+            raise WriteError(
+                f"{error}: one of {paths} of {self.entity.name}", "set it as a whole, or remove it first"
+            ) from error
 
 
 class Actions:
@@ -274,58 +282,11 @@ def paths_of(update: Update) -> tuple[Path, ...]:
     return (*(path for path, _ in (*update.sets, *update.adds, *update.discards)), *update.removes)
 
 
-def changed_by(update: Update, item: Item) -> Item:
-    """The item after an update of the application, whose `adds` may be numbers."""
-    new: dict[str, AttributeValue] = dict(item)
-    for path, value in (*update.sets, *((path, None) for path in update.removes)):
-        _put(new, path, value)
-    for (name,), more in update.adds:
-        ((kind, content),) = more.items()
-        if kind == "N":
-            held = number_of(new.get(name, {"N": "0"}))
-            if held is None:
-                raise WriteError(f"{name} is no number, and cannot be added to", "set it, or remove it first")
-            new[name] = {"N": spelt(total_of((held, Decimal(content))))}
-        else:
-            seen = _elements(new, name, kind)
-            new[name] = {kind: [*seen, *(one for one in content if not _among(kind, one, seen))]}
-    for (name,), less in update.discards:
-        ((kind, content),) = less.items()
-        left = [one for one in _elements(new, name, kind) if not _among(kind, one, content)]
-        _put(new, (name,), {kind: left} if left else None)
-    return new
-
-
-def _elements(item: Item, name: str, kind: str) -> list[Any]:
-    value = item.get(name)
-    if value is not None and kind not in value:
-        raise WriteError(f"{name} is another type than what is added or taken out", "give a set of the same type")
-    return [] if value is None else list(value[kind])
-
-
 def elements_without(kind: str, elements: Iterable[str], others: Iterable[str]) -> AttributeValue | None:
     """A set of the elements that are not among the others, numbers by their value; None if there are none."""
     known = {Decimal(one) for one in others} if kind == "NS" else set(others)
     left = [one for one in elements if (Decimal(one) if kind == "NS" else one) not in known]
     return {kind: left} if left else None
-
-
-def _among(kind: str, one: Any, others: Iterable[Any]) -> bool:
-    return any(same({kind[0]: one}, {kind[0]: other}) for other in others)
-
-
-def _put(item: dict[str, AttributeValue], path: Path, value: AttributeValue | None) -> None:
-    for name in path[:-1]:
-        inner = item.get(name)
-        if inner is None or "M" not in inner:
-            raise WriteError(f"{show_path(path)}: {name} is no map", "set the whole map")
-        copied = dict(inner["M"])
-        item[name] = {"M": copied}
-        item = copied
-    if value is None:
-        item.pop(path[-1], None)
-    else:
-        item[path[-1]] = value
 
 
 # ---------------------------------------------------------------- what rules keep
