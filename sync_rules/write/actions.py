@@ -76,7 +76,15 @@ class Own:
             return self.item
         if self.verb == "delete":
             return None
-        return item if self.update is None else changed_by(self.update, {**(item or {}), **self.key.attributes()})
+        if self.update is None:
+            return item
+        try:
+            return apply_update({**(item or {}), **self.key.attributes()}, self.update)
+        except InvalidUpdateError as error:
+            paths = ", ".join(map(show_path, self.paths))
+            raise WriteError(
+                f"{error}: one of {paths} of {self.entity.name}", "set it as a whole, or remove it first"
+            ) from error
 
 
 class Actions:
@@ -272,14 +280,6 @@ def _well_formed(update: Update, entity: str) -> None:
 def paths_of(update: Update) -> tuple[Path, ...]:
     """Every path that an update names."""
     return (*(path for path, _ in (*update.sets, *update.adds, *update.discards)), *update.removes)
-
-
-def changed_by(update: Update, item: Item) -> Item:
-    """The item after an update of the application. Raises WriteError when DynamoDB would refuse it."""
-    try:
-        return apply_update(item, update)
-    except InvalidUpdateError as error:
-        raise WriteError(str(error), error.cure) from error
 
 
 def elements_without(kind: str, elements: Iterable[str], others: Iterable[str]) -> AttributeValue | None:

@@ -26,12 +26,9 @@ from sync_rules.pipeline.work import STAGES, do_tasks
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.read_through import LISTED_MAX_ITEMS, TOO_MANY
+from sync_rules.write.read_through import IN_MEMORY, TOO_MANY
 
 ROUNDS_MAX: Final = 50
-LIMITS: Final = Limits(
-    fan_out_page_max_items=LISTED_MAX_ITEMS, fan_out_inline_max_items=LISTED_MAX_ITEMS, parked_max_looks=0
-)
 EFFECT: Final = "an effect outside the tables"
 SECOND_LOOK: Final = "a second look through an index"
 MESSAGE: Final = "more items than are done at once"
@@ -77,7 +74,7 @@ class Consequences:
     rules: Rules
     store: ChangeLog
     out_of_time: Callable[[], bool]
-    limits: Limits = LIMITS
+    limits: Limits = IN_MEMORY
     skipped: frozenset[Pushed] = frozenset()
     own: Sequence[ItemKey] = ()
     pushed: Counter[Pushed] = field(default_factory=Counter)

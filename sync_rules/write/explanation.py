@@ -11,12 +11,13 @@ from typing import Any, Final
 
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.plain_client import plain
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import ItemKey
-from sync_rules.model.values import Path, overlaps, same, show_path
-from sync_rules.model.writes import Delete, Put, Test, Update
+from sync_rules.model.values import Item, Path, overlaps, same, show_path
+from sync_rules.model.writes import Delete, Put, Result, Test, Update
 from sync_rules.pipeline.books import finish_empty
-from sync_rules.pipeline.requests import NULL_PORTS, Apply, List, Page, Read, Scan, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, Apply, List, Page, Read, Scan, Store, World, run_work
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Actions, paths_of
@@ -65,12 +66,13 @@ def explain_write(document: Document, rules: Rules, client: Any = None) -> Expla
         WriteError: as `transact` does.
         StoreError: when a read failed.
     """
-    noting: Any = _Noting(client)  # of a client, what an attempt needs
-    store: Any = DynamoStore(noting, rules.tables, write_mode="update")
-    if client is None:
-        store = _Imagined(store, _given(document, rules))
-    tx = Transact(rules, noting, raw=document.raw, require=document.require, deadline_seconds=DEADLINE_SECONDS,
-                  store=store)  # fmt: skip
+    unanswered: Any = _Unanswered()  # of a client, what an attempt needs
+    listing = DynamoStore(unanswered, rules.tables, write_mode="update")
+    tables: Store = _given(document, rules)
+    if client is not None:
+        tables = DynamoStore(plain(client), rules.tables, write_mode="update")
+    tx = Transact(rules, unanswered, raw=document.raw, require=document.require, deadline_seconds=DEADLINE_SECONDS,
+                  store=_ListedStore(listing, tables))  # fmt: skip
     document.add_to(tx)
     attempt = tx.first_attempt()
     items = actions_of(attempt.planned, rules.tables)
@@ -79,7 +81,7 @@ def explain_write(document: Document, rules: Rules, client: Any = None) -> Expla
         _Reader(rules, entities, planned).step(next(iter(item)))
         for planned, item in zip(attempt.planned, items, strict=True)
     )
-    return Explanation(tuple(noting.asked), tuple(items), tuple(steps), attempt.left)
+    return Explanation(tuple(unanswered.asked), tuple(items), tuple(steps), attempt.left)
 
 
 def _given(document: Document, rules: Rules) -> MemoryStore:
@@ -94,49 +96,45 @@ def _given(document: Document, rules: Rules) -> MemoryStore:
     return store
 
 
-class _Noting:
-    """A client that notes what it is asked, and lets another one answer. Without one, nothing is found."""
+class _Unanswered:
+    """A client that lists what it is asked, and finds nothing."""
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    def __init__(self) -> None:
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
 
     def get_item(self, **parameters: Any) -> Any:
         self.asked.append(("GetItem", parameters))
-        return {} if self._client is None else self._client.get_item(**parameters)
+        return {}
 
     def batch_get_item(self, **parameters: Any) -> Any:
         self.asked.append(("BatchGetItem", parameters))
-        return {"Responses": {}} if self._client is None else self._client.batch_get_item(**parameters)
+        return {"Responses": {}}
 
     def query(self, **parameters: Any) -> Any:
         self.asked.append(("Query", parameters))
-        return {"Items": []} if self._client is None else self._client.query(**parameters)
-
-    def transact_write_items(self, **_: Any) -> Any:
-        raise AssertionError("an explanation writes nothing")
+        return {"Items": []}
 
 
-class _Imagined:
-    """A store in memory whose reads are noted as the requests that they would be."""
+class _ListedStore:
+    """A store that only reads. An unanswered client lists the requests that the reads are."""
 
-    def __init__(self, noted: DynamoStore, memory: MemoryStore) -> None:
-        self._noted = noted
-        self._memory = memory
+    def __init__(self, listing: DynamoStore, answering: Store) -> None:
+        self._listing = listing
+        self._answering = answering
 
-    def read(self, request: Read) -> Any:
-        self._noted.read(request)
-        return self._memory.read(request)
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        self._listing.read(request)
+        return self._answering.read(request)
 
     def list(self, request: List) -> Page:
-        self._noted.list(request)
-        return self._memory.list(request)
+        self._listing.list(request)
+        return self._answering.list(request)
 
     def scan(self, request: Scan) -> Page:
-        return self._memory.scan(request)
+        return self._answering.scan(request)
 
-    def apply(self, request: Apply) -> Any:  # noqa: ARG002 - of every store
-        raise AssertionError("an explanation writes nothing")
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        raise AssertionError(f"an explanation writes nothing, and not {request}")
 
 
 # ---------------------------------------------------------------- reasons

@@ -22,12 +22,9 @@ from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.read_through import LISTED_MAX_ITEMS, TOO_MANY, ReadThrough
+from sync_rules.write.read_through import IN_MEMORY, LISTED_MAX_ITEMS, TOO_MANY, ReadThrough
 
 ROUNDS_MAX: Final = 20  # one for each rule that waits for another rule's value on the same item
-IN_MEMORY: Final = Limits(
-    fan_out_page_max_items=LISTED_MAX_ITEMS, fan_out_inline_max_items=LISTED_MAX_ITEMS, parked_max_looks=0
-)
 REPAIRING: Final = Limits(parked_max_looks=0)
 
 Pushed = tuple[ItemKey, Rule]

@@ -14,6 +14,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.limits import Limits
 from sync_rules.model.semantics import actions_of, identity, same_item
 from sync_rules.model.sizes import possible_key
 from sync_rules.model.values import Item, Path, get, same
@@ -22,6 +23,9 @@ from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 from sync_rules.write.actions import Place, place_of
 
 LISTED_MAX_ITEMS: Final = 100  # of one Query: a transaction has room for no more
+IN_MEMORY: Final = Limits(  # nothing is put off: there is no queue
+    fan_out_page_max_items=LISTED_MAX_ITEMS, fan_out_inline_max_items=LISTED_MAX_ITEMS, parked_max_looks=0
+)
 TOO_MANY: Final = "TooManyItems"
 
 

@@ -15,7 +15,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Transaction, Update, Write
-from sync_rules.pipeline.parts import TRANSACTION_MAX_ACTIONS
+from sync_rules.pipeline.joint_writes import TRANSACTION_MAX_ACTIONS
 from sync_rules.pipeline.requests import List, Read
 from tests.support.builders import n, order_item, s, user_item
 from tests.support.worlds import Scene

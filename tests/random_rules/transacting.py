@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from sync_rules.adapters.memory import RejectedError
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.semantics import holds, same_item
+from sync_rules.model.semantics import InvalidUpdateError, holds, same_item
 from sync_rules.model.values import show_path
 from sync_rules.model.writes import Condition, Test
 from sync_rules.rules.ruleset import Rules
@@ -297,7 +297,7 @@ def _after(verb: str, action: dict[str, Any], key: ItemKey, old: Item | None) ->
     """The item after an action; a text where DynamoDB refuses it."""
     try:
         return after(verb, action, key, old)
-    except WriteError as error:
+    except InvalidUpdateError as error:
         return str(error)
 
 

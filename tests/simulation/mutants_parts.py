@@ -23,7 +23,7 @@ from sync_rules.model.writes import (
     target_exists,
     update_of,
 )
-from sync_rules.pipeline import parts
+from sync_rules.pipeline import joint_writes, parts
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.requests import Later, Request
 from sync_rules.rules.kinds.collect import CollectRule
@@ -225,8 +225,8 @@ def refused_dropped(_again: Any, _joint: Any, _result: Result) -> Any:
 @contextmanager
 def one_of_each_join() -> Iterator[None]:
     """Mutant: the second of two joined writes is lost."""
-    original = parts._join
-    with patch.object(parts, "_join", lambda one, two: None if original(one, two) is None else one):
+    original = joint_writes._join
+    with patch.object(joint_writes, "_join", lambda one, two: None if original(one, two) is None else one):
         yield
 
 

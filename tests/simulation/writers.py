@@ -13,7 +13,7 @@ from typing import Any
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.semantics import same_item
+from sync_rules.model.semantics import InvalidUpdateError, same_item
 from sync_rules.model.values import Item, get, same
 from sync_rules.model.writes import Check
 from sync_rules.rules.ruleset import Rules
@@ -276,7 +276,7 @@ def land(world: World, submit: Submit) -> None:
     try:
         news = [after(verb, action, one.action.key, old)
                 for (verb, action), one, old in zip(actions, planned, olds, strict=True)]  # fmt: skip
-    except WriteError as error:  # something that is no set, or no number, came where one is added to
+    except InvalidUpdateError as error:  # neither a set nor a number is there now, and one is added to it
         raise cancelled([{"Code": "ValidationError"} for _ in planned]) from error
     if not all(new is None or world.holds(one.action.key, new) for one, new in zip(planned, news, strict=True)):
         raise cancelled([{"Code": "ValidationError"} for _ in planned])

@@ -15,12 +15,11 @@ from botocore.exceptions import ClientError
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.items import ItemKey
-from sync_rules.model.semantics import holds
+from sync_rules.model.semantics import apply_update, holds
 from sync_rules.model.values import Item, Path
 from sync_rules.model.writes import Condition, Test, Update
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write import TransactionCanceled
-from sync_rules.write.actions import changed_by
 from sync_rules.write.transaction import Attempt, Transact
 
 TERM = re.compile(r"(?:(attribute_\w+)\(([^,)]+)(?:, (:\w+))?\))|(?:(\S+) = (:\w+))")
@@ -48,7 +47,7 @@ def reason(action: dict[str, Any], old: Item | None) -> dict[str, Any]:
 
 
 def after(verb: str, action: dict[str, Any], key: ItemKey, old: Item | None) -> Item | None:
-    """The item after an action. Raises WriteError where it adds to what is no set and no number."""
+    """The item after an action. Raises InvalidUpdateError where it adds to neither a set nor a number."""
     match verb:
         case "Put":
             item: Item = action["Item"]
@@ -56,7 +55,7 @@ def after(verb: str, action: dict[str, Any], key: ItemKey, old: Item | None) -> 
         case "Delete":
             return None
         case "Update":
-            return changed_by(update(action, key), old or key.attributes())
+            return apply_update(old or key.attributes(), update(action, key))
     assert verb == "ConditionCheck"
     return old
 
