@@ -69,11 +69,6 @@ class Job:
         return sum(self.items.get(table.name, 0) for table in swept_tables(self.selection.rules, names))
 
     @property
-    def resumable(self) -> bool:
-        """True if it can be interrupted and resumed: one item is done at once."""
-        return bool(self.scope.tables)
-
-    @property
     def covered(self) -> frozenset[str]:
         """The rules that are processed in full, by their names in the rules file."""
         rules, scope = self.selection.rules, self.scope
@@ -87,7 +82,7 @@ class Job:
     @property
     def completes(self) -> frozenset[str]:
         """The rules whose books are complete afterwards: every child and every entry is looked at."""
-        if self.scope.table is not None or self.scope.where is not None or self.doubt or not self.resumable:
+        if self.scope.table is not None or self.scope.where is not None or self.doubt:
             return frozenset()
         whole = frozenset(name for name in self.selection.names if self._swept(name) <= self.items.keys())
         return whole - self.unsure

@@ -272,7 +272,7 @@ def test_project_from_live_tables(here, capsys):
     [
         (["--from", "nowhere.json"], "nowhere.json"),
         (["--from", "broken.json"], "broken.json"),
-        (["--from", "broken.json", "--from-account", "shop"], "exclude each other"),
+        (["--from", "broken.json", "--from-account", "shop"], "cannot be given together"),
     ],
 )
 def test_project_from_nothing_that_can_be_read(here, capsys, arguments, said):

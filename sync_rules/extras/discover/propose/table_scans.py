@@ -140,15 +140,6 @@ class Scanning:
         self._sum = [0, 0.0]
         self._before = self._of = 0
 
-    def forget(self, tables: Sequence[LiveTable]) -> None:
-        """Remove what was read of these tables."""
-        for table in tables:
-            if (scan := self.begun(table)) is not None:
-                for segment in scan.segments:
-                    self.state.remove(_document(scan, segment))
-                self.state.remove(table.folder)
-            shutil.rmtree(self.folder / table.folder, ignore_errors=True)
-
     def begun(self, table: LiveTable) -> TableScan | None:
         """The scan of a table that was begun, if there is one."""
         head = self.state.load(table.folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,7 +137,7 @@ def test_scan_that_was_killed_goes_on_behind_its_last_file(client, tmp_path, mon
 
 
 def test_scan_that_is_there_costs_nothing(client, tmp_path, monkeypatch):
-    """A second run reads nothing, with any number of segments; --restart reads all again; a new table of the name too."""
+    """A second run reads nothing, with any number of segments; without the folder it reads all again."""
     scanning(client, tmp_path).run(live_tables(client, ["shop"]))
     asked = pages_of(client, monkeypatch, 1000)
     again = scanning(client, tmp_path, segments=9)
@@ -144,7 +145,9 @@ def test_scan_that_is_there_costs_nothing(client, tmp_path, monkeypatch):
     assert again.left(table) == 0
     assert keys(again.run([table])) == ALL
     assert not asked
-    again.forget([table])
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
+    again = scanning(client, tmp_path, segments=9)
     assert again.left(table) == 1
     assert keys(again.run([table])) == ALL
     assert len(asked) == 9
@@ -205,5 +208,5 @@ def test_scan_names_a_file_that_is_gone(client, tmp_path):
     """A workspace of which somebody deleted a part says how to read again."""
     (table,) = scanning(client, tmp_path).run(live_tables(client, ["shop"]))
     table.files[0].unlink()
-    with pytest.raises(UserError, match=r"expected a file of an earlier run, found none. .*--restart"):
+    with pytest.raises(UserError, match=r"expected a file of an earlier run, found none. .*--workspace"):
         scanning(client, tmp_path).run(live_tables(client, ["shop"]))
