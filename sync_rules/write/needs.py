@@ -1,4 +1,4 @@
-"""What decided a transaction: the paths of items that rules read to do, or to leave out, each write.
+"""The needs of a transaction: the paths of items that rules read to do, or to leave out, each write.
 
 Invariant: every item that decided something is compared with what was read of it. An item that was found right, or that
 was not there, decides as much as one whose value is copied.
