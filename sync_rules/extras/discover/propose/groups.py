@@ -123,7 +123,7 @@ class _GroupSearch:
         named = _score_name(column, self.join, shape)
         rate = agree / checked if checked else 0.0
         grade, contra = _grade(self.join, sample, rate, named)
-        rule = {**shape.rule, **self.join.options(condition)}
+        rule = {**shape.rule, **self.join.options(condition.where if condition else "")}
         reads = (*shape.reads, *((condition.column,) if condition else ()))
         inside = tuple(
             one for one in self.join.source.columns if one.road[: len(column.road)] == column.road and one is not column

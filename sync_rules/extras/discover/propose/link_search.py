@@ -11,15 +11,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sync_rules.extras.discover.imports.identifiers import singular, words
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import HALF_NAMED
 from sync_rules.extras.discover.propose.frames import MOST, Column, Frame, linkable
-
-if TYPE_CHECKING:
-    from sync_rules.extras.discover.propose.parents import ChildCondition
 
 HELD_MIN: Final = 0.7  # of the targets name an item that exists
 VALUES_MAX: Final = 3_000_000  # of all columns together; beyond that a share of the values is compared, by hash
@@ -70,10 +67,9 @@ class Join:
         """The option `link` of a rule: the fields that have another name on the target."""
         return {field.path: column.path for field, column in self.pairs if field.path != column.path}
 
-    def options(self, condition: ChildCondition | None = None) -> dict[str, object]:
+    def options(self, where: str = "") -> dict[str, object]:
         """The options of a rule along the link: `where` for a condition, and `link` if names differ."""
-        where = {} if condition is None else {"where": condition.where}
-        return {**where, **({"link": self.link} if self.link else {})}
+        return {**({"where": where} if where else {}), **({"link": self.link} if self.link else {})}
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -208,7 +208,11 @@ class _NumberSearch:
         reads = tuple(one for one in (form.amount, form.condition.column if form.condition else None) if one)
         child, parent = self.join.target, self.join.source
         first = child.name if form.amount is None else form.amount.shown
-        rule = {form.kind: first, "into": total.shown, **self.join.options(form.condition)}
+        rule = {
+            form.kind: first,
+            "into": total.shown,
+            **self.join.options(form.condition.where if form.condition else ""),
+        }
         figures = {"rate": rate, **sample.figures, "groups": sample.sources, "name": named}
         return Lead(
             form.kind, child, parent, (total,), reads, rule, grade, checked, agree, join=self.join, sources=sources,
