@@ -1,6 +1,11 @@
 """The shortcuts of the core, each measured beside what it stands for: `python -m benchmarks.shortcuts`.
 
 A shortcut is worth its lines only where a record or a copy passes it. A copy costs about 45 us of CPU in all.
+
+`python -m benchmarks --only own` measures the others together, beside a handler that deserialises the record of our own
+copy: records and updates that are not frozen, values found once for all targets of a source, paths compared in loops,
+the table of a stream by its ARN. Without them the record takes 157 % of that handler's CPU, with them 98 to 117 %; the
+gate is 125 %.
 """
 
 from __future__ import annotations

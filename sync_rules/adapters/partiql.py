@@ -28,7 +28,7 @@ TEXTS_KEPT_MAX: Final = 1_024  # of at most 8 KB each
 Compared = tuple[Test, Path]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as a Change: made for every copy, and never changed
 class Statement:
     """One UPDATE, and its parameters in the order of their marks."""
 

@@ -267,7 +267,7 @@ class RuleCompiler:
 
     def find(
         self,
-        link: Link | None,
+        link: Link,
         one: Entity,
         many: Entity,
         via: str | None,
@@ -278,11 +278,8 @@ class RuleCompiler:
         choose: Choose = links.closest,
     ) -> Find | None:
         """The Query for the items of `many` that point to one item; a lack is reported at the option `at`. A Query that
-        may leave out some of them is only taken where the rule says that it is `sparse`; `whole`: it cannot be. No
-        link, which was reported before, gives no Query.
+        may leave out some of them is only taken where the rule says that it is `sparse`; `whole`: it cannot be.
         """
-        if link is None:
-            return None
         known = ", ".join(f"{{{ref.field}}}" for _, ref in link) or f"nothing ({one.name!r} has a fixed key)"
         indexes = [index.name for index in many.table.indexes]
         if via is not None and via not in indexes:

@@ -130,7 +130,16 @@ def overlaps(left: Path, right: Path) -> bool:
 
 def changed(old: Item | None, new: Item | None, paths: Iterable[Path]) -> bool:
     """True if any of the paths has another value in the new item than in the old one."""
-    return any(not same(get(old, path), get(new, path)) for path in paths)
+    if old is None or new is None:
+        return any(get(old, path) != get(new, path) for path in paths)
+    for path in paths:  # a loop that calls nothing for most of them: every record comes by here
+        if len(path) == 1:
+            before, after = old.get(path[0]), new.get(path[0])
+        else:
+            before, after = get(old, path), get(new, path)
+        if before != after and (before is None or after is None or not same(before, after)):
+            return True
+    return False
 
 
 def standing(item: Item, path: Path) -> str:

@@ -50,7 +50,7 @@ def unchanged(partition: str, item: Item | None, paths: Iterable[Path]) -> tuple
     return (Condition(Test.EXISTS, (partition,)), *(equals_seen(path, get(item, path)) for path in paths))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as a Change: made for every copy, and never changed
 class Update:
     """Set and remove paths of one item that exists, if the guard holds. Never creates the item.
 

@@ -30,7 +30,7 @@ from sync_rules.rules.families import TargetRule
 Changes = Mapping[Path, AttributeValue | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as a Change: made for every copy, and never changed
 class Intent:
     """The write of one target, and the rules that want it. `wanted` has the changes by rule."""
 

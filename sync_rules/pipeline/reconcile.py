@@ -140,6 +140,9 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
 
 def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Report, decisions: Decisions) -> Changes:
     """The changes that one rule wants. A rule that cannot succeed is parked alone, and holds up no other rule."""
+    wanted = None if target.removed else sources.wanted(rule, target.image)
+    if wanted is not None:
+        return _differing(rule, target, wanted, None, decisions)
     found = sources.of(rule, target)
     if isinstance(found, StoreError):
         report.fail(target.only([rule]), str(found))

@@ -18,7 +18,7 @@ from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.requests import List, Page, Read, Work
 from sync_rules.rules.books import Books
-from sync_rules.rules.families import Members, TargetRule
+from sync_rules.rules.families import Desired, Members, TargetRule
 from sync_rules.rules.rule import Blocked, Rule, Waiting, attributes_read
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ NO_NAMES: Final[Names] = frozenset()
 TOO_MANY: Final = Blocked("TooManyMembers")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as a Change: made for every record, and never changed
 class Target:
     """A target as it was read, and the rules to check. `removed`: the rules whose source was removed, by a record.
     `members`: the items that hinted at it, of which it may be made.
@@ -62,6 +62,26 @@ class Sources:
     members: dict[tuple[ItemKey, str], Keys] = field(default_factory=dict)
     marks: dict[Books, Found] = field(default_factory=dict)
     expected: dict[TargetRule, Mapping[ItemKey, Found]] = field(default_factory=dict)  # instead of `items`, by rule
+    _alike: dict[tuple[TargetRule, tuple[ItemKey, ...]], Desired | None] = field(default_factory=dict)
+
+    def wanted(self, rule: TargetRule, target: Item) -> Desired | None:
+        """The values that a rule wants of all targets of a source: found once for all of them, as most records are
+        those of our own copies. None: it must be asked about each target.
+        """
+        if not rule.alike:
+            return None
+        asked = rule, rule.source_keys(target)
+        try:
+            return self._alike[asked]
+        except KeyError:
+            wanted = self._alike[asked] = self._of_all(*asked)
+            return wanted
+
+    def _of_all(self, rule: TargetRule, keys: tuple[ItemKey, ...]) -> Desired | None:
+        items = [self.items[key] for key in keys]
+        found = tuple(item for item in items if item is not None and not isinstance(item, StoreError))
+        desired = rule.desired(found, {}) if found and len(found) == len(items) else None
+        return None if isinstance(desired, Blocked) else desired
 
     def unusable(self, rule: TargetRule) -> StoreError | Waiting | None:
         """The reason why nothing may be made of what a rule reads, by the mark of its books."""

@@ -19,7 +19,7 @@ from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as a Change: made for every record, and never changed
 class Pull:
     """Reconcile one target. Without an image, one is read first. `attempt` counts how often it was parked.
 

@@ -138,14 +138,24 @@ class TargetRule(Rule):
         """
         if change.new is None or change.old is None:
             return change.new is not None
-        if change.shrank_from or changed(change.old, change.new, self.relevant_paths):
+        if change.shrank_from:
             return True
-        return any(standing(change.old, path) != standing(change.new, path) for path in self._maps)
+        if changed(change.old, change.new, self.relevant_paths):
+            return True
+        for path in self._maps:  # noqa: SIM110 -- called for every record, and a generator doubles the time
+            if standing(change.old, path) != standing(change.new, path):
+                return True
+        return False
 
     @cached_property
     def _maps(self) -> tuple[Path, ...]:
         """The maps that its copies stand in."""
         return tuple(dict.fromkeys(copy[:length] for copy in self.copies for length in range(1, len(copy))))
+
+    @cached_property
+    def alike(self) -> bool:
+        """True if all targets of a source want the same values, whatever else they hold."""
+        return False
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
         """The sources that a target names; empty when it names none, or when its sources are its `members`."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from sync_rules.model.entities import Entity, Table, address_of
+from sync_rules.model.entities import Address, Entity, Table, address_of
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, EventName, ItemKey
 from sync_rules.model.lookups import Find
@@ -22,6 +22,7 @@ from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.rule import Rule
 
 T = TypeVar("T")
+STREAMS_KEPT_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,20 @@ class Rules:
         Raises:
             RecordError: when it may be one of several.
         """
-        address = address_of(arn)
+        try:
+            return self._of_streams[arn]
+        except KeyError:
+            found = self._table_at(address_of(arn))
+        if len(self._of_streams) >= STREAMS_KEPT_MAX:
+            self._of_streams.clear()
+        self._of_streams[arn] = found
+        return found
+
+    @cached_property
+    def _of_streams(self) -> dict[str, Table | None]:
+        return {}
+
+    def _table_at(self, address: Address) -> Table | None:
         found = self.by_physical_name.get(address.name, ())
         if len(found) > 1:
             found = tuple(table for table in found if table.address.may_be(address))

@@ -53,12 +53,15 @@ def _compile_elements(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, 
         compiler.own(edge, element.fields, "as", quotes=False)
     where, omit = compiler.own_where(form.where, edge), compiler.own_where(form.omit, edge, "omit")
     way = route(compiler, form, into.entity, edge)
-    if way is None:
-        return ()
-    if element is not None:
-        _require_edge(compiler, element, edge, into.entity, way.link)
-    find = compiler.find(way.link, into.entity, edge, way.via, "into", sparse=form.sparse)
-    if not compiler.sound or find is None or element is None:
+    link = None if way is None else way.link
+    if link is not None and element is not None:
+        _require_edge(compiler, element, edge, into.entity, link)
+    find = (
+        None
+        if way is None or link is None
+        else compiler.find(link, into.entity, edge, way.via, "into", sparse=form.sparse)
+    )
+    if not compiler.sound or way is None or link is None or find is None or element is None:
         return ()
     rule = CollectRule(
         name=compiler.name,
@@ -71,12 +74,12 @@ def _compile_elements(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, 
         numbers=form.numbers,
         where=where,
         omit=omit,
-        link=way.link,
+        link=link,
         strict=form.strict,
     )
     parts = [f"({form.where})"] * (where is not None) + [f"!({form.omit})"] * (omit is not None)
     collected = compile_where(" && ".join(parts), "") if parts else None
-    beside = parent_rule(compiler, rule, way.link, find, where=collected, on_delete=form.on_delete)
+    beside = parent_rule(compiler, rule, link, find, where=collected, on_delete=form.on_delete)
     return rule, *beside, *way.rules
 
 

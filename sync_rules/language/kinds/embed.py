@@ -119,7 +119,9 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
     link = compiler.link(form.link, into.entity, child)
     by = None if link is None else _by(compiler, form, child, link)
     choose = _base_first if form.form == "list" else links.closest
-    find = compiler.find(link, into.entity, child, form.via, "into", sparse=form.sparse, choose=choose)
+    find = None
+    if link is not None:
+        find = compiler.find(link, into.entity, child, form.via, "into", sparse=form.sparse, choose=choose)
     if form.form == "list" and find is not None and find.index:
         message = f"the children are listed through index {find.index!r}, which does not show the newest of them yet"
         compiler.add("SR215", "as", message)

@@ -90,7 +90,7 @@ def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
     crumb = _breadcrumb(compiler, form, ref)
     path = ref.path if crumb is None else _ids(compiler, form, ref.path)
     link = _link_to_parent(compiler, form, ref.entity)
-    find = _find_children(compiler, form, ref.entity, link)
+    find = None if link is None else _find_children(compiler, form, ref.entity, link)
     if not compiler.sound or link is None or find is None:
         return ()
     rule = TreeRule(
@@ -157,11 +157,11 @@ def _link_to_parent(compiler: RuleCompiler, form: PathForm, entity: Entity) -> L
     return link if compiler.link_matches(entity, entity, link) else None
 
 
-def _find_children(compiler: RuleCompiler, form: PathForm, entity: Entity, link: Link | None) -> Find | None:
+def _find_children(compiler: RuleCompiler, form: PathForm, entity: Entity, link: Link) -> Find | None:
     """The Query for the children of one parent: one that holds the parent's id, not only the rest of its key."""
+    parent = link[0][1].field
 
     def choose(found: list[links.Way], via: str | None) -> links.Way | None:
-        parent = "" if link is None else link[0][1].field
         return links.closest([way for way in found if parent in way.fields], via)
 
     return compiler.find(link, entity, entity, form.via, "parent", sparse=form.sparse, choose=choose)

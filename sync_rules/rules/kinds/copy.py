@@ -122,6 +122,8 @@ class CopyRule(LinkedRule):
         """The copies as the source has them, with defaults for what it lacks. Without a source, or where `where` says
         no, the delete policy decides.
         """
+        if self.alike and sources and sources[0] is not None:
+            return self.values(sources[0])
         if self.snapshot and any(get(target, copy) is not None for copy in self.copies):
             return None
         source = sources[0] if sources else None
@@ -131,6 +133,10 @@ class CopyRule(LinkedRule):
         if isinstance(speaks, Blocked):
             return speaks
         return self.values(source) if source is not None and speaks else self.without_source(target)
+
+    @cached_property
+    def alike(self) -> bool:
+        return not self.snapshot and self.where is None and not (self.find is not None and self.find.sparse)
 
     def values(self, source: Item) -> dict[Path, AttributeValue | None]:
         """The value of each copy, given a source."""
