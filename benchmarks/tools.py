@@ -26,7 +26,7 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
 from sync_rules.lab.recording import Body, Header, read, writing
-from sync_rules.lab.recording_replay import Common, Replay
+from sync_rules.lab.recording_replay import Replay
 from sync_rules.lab.tape import Tape
 from sync_rules.lab.trial import variants
 from sync_rules.language.load import load_rules, parse_rules
@@ -139,11 +139,10 @@ def replayed(bench: Bench) -> Iterator[Figure]:
         number = record_day(file, rules, 20 * changes, changes)
         recorded = read(file, rules).records
     assert len(recorded) == number
-    common = Common()
 
     def play() -> None:
         for delivery in variants():
-            assert not list(Replay(rules, delivery, common=common).mismatches(recorded))
+            assert not list(Replay(rules, delivery).mismatches(recorded))
 
     cost = bench.counters.cost(play).per(changes * len(variants()))
     yield Figure(f"replay, for each of {changes} changes", (1e6 * cost.cpu_seconds,), "us", CPU_TIME)

@@ -252,8 +252,7 @@ def test_toy_kind_serves_access_patterns(registered, shown):
 @pytest.fixture
 def on_trial(monkeypatch):
     """The tables of both simulators, as they are where the trial is a module of `tests/kinds`."""
-    more = ("tests.support.toy_kind.", "sync_rules.extras.design.patterns.")
-    monkeypatch.setattr(compiled_file, "PACKAGES", (*compiled_file.PACKAGES, *more))
+    monkeypatch.setattr(compiled_file, "PACKAGES", (*compiled_file.PACKAGES, "tests.support.toy_kind."))
     monkeypatch.setitem(configurations.CONFIGURATIONS, WORLD.name, WORLD)
     monkeypatch.setitem(oracle.CHECKS, TRIAL.kind, TRIAL.check)
     monkeypatch.setattr(grammar, "KINDS", (TRIAL.write,) * 2 + grammar.KINDS)
