@@ -65,7 +65,7 @@ PURE_BUT = {"rules.compiled_file": frozenset({"copyreg", "io", "os", "pathlib", 
 KINDS_KNOWN_IN = frozenset({"rules", "language", "extras.design", "read"})
 # They recompute what kinds keep, as their checkers.
 KINDS_BUT = frozenset({"audit.ledger_balance", "lab.replay_tables", "lab.provenance", "lab.recompute"})
-EXTRA = "Top-level `handlers` has one thin module for each Lambda function, and imports `functions` and below."
+EXTRA = "Top-level `handlers` has one thin module for each Lambda function, and imports `functions` and below; `write.py` also imports `write`."
 EXTRAS = ("extras.design", "extras.discover", "extras.proof")
 # Third-party packages, each with the rooms or modules that may import it.
 ONLY_IN = {

@@ -1,1 +1,1 @@
-"""The command line: one verb is one file in `commands`, and `show` is all that prints."""
+"""The command line: one verb is one file in `commands`, here or in an extra; `show` formats the output."""

@@ -1,8 +1,8 @@
 """Filters stream records that can concern no rule, by raw attribute values, before anything of them is read.
 
 Invariant: a record is left out only if its key is of no entity that a rule speaks of, or if both images are there and
-agree in every attribute that a rule watches, and made no room in a large item; when in doubt it passes. Our own writes
-come back on the stream, so most records end here.
+agree in every attribute that a rule watches, and made no room in a large item; when in doubt it passes. Records of
+our own writes pass too: rules watch their copies.
 """
 
 from __future__ import annotations

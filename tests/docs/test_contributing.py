@@ -17,6 +17,7 @@ from sync_rules.language.kinds import registry
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import LinkOption, Model, Via
 from sync_rules.language.load import parse_rules
+from sync_rules.model.numbers import text_of
 from sync_rules.model.values import Item, Path, get
 from sync_rules.rules.families import Desired
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
@@ -48,6 +49,7 @@ IMPORTED = {  # what the page leaves to the reader
     "Item": Item,
     "Path": Path,
     "get": get,
+    "text_of": text_of,
     "GatheredRule": GatheredRule,
     "Desired": Desired,
     "Blocked": Blocked,
@@ -62,6 +64,7 @@ HEAD = {
 from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from sync_rules.model.numbers import text_of
 from sync_rules.model.values import Item, Path, get
 from sync_rules.rules.families import Desired
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
@@ -132,14 +135,17 @@ def order(number: str, day: str, total: int) -> Item:
 
 
 def test_contributing_adds_a_kind_that_works(monkeypatch):
-    """The two blocks of the page, registered by one line, keep the newest order's total on its user."""
+    """The two blocks of the page, registered by one line, keep the newest order's total on its user, also by a field of
+    the order's key.
+    """
     imported = IMPORTED | {"__name__": __name__}
     for block in blocks():
         exec(block, imported)
     kind = imported["KIND"]
     monkeypatch.setitem(registry.KINDS, kind.name, kind)
-    scene = Scene(parse_rules(f"{TABLES}  {the_rule()}\n"))
-    user = scene.put("shop", {"PK": s("USER#1"), "SK": s("PROFILE")})
-    scene.put("shop", order("1", "2026-01-02", 5), order("2", "2026-01-01", 9))
-    scene.rest()
-    assert scene.item(user)["last_total"] == n(5)
+    for by, total in (("created_at", 5), ("order_id", 9)):
+        scene = Scene(parse_rules(f"{TABLES}  {the_rule().replace('created_at', by)}\n"))
+        user = scene.put("shop", {"PK": s("USER#1"), "SK": s("PROFILE")})
+        scene.put("shop", order("1", "2026-01-02", 5), order("2", "2026-01-01", 9))
+        scene.rest()
+        assert scene.item(user)["last_total"] == n(total)

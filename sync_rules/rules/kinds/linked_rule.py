@@ -35,7 +35,7 @@ from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import SPARSE, Blocked
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]
-# What a target without its source must hold: None says nothing, True says that there is no copy.
+# Whether a target without its source must hold no copy.
 CLEARS: Final[Mapping[OnDelete, bool]] = MappingProxyType(
     {
         "keep": False,
