@@ -47,7 +47,7 @@ def replace_volumes(rules: Rules, measured: Mapping[str, EntitySample]) -> Rules
 @dataclass(frozen=True)
 class Sizes:
     """Sizes and numbers for one estimate. `gaps` and `notes` fill as questions are asked; each is there once. `unsure`
-    has the subjects of which something is not known, `followed` the rules that an update of a source sets to work.
+    has the subjects that lack a size or a number. `followed` has the rules that an update of a source sets to work.
     """
 
     rules: Rules
