@@ -38,7 +38,7 @@ class MarkedStore(FailureStore, Protocol):
 
     @property
     def hidden_seconds(self) -> int:
-        """Seconds for which its entries stay hidden if it is never closed; 0 for not at all."""
+        """The seconds that its entries stay hidden if it is never closed; 0 if they are not hidden."""
 
     @property
     def held(self) -> int:
