@@ -58,7 +58,7 @@ class Tape:
     broken: Exception | None = None
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Write the records of an event, except those of a ledger: a replay computes it anew."""
+        """Write the records of an event, except those of a ledger: a replay computes them again."""
         try:
             self.write(self._chosen(event["Records"]))
         except Exception as error:  # the mapping would retry it without end
