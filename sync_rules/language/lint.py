@@ -274,7 +274,7 @@ class Lookalikes:
         self._tables: dict[str, Prefixes[Entity]] = {}
 
     def before(self, entity: Entity) -> tuple[Entity, ...]:
-        """The entities given before of which an item of this one may be as well."""
+        """The entities given before whose items may be items of this one as well."""
         others = self._tables.setdefault(entity.table.name, Prefixes())
         return tuple(other for other in others.touching(_literal(entity)) if may_be_both(other, entity))
 
