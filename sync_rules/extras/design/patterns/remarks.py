@@ -80,7 +80,7 @@ def on_absent(model: Model, entity: Entity, found: Reach) -> Iterator[str]:
     for attribute in (*way.partition, *way.sort):
         default = model.makers.default_of(entity, attribute)
         if default is not None:
-            yield f"items of which {default.title} makes no {attribute.name} stand there under its default"
+            yield f"items that get no {attribute.name} from {default.title} are there under its default"
 
 
 def _there(maker: Maker, asked: set[str], sure: frozenset[str], entity: Entity) -> bool:
