@@ -41,7 +41,7 @@ def select_tables(rules: Rules, names: Sequence[str]) -> Rules:
     recorded = {entity.table.name for entity in rules.entities.values() if not kept.is_ledger(entity)}
     for name in names:
         if name not in recorded:
-            raise UserError(f"table {name} holds only a ledger, which is not recorded: a replay computes it anew")
+            raise UserError(f"table {name} holds only a ledger, which is not recorded: a replay computes it again")
     return replace(rules, tables={name: known[name] for name in names or known if names or name in recorded})
 
 

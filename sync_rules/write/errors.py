@@ -38,6 +38,6 @@ class TransactionCanceled(WriteError):  # noqa: N818 - DynamoDB's own word
     def __init__(self, reasons: tuple[Cancelled, ...]) -> None:
         told = ", ".join(f"action {one.action}: {one.code}" for one in reasons)
         super().__init__(
-            f"the transaction was refused ({told})", "nothing was written: read the items, and decide anew"
+            f"the transaction was refused ({told})", "nothing was written: read the items, and decide again"
         )
         self.reasons = reasons
