@@ -1,11 +1,11 @@
 """Verify: sweep the targets of some rules, check twice what differs, and repair drift if asked to.
 
 Invariant: a repair is a guarded pull like any other, from fresh images, so it never writes over a newer value. It goes
-down the cascade: a copy is compared and repaired only after the copies that it is made from. Drift is reported only
-after a grace period in which neither the copy nor its source has changed; if the source has, one more grace period
-decides, and there is no fourth check. The report of an earlier verify replaces the first checks of a repair. Books that
-are right after a repair that looked at all of them are complete, and what is shown of them comes next. Memory is
-bounded: at most `CANDIDATES_MAX` differences, and a page for each worker, wait for their next check.
+down the cascade: a copy is compared and repaired only after the copies that it is made from. Verify reports drift only
+after a grace period without a change of the copy or its source. If the source changed, one more grace period decides;
+there is no fourth check. The report of an earlier verify replaces the first checks of a repair. A repair that reads
+books in full marks them complete if they are right; then it repairs the values that show them. Memory is bounded: at
+most `CANDIDATES_MAX` differences, and a page for each worker, wait for their next check.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class _Observed(World):
 class Verifier:
     """One verify run. A sweep looks at the `share` of the tables, `workers` segments at a time. `on_progress` is called
     at every page, those of ledgers too, and before every wait; what it raises ends the run. Once `enough` says so,
-    no further page is scanned: `cut_short` says whether one was left out. Without `rebuild`, entries of ledgers that
-    nobody can read are left alone: for a caller that adds up no ledgers afterwards.
+    no further page is scanned: `cut_short` says whether one was left out. Without `rebuild`, a repair skips
+    unreadable entries of ledgers: for a caller that adds up no ledgers afterwards.
     """
 
     rules: Rules
@@ -237,8 +237,8 @@ class Verifier:
                 yield from self._check_again()
 
     def _in_order(self, names: frozenset[str], look: Look, *, completes: bool = False) -> Iterator[Finding]:
-        """Look with these rules: all at once, or, to repair, step by step down the cascade. `completes`: everything is
-        looked at, so books in which nothing is wrong any more are complete.
+        """Look with these rules: all at once, or, to repair, step by step down the cascade. `completes`: the
+        sweep reads everything, so it marks books complete that have no more differences.
         """
         steps = cascade(self.rules, names) if self.repair else (Step(names),)
         for step in steps:
@@ -306,7 +306,7 @@ class Verifier:
                     yield self.tally.found(as_difference((key, at), balance), repaired=repaired)
 
     def _balance_rebuilt(self) -> Iterator[Finding]:
-        """The totals of the rules of which entries were rebuilt: nobody knows whether they counted before."""
+        """Balance the totals of rules with rebuilt entries: the totals may or may not have counted these entries."""
         names, self._rebuilt = frozenset(self._rebuilt), set()
         yield from self._balance(names)
 

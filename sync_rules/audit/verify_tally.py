@@ -140,6 +140,6 @@ def share_of(percent: float | None, seed: int | None, workers: int) -> tuple[Sha
 
 
 def drawn(percent: float, random: Random) -> tuple[int, ...]:
-    """The segments of a sample, one at least, in the order in which they were drawn."""
+    """Draw the segments of a sample, at least one, in random order."""
     count = min(SAMPLE_SEGMENTS, max(1, round(SAMPLE_SEGMENTS * percent / 100)))
     return tuple(random.sample(range(SAMPLE_SEGMENTS), count))

@@ -235,7 +235,7 @@ def precompile(directory: Path, python: str) -> None:
     command += ["--invalidation-mode", "checked-hash", str(directory)]
     if interpreter is None or subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603 -- a Python
         print(
-            f"modules are not compiled: no python{python} here. Each start of a function does it anew", file=sys.stderr
+            f"modules are not compiled: no python{python} here. A function compiles them at each start", file=sys.stderr
         )
 
 

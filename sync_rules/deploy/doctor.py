@@ -292,7 +292,7 @@ def of_alarms(site: Site, alarms: Iterable[Answer]) -> Iterator[Finding]:
     off = [name for name, one in by_name.items() if not one.get("ActionsEnabled", True)]
     for names, what, cure in (
         ([name for name in wanted if name not in by_name], "no longer exist", BY_HAND),
-        (silent, "have no action, so nobody is told", TOPIC),
+        (silent, "have no action: they notify no one", TOPIC),
         (off, "have their actions off", site.aws("cloudwatch", "enable-alarm-actions", "--alarm-names", *off)),
     ):
         if names:

@@ -136,7 +136,7 @@ MEASURES: Final = (
     Measure("FailureRecord", "Failure records", Of.RULE, FAILURE_RECORDS,
             "{} cannot make an item right as it is, and has kept a failure record."),
     Measure("Drift", "Drift", Of.KEPT, DRIFT_SHARE,
-            "A verify found copies of {} that nobody was at work on, and no whole verify has found none since.",
+            "A verify found wrong copies of {} that no pending work repairs. No complete verify has been clean since.",
             statistic="Maximum", period_seconds=3_600, missing=Missing.NOTHING),
     # ------------------------------------------------------------ streams
     _of_lambda("IteratorAge", "Iterator age", "IteratorAge",
@@ -171,7 +171,7 @@ MEASURES: Final = (
               missing=Missing.NOTHING),
     _of_queue("Depth", "Failed schedule", DEPTH, "There are scheduled runs in {} that failed each time.",
               "AsyncDeadLetters", missing=Missing.NOTHING),
-    _of_queue("Depth", "Failure records", DEPTH, "There are failure records in {} that nobody has dealt with.",
+    _of_queue("Depth", "Failure records", DEPTH, "There are failure records in {} that wait for a redrive.",
               "FailuresQueue", missing=Missing.NOTHING),
     # ------------------------------------------------------------ DynamoDB
     Measure("Throttled", "DynamoDB throttles", Of.CAUSE, THROTTLED,

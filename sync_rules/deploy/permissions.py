@@ -254,7 +254,7 @@ OWN: Final[Mapping[str, tuple[Grant, ...]]] = {
     REDRIVE: (
         _log(REDRIVE),
         ((*READ, *PUT), STATE_TABLE, "how far a redrive is"),
-        (QUEUE_TAKE, queue("FanoutDeadLetters"), "messages that nobody could handle"),
+        (QUEUE_TAKE, queue("FanoutDeadLetters"), "messages that failed each time"),
         (QUEUE_TAKE, queue("FailuresQueue"), "failure records"),
         (SEND, queue("FailuresQueue"), "failure records that are new, or failed again"),
         (("s3:ListBucket",), BUCKET, "which batches Lambda gave up"),

@@ -55,8 +55,8 @@ def parameters(deployment: Deployment) -> dict[str, Any]:
             "Type": "String",
             "Default": "",
             "AllowedPattern": "^(0|[1-9][0-9]{0,4})?$",
-            "Description": f"Empty - bucket {bucket} exists. Else it is created, and keeps objects for so many days; 0"
-            " - for ever.",
+            "Description": f"Empty - bucket {bucket} exists. Else it is created, and keeps objects for this number of"
+            " days; 0 - forever.",
         }
     return made
 

@@ -196,7 +196,7 @@ class CountedCalls:
             self.known.add(known)
 
     def times(self, rule: str) -> int:
-        """The number of changes for which a rule has called its function."""
+        """The number of changes that made a rule call its function."""
         return sum(name == rule for name, _ in self.known)
 
 

@@ -41,7 +41,7 @@ def select_tables(rules: Rules, names: Sequence[str]) -> Rules:
     recorded = {entity.table.name for entity in rules.entities.values() if not kept.is_ledger(entity)}
     for name in names:
         if name not in recorded:
-            raise UserError(f"table {name} holds only a ledger, which is not recorded: a replay computes it anew")
+            raise UserError(f"table {name} holds only a ledger, which is not recorded: a replay computes it again")
     return replace(rules, tables={name: known[name] for name in names or known if names or name in recorded})
 
 
@@ -58,7 +58,7 @@ class Tape:
     broken: Exception | None = None
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Write the records of an event, except those of a ledger: a replay computes it anew."""
+        """Write the records of an event, except those of a ledger: a replay computes them again."""
         try:
             self.write(self._chosen(event["Records"]))
         except Exception as error:  # the mapping would retry it without end

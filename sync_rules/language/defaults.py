@@ -47,7 +47,7 @@ def of_one(
 def of_several(
     compiler: RuleCompiler, given: Any, entity: Entity, paths: Mapping[Path, Path], what: str = "copy"
 ) -> dict[Path, AttributeValue]:
-    """Defaults by their paths. `paths` has them by the names by which the file gives them defaults; `what` they are."""
+    """Defaults by their paths. `paths` maps the names in the file to these paths; `what` is the word for them."""
     names = [show_path(name) for name in paths]
     if not isinstance(given, dict) or not given:
         found, value = ("an empty map", None) if given == {} else (type_name(given), given)

@@ -40,8 +40,8 @@ class Linked(Protocol):
 
 @dataclass(frozen=True)
 class Route:
-    """The link by which items of one entity name the item that is meant, and the rules that keep it on them. `via` is
-    the index that the file chooses to list them by.
+    """The link from the items that point to the item that they mean, and the rules that keep this link on them. `via`
+    is the index that the file chooses to list them by.
     """
 
     link: Link

@@ -1,4 +1,4 @@
-"""Find out where a target carries the fields that name its source, and by which Query a source's targets are listed.
+"""Find out where a target carries the fields that name its source, and which Query lists a source's targets.
 
 Invariant: one answer, or an error that says what to add. A link field is read where the target's own key templates bind
 it, else from the attribute of that name; targets are listed by the first key whose partition those fields fill.
@@ -26,7 +26,7 @@ def default_template(attribute: str) -> Template:
 
 
 def template_of(entity: Entity, attribute: KeyAttribute) -> Template:
-    """The template by which an entity makes a key attribute of its table or of an index."""
+    """The template that makes a key attribute of an entity's table or index."""
     return entity.templates.get(attribute.name) or default_template(attribute.name)
 
 

@@ -274,7 +274,7 @@ class Lookalikes:
         self._tables: dict[str, Prefixes[Entity]] = {}
 
     def before(self, entity: Entity) -> tuple[Entity, ...]:
-        """The entities given before of which an item of this one may be as well."""
+        """The entities given before whose items may be items of this one as well."""
         others = self._tables.setdefault(entity.table.name, Prefixes())
         return tuple(other for other in others.touching(_literal(entity)) if may_be_both(other, entity))
 
@@ -339,7 +339,7 @@ def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
     for rule in rules.rules.values():
         table = rule.source.table
         if rule.archive is not None and rule.archive.when == "expired" and table.name not in {*first, *stated}:
-            message = f"nothing says by which attribute items of table {table.name!r} expire"
+            message = f"the file does not name the attribute of Time to Live of table {table.name!r}"
             yield Problem("SR470", message, document.value("rules", rule.title, "archive"))
 
 

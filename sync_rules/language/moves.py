@@ -50,7 +50,7 @@ def _overwriting(rules: Rules, moving: Iterable[MoveRule], document: Document) -
 
 
 def _moving_on(moving: Mapping[Entity, MoveRule], document: Document) -> Iterator[Problem]:
-    """Report moves of what was moved: nobody could tell what the first one left behind. Back again is a cycle."""
+    """Report moves of moved items: the second move hides what the first one left behind. A move back is a cycle."""
     for rule in moving.values():
         onward = moving.get(rule.target)
         if onward is not None and onward.target is not rule.source:

@@ -108,8 +108,8 @@ class TableForm(Model):
     max_write_units_per_second: int | None = Field(
         default=None,
         ge=1,
-        description="At most so many write units a second are spent on it by these rules, so that the application has "
-        "the others. Without it, as many as the table takes.",
+        description="The write units per second that these rules may spend on the table, so that the application has "
+        "the others. Without it, the rules spend as many as the table takes.",
         examples=[500],
     )
     ttl: str | None = Field(

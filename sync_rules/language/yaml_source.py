@@ -127,7 +127,7 @@ class Tags:
 
 
 def composed(text: str) -> tuple[Node | None, Mapping[int, tuple[Node, Any]]]:
-    """The nodes of a document, which nobody changes, and its aliases. Raises what the parser does."""
+    """The nodes of a document, which callers do not change, and its aliases. Raises what the parser does."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Composer = _Composer
     yaml.composer.warn_double_anchors = False  # an anchor may be used again; the nearest before an alias counts

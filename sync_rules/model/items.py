@@ -40,9 +40,9 @@ EventName = Literal["INSERT", "MODIFY", "REMOVE"]  # as DynamoDB names what happ
 class Change:
     """One stream record: an item before and after. It is only a hint about where to look.
 
-    `position` is the sequence number by which a failure of this record is reported; `created_ms` is when DynamoDB
-    says the change was made (milliseconds since the epoch; the service rounds it down to the second). `in_order` is
-    False where records of one item may overtake each other (Kinesis Data Streams), so that the image may be an old one.
+    `position` is the sequence number that a failure of this record reports. `created_ms` is the time of the change by
+    DynamoDB (milliseconds since the epoch; the service rounds it down to the second). `in_order` is False where records
+    of one item may overtake each other (Kinesis Data Streams), so that the image may be an old one.
     `expired`: DynamoDB deleted the item, by Time to Live. `shrank_from` is how large an item was, in bytes, that became
     smaller and was large: a copy that had no room may have it now.
     """

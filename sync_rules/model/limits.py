@@ -78,7 +78,7 @@ class Limits:
     """Writes counted at a time, about 2 MB; the oldest is forgotten."""
 
     failure_again_seconds: int = 900
-    """Time in which the same failure of the same rule and item is recorded once."""
+    """A failure that repeats within this time, for the same rule and item, is recorded once."""
 
     failures_remembered_max_items: int = 10_000
     """Failures remembered for that, in one process; as many looks to come, and as many items without room."""

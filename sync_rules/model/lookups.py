@@ -24,7 +24,7 @@ Link = tuple[tuple[str, Ref], ...]  # an identity field of the item pointed to, 
 
 @dataclass(frozen=True)
 class Find:
-    """The Query by which a source finds the targets that name it, of the base table or of an index.
+    """The Query of the base table or of an index that finds the targets of a source.
 
     Each key attribute has the template that builds it from target fields; `sort` has the sort key attributes that
     narrow the Query; the last may be known by its beginning only.

@@ -72,7 +72,7 @@ def cure(text: str) -> str:
     bare = re.sub(OUTSIDE_QUOTES, " ", text)
     cures = []
     if re.search(SINGLE_EQUALS, bare):
-        cures.append("equals is ==, and text stands in single quotes: status == 'OPEN'")
+        cures.append("equals is ==, and text needs single quotes: status == 'OPEN'")
     if re.search(BARE_NUMBER, bare):
         cures.append("a number stands in backticks, such as total > `100`")
     if re.search(SQL_WORD, bare):

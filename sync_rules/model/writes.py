@@ -43,7 +43,7 @@ def equals_seen(path: Path, seen: AttributeValue | None) -> Condition:
 
 def unchanged(partition: str, item: Item | None, paths: Iterable[Path]) -> tuple[Condition, ...]:
     """The item is as it was read: still absent, or still there with the same value at each path. `partition` is the
-    name of its table's partition key, by which its existence is tested.
+    name of its table's partition key; the conditions test it to see if the item exists.
     """
     if item is None:
         return (Condition(Test.ABSENT, (partition,)),)

@@ -1,7 +1,7 @@
 """Book totals where adding a difference is not enough: it cannot be said in one number, or the total holds none.
 
 Invariant: a total is written as a whole only while it is exactly as it was read, its version included, and in the
-transaction that writes the entry. Whoever adds to it meanwhile is not lost: the transaction is refused.
+transaction that writes the entry. If another writer adds to it meanwhile, DynamoDB refuses the transaction.
 """
 
 from __future__ import annotations

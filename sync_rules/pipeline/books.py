@@ -1,8 +1,8 @@
 """The marks of books: read before and after what they speak of, begun before the first entry, set when all is in them.
 
-Invariant: what a total or a rank says is used only if the mark was complete before it was read, and is so afterwards.
-Read later alone, a mark that a backfill completes meanwhile vouches for a total that was read half full; read earlier
-alone, it vouches for one in which another version of the rule has begun to book.
+Invariant: a rule uses a total or a rank only if the mark was complete before the read, and is complete after it. A mark
+that is read only afterwards may have become complete since, while the total was read half full. A mark that is read
+only before may be outdated: another version of the rule may have begun to book in the total since.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def begin(books: Iterable[Books]) -> Work[dict[Books, int | StoreError]]:
 
 
 def begin_anew(books: Iterable[Books]) -> Work[dict[Books, StoreError]]:
-    """Begin these books though their mark may be theirs: nobody knows who kept them since. A backfill that runs does
-    not complete them. Returns those of which that failed, and why.
+    """Restart these books even if the mark is already theirs: perhaps no handler has kept them since. A backfill that
+    runs does not complete them. Returns the books that could not be restarted, each with its error.
     """
     failed: dict[Books, StoreError] = {}
     for one, mark in (yield from read_marks(books)).items():
@@ -89,7 +89,7 @@ def _begin(books: Books, mark: Item | None) -> Work[int | StoreError]:
 
 
 def finish(books: Books, begun: int) -> Work[bool]:
-    """Mark books complete, if nobody has begun them since. Returns True if they are complete now. Raises StoreError."""
+    """Mark books complete, except if they were restarted since. Returns True for complete books. Raises StoreError."""
     for _ in range(TRIES_MAX):
         (mark,) = yield Read((books.mark,))
         if books.begun(mark) != begun or books.complete(mark):
@@ -112,8 +112,8 @@ def begin_all(rules: Rules, names: Container[str]) -> Work[dict[str, int]]:
 
 
 def finish_all(rules: Rules, begun: Mapping[str, int]) -> Work[int]:
-    """Mark the books of these rules complete that nobody has begun since. Returns how many were not complete before.
-    Raises StoreError.
+    """Mark the books of these rules complete, except books that were restarted since. Returns the number of books that
+    are newly complete. Raises StoreError.
     """
     finished = 0
     for rule, books in (yield from waiting(rules)).items():
@@ -198,7 +198,7 @@ def _nothing_in(rule: PartRule, rules: Rules) -> Work[bool]:
 
 
 def doubts(titles: Iterable[str]) -> tuple[str, ...]:
-    """A sentence for each rule whose books are complete by their mark, and nobody knows who kept them until now."""
+    """A sentence for each rule whose mark says complete, though perhaps no handler has kept the books since."""
     return tuple(
         f"the books of rule {title} say that they are complete, and the checkpoint does not say that they were kept "
         "since: unless a handler had this rule until 24 hours ago or less, it may be wrong until this is done: "

@@ -2,8 +2,9 @@
 
 Invariant: an effect is done, or kept with its change where it is retried, or its record is delivered again. A call that
 fails is retried by a message of its own, so that a user's function never holds up a copy; a call that fails each time
-ends as a failure record that says where its change is kept. Of an effect of which nobody can tell if it is due, because
-its condition cannot be evaluated, the same is said: an item is archived all the same, a function is not called.
+ends as a failure record that says where its change is kept. If the
+condition of an effect cannot be evaluated, the effect may or may not be due. It ends as a failure record too: the item
+is archived all the same, the function is not called.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> 
 
 
 def _report_unsure(key: ItemKey, effect: Effect, report: Report) -> Work[None]:
-    """Report an effect of which nobody can tell if it is due. Raises StoreError."""
+    """Report an effect that may or may not be due. Raises StoreError."""
     if isinstance(effect, Call):
         yield from _give_up(key, effect, effect.unsure, report)
         return

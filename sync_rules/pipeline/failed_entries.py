@@ -44,7 +44,7 @@ class FailureStore(Protocol):
         """Remove an entry that was processed, by the end of `close` at the latest. Raises StoreError."""
 
     def replace(self, entry: Entry, text: str) -> None:
-        """Write an entry anew after a failed retry. A store that cannot write leaves it as it is."""
+        """Rewrite an entry after a failed retry. A store that cannot write leaves it as it is."""
 
     def close(self) -> None:
         """End the work on these entries: the remaining ones are there for the next reader. Raises StoreError."""
@@ -113,7 +113,7 @@ def read_entry(text: bytes | str) -> Failed:
 
 
 def text_of(body: Mapping[str, Any]) -> str:
-    """The text of an entry that is written anew, no longer than before."""
+    """The new text of an entry that is rewritten, no longer than before."""
     return compact(body)
 
 
@@ -170,8 +170,8 @@ def _time(text: str) -> datetime | None:
 # ---------------------------------------------------------------- grouped
 @dataclass
 class Group:
-    """Failures of one sort. `what` is the rule, the condition and shard, or the kind of message; `records` counts the
-    stream records of batches; `items` has the hashes of the items that failed, each of which may have many records.
+    """Failures of one sort. `what` is the rule, the condition and shard, or the kind of message. `records` counts the
+    stream records of batches. `items` has the hashes of the failed items; one item may have many records.
     """
 
     sort: str  # failures, batches, messages, unreadable

@@ -1,8 +1,8 @@
-"""Push, relay, pull and chunk: which targets are reconciled, in which order, and how many at a time.
+"""Push, relay, pull and chunk: which targets are reconciled, their order, and how many at a time.
 
 Invariant: pages are processed in rounds. In each round every image is read first, the sources then, so that no copy is
 compared with a source older than its image. An index row is never an image, nor is the row that a chunk was made from.
-Whoever takes the rest of a listing lists it anew: a message says where to begin, and what was there is in none.
+A follow-up worker lists again from the message's start key. Messages carry no items.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _relay(listing: Listing, rules: Rules, bounds: Bounds, report: Report, *, ah
 
 
 def _without_failures(report: Report) -> Report:
-    """A report without the targets that failed: they are counted by whoever gets their chunk."""
+    """A report without the targets that failed: the worker of their chunk counts them."""
     report.failed = {}
     report.outcomes = Counter({of: n for of, n in report.outcomes.items() if of[1] is not Outcome.FAILED})
     return report
@@ -285,7 +285,7 @@ def _note_outcomes(
 
 
 def still_linked(push: Push, image: Item) -> tuple[TargetRule, ...]:
-    """The rules of a push by which this image still names its source; a target that moved has its own record."""
+    """The rules of a push that still link this image to the source; a target that moved has its own record."""
     return tuple([rule for rule in push.target_rules if push.source in rule.source_keys(image)])
 
 

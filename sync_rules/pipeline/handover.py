@@ -105,8 +105,8 @@ def spread(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]
 
 
 def _send_chunks(listing: Listing, rules: Rules, bounds: Bounds) -> Work[None]:
-    """Send all keys of a push, page by page, and after as many as fit one invocation the rest as one message. If there
-    is no time for a single page, it fails: the same message, sent anew, would circulate for ever and never be given up.
+    """Send all keys of a push, page by page. After the pages that fit one invocation, the rest is one message. If there
+    is no time for a single page, it fails: the same message, sent again, would circulate for ever.
     """
     push, limits = listing.push, bounds.limits
     waiting: list[ItemKey] = []
@@ -127,7 +127,7 @@ def _send_chunks(listing: Listing, rules: Rules, bounds: Bounds) -> Work[None]:
 
 
 def send_chunks(push: Push, keys: Collection[ItemKey], limits: Limits) -> Work[None]:
-    """Send these targets of a push on, to be looked at anew. Raises StoreError."""
+    """Send these targets of a push on, so that a worker reads them again. Raises StoreError."""
     for some in chunks(keys, limits) if keys else ():
         yield Later(chunk_message(push, some))
 

@@ -1,9 +1,10 @@
 """Reconcile parts: compare each part with its source and write the difference.
 
 Invariant: the item that a part is written on is read FIRST, the item that it is made from THEN, both strongly
-consistent, and the guard of the write compares what was read. A refused part is decided anew from fresh reads: unlike a
-target, a part may have no record of its own. Writes of several parts are merged where possible, and sent one by one if
-the merged write fails. Parts that are in books are written only after the mark was seen to be of these books.
+consistent, and the guard of the write compares what was read. A refused part is decided again from fresh reads,
+because it may have no record of its own, unlike a target. Writes of several parts are merged where possible. They are
+sent one by one if the merged write fails. Parts that are in books are written only after the mark was seen to be of
+these books.
 """
 
 from __future__ import annotations
@@ -211,7 +212,7 @@ def _with_books(
 
 # ---------------------------------------------------------------- making it happen
 def _apply(joints: Sequence[JointWrite], bounds: Bounds, report: Report) -> Work[tuple[list[PartLook], bool]]:
-    """Write. Returns the parts to decide anew, and True if anything was written."""
+    """Write. Returns the parts to decide again, and True if anything was written."""
     again: list[PartLook] = []
     wrote = False
     for turn in _turns(joints, bounds.limits.apply_max_writes):

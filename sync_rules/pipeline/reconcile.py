@@ -181,7 +181,7 @@ def _differing(
 
 # --------------------------------------------------------------- making it happen
 def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[list[Target]]:
-    """Write. Returns the targets to decide anew, such as those whose source changed under a transaction."""
+    """Write. Returns the targets to decide again, such as those whose source changed under a transaction."""
     again: list[Target] = []
     for some in slices(intents, bounds.limits.apply_max_writes):
         fits = [not too_large(apply_write(intent.write, intent.target.image)) for intent in some]
@@ -201,7 +201,7 @@ def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[li
 
 
 def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Work[Target | None]:
-    """Process the store's answer to a write that it did not make. Returns the target if it must be decided anew now."""
+    """Process the store's answer to a write that it did not make. Returns the target if it must be decided again."""
     target = intent.target.only(intent.rules)
     if result.status is Status.FAILED:
         report.fail(target, result.reason)

@@ -172,7 +172,7 @@ def _concerned(key: ItemKey, rules: Rules) -> str:
 
 
 def _unwrap(kinesis: object) -> Mapping[str, Any]:
-    """The DynamoDB record inside a Kinesis one: base64 of JSON, in which binary attributes are base64 once more."""
+    """The DynamoDB record inside a Kinesis one: base64 of JSON. Binary attributes in it are base64 once more."""
     data = b""
     try:
         data = base64.b64decode(kinesis["data"])  # type: ignore[index]  # a wrong shape is caught below

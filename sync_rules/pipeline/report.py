@@ -29,7 +29,7 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A later look at what was parked: after how long, and for which rules."""
+    """A later look at parked work: its delay and its rules."""
 
     delay_seconds: int
     rules: tuple[str, ...]

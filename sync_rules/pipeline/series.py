@@ -1,7 +1,7 @@
 """List what decides about parts that their own two items do not decide, such as which versions are too many.
 
-Invariant: the listing is of the base table, strongly consistent, and made anew whenever such parts are looked at: no
-message or report says which they are.
+Invariant: each look at such parts lists the base table again, strongly consistent. No message or report says which
+parts they are.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ TOO_MANY: Final = Blocked("TooManyMembers")
 @dataclass(slots=True)  # as a Change: made for every record, and never changed
 class Target:
     """A target as it was read, and the rules to check. `removed`: the rules whose source was removed, by a record.
-    `members`: the items that hinted at it, of which it may be made.
+    `members`: the items that hinted at it; it may be made of them.
     """
 
     key: ItemKey

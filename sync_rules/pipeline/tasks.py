@@ -92,8 +92,8 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class PartLook:
-    """A part to reconcile. `attempt` counts how often it was parked. `rebuild`: make it anew if nothing else makes it
-    right, for a repair; `rejected`: the total that it adds to is no number.
+    """A part to reconcile. `attempt` counts how often it was parked. `rebuild`: a repair
+    rebuilds the part if nothing else makes it right. `rejected`: the total that it adds to is not a number.
     """
 
     part: Part
@@ -382,7 +382,7 @@ def _pushes_of(message: PushMessage | ChunkMessage, rules: Rules) -> tuple[Push,
 
 
 def _fits(cursor: Item | None, rule: Rule) -> bool:
-    """True for a cursor of the Query by which this rule lists."""
+    """True for a cursor of the Query that this rule uses to list."""
     table = rule.listed.table
     index = rule.find.index if rule.find is not None else None
     keys = table.key + (table.index(index).attributes if index is not None else ())

@@ -1,8 +1,8 @@
 """The books of a rule: all that it keeps in a ledger, and the mark that names the rule and says if they are complete.
 
-Invariant: a number is shown only from books that are complete: those of this very rule, as it is now, in which every
-child was looked at. The books of a rule that is new, or was changed, lack children until a backfill has gone through
-all of them; the number that stands meanwhile is left alone.
+Invariant: a rule shows a number only from complete books: books of this very rule, as it is now, that cover every
+child. The books of a new or changed rule lack children until a backfill has read all of them. Until then the rule
+leaves the number in the item alone.
 
 The pipeline sets the mark for a rule before the rule writes its first entry, so that another version of the rule, which
 may come back, does not take the mixed books for its own. `begun` counts these beginnings: a worker completes the books

@@ -216,7 +216,7 @@ class TargetRule(Rule):
         return False
 
     def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
-        """The sources for which values at these paths of a target stand; None: for none that could be gone alone."""
+        """The sources of the values at these paths of a target; None if no such source could be gone alone."""
         return None
 
     def nodes(self) -> tuple[Node, ...]:
@@ -343,7 +343,7 @@ class PartRule(Rule):
         return None
 
     def compared(self, target: Item) -> tuple[Path, ...]:
-        """The paths of a target by which its parts are right or wrong."""
+        """The paths of a target that decide if its parts are right."""
         return self.copies
 
     @abstractmethod
@@ -368,7 +368,7 @@ class PartRule(Rule):
         return self
 
     def adds_to(self, item: Item) -> ItemKey | None:
-        """The total in which a part that stands as this item is counted; None when it is in none."""
+        """The total that counts the part that this item holds; None if no total counts it."""
         return None
 
     # ---------------------------------------------------------------- what it needs of tables

@@ -1,4 +1,4 @@
-"""The ledger: the pipeline's own table, in which count, sum, min, max and collect keep what each child contributes.
+"""The ledger: the pipeline's own table. Here count, sum, min, max and collect keep what each child contributes.
 
 Invariant: a child's contribution stands in one entry, and the totals move in the transaction that writes the entry, so
 each total is the sum of the entries that name it at every instant. An entry names its total by the whole key, so that a
@@ -142,7 +142,7 @@ def suitable(table: Table) -> bool:
 
 
 def naming(role: Role, entity: Entity, key: ItemKey) -> dict[str, AttributeValue]:
-    """The fields by which the ledger's keys name an item. Numbers that are equal have one text."""
+    """The fields that name an item in the ledger's keys. Numbers that are equal have one text."""
     fields = (entity.fields(key) or {}).items()
     return {f"{role}.{f}": {"N": text_of(value)} if "N" in value else value for f, value in fields}
 

@@ -1,4 +1,4 @@
-"""The order in which rules are verified and applied, each after those that feed it, and the tables to scan for them.
+"""The order of rules for verify and apply, each rule after the rules that feed it, and the tables to scan for them.
 
 Invariant: no copy is checked or repaired before everything that the copy is made from.
 """

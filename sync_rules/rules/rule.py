@@ -257,7 +257,7 @@ class Rule(Description):
 
     @property
     def lists_by(self) -> tuple[object, ...]:
-        """Rules of one anchor for which this is equal share a listing."""
+        """Rules of one anchor share a listing if this is equal."""
         return (self.listed.name, self.find)
 
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:

@@ -169,11 +169,11 @@ class Rules:
         return self.concern(entity).parts
 
     def anchored(self, entity: Entity) -> tuple[Rule, ...]:
-        """The rules for which an item of this entity may start a listing."""
+        """The rules that may start a listing from an item of this entity."""
         return self.concern(entity).anchored
 
     def unlisted(self, entity: Entity, item: Item, *, at_rest: bool = False) -> tuple[Rule, ...]:
-        """The rules that do not find this item, because it lacks a key attribute of the index by which they list. An
+        """The rules that do not find this item, because it lacks a key attribute of the index that they list. An
         attribute that another rule is about to write does not count; `at_rest`: those that read other items are done.
         """
         return tuple(

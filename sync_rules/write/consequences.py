@@ -55,8 +55,8 @@ class ChangeLog(Store, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Work that is left to the stream: of which rule, why, for how many items, None where that is not known, and when
-    it is usually done.
+    """Work left to the stream: its rule, the reason, the number of items (None if unknown), and when the stream
+    usually does it.
     """
 
     rule: str

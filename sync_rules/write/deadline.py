@@ -18,7 +18,7 @@ WAIT_MAX_SECONDS: Final = 1.0
 
 
 class Deadline:
-    """So many seconds from when it is made."""
+    """A time limit, in seconds from the moment it is made."""
 
     def __init__(
         self,

@@ -45,7 +45,7 @@ OPTIONS: Final = {
     "actions": LIST, "sources": LIST, "raw": FLAG, "require": FLAG, "token": TEXT, "deadline_seconds": NUMBER,
 }  # fmt: skip
 STATUS: Final = {"WriteError": 400, "TransactionCanceled": 409, "StoreError": 503}
-# A function's answer may have 6 MB, in which each quote of a Function URL's body takes two.
+# A function's answer may have 6 MB; each quote of a Function URL's body takes two bytes of it.
 ITEMS_MAX_CHARACTERS: Final = 2_500_000
 FLOAT_MAX: Final = sys.float_info.max  # a larger number cannot become a float
 FITS: Final[Mapping[str, Callable[[Any], bool]]] = {
@@ -216,7 +216,7 @@ def refusal_of(error: SyncRulesError, *, raw: bool) -> dict[str, Any]:
 
 
 def _small(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer that is no larger than an answer may be: without the items, if need be, which then is said."""
+    """Shorten an answer to the greatest size: leave out the items if necessary, and note it in `items_left_out`."""
     reasons = answer["error"].get("reasons", ())
     if any("item" in one for one in reasons) and len(compact(answer)) > ITEMS_MAX_CHARACTERS:
         for one in reasons:

@@ -32,12 +32,12 @@ class Cancelled:
 
 class TransactionCanceled(WriteError):  # noqa: N818 - DynamoDB's own word
     """DynamoDB refused actions of the application: a condition of its own did not hold, or an action cannot be made.
-    A condition that the rules added is never the reason: then the transaction is made anew.
+    A condition that the rules added is never the reason: then the transaction is built again from fresh reads.
     """
 
     def __init__(self, reasons: tuple[Cancelled, ...]) -> None:
         told = ", ".join(f"action {one.action}: {one.code}" for one in reasons)
         super().__init__(
-            f"the transaction was refused ({told})", "nothing was written: read the items, and decide anew"
+            f"the transaction was refused ({told})", "nothing was written: read the items, and decide again"
         )
         self.reasons = reasons

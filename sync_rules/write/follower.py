@@ -222,7 +222,7 @@ class Follow(ClientProxy):
         """Decorate a function: each call of it is a block.
 
         Raises:
-            WriteError: for a generator, which nobody may read to its end.
+            WriteError: for a generator, because a caller may never read it to its end.
         """
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise WriteError("a generator cannot be decorated", "write `with noting:` inside it")

@@ -1,7 +1,7 @@
 """How far the pipeline is behind, as CloudWatch knows it, for readers that may show items of some age.
 
-Invariant: what is not known is None, and nobody reads that as zero: no figure of the last minutes, an answer that did
-not come, a right that is missing. One request serves all readers for a while.
+Invariant: an unknown lag is None, and no reader takes it for zero. It is unknown without a figure of the last minutes,
+without an answer, or without the permission. One request serves all readers for a while.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INTERVAL_SECONDS: Final = 30.0
 WINDOW_SECONDS: Final = 180  # figures come in after a minute or two
 PERIOD_SECONDS: Final = 60
 
-Behind = Callable[[], float | None]  # seconds by which the pipeline is behind; None: nobody knows
+Behind = Callable[[], float | None]  # seconds that the pipeline is behind; None: unknown
 
 
 class Lag:

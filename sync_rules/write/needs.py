@@ -195,8 +195,8 @@ class Needs:
                     self._need(member, rule.watches_in_source)
 
     def _standing_of(self, part: Part) -> Paths:
-        """The paths by which a part is compared that stands as it was, though its item may change; None for one that
-        comes, changes or goes. Of a set, others than its element may come and go.
+        """The paths to compare for a part that stays as it was, though its item may change. None for a part that
+        comes, changes or goes. Other elements of its set may come and go.
         """
         before, now = self._store.before.get(place_of(part.target)), self._store.image(part.target)
         if before is None or now is None:

@@ -31,7 +31,7 @@ TOO_MANY: Final = "TooManyItems"
 
 @dataclass
 class Applied:
-    """The work of rules on an item: under which conditions on it as it was read, on which paths, by which means."""
+    """The work of rules on an item: the conditions on the item as it was read, the paths, and the kinds of writes."""
 
     guard: list[Condition] = field(default_factory=list)
     paths: dict[Path, None] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class ReadThrough:
         return self._pages[known]
 
     def _beginning(self, request: List, rows: set[object], table: Table) -> Page:
-        """The first rows of a listing of which only the beginning was read."""
+        """The first rows of a listing, if only its beginning was read."""
         everything = self.memory.list(replace(request, limit=10 * LISTED_MAX_ITEMS, cursor=None))
         last = 0
         for number, item in enumerate(everything.items, 1):

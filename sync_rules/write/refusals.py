@@ -1,6 +1,6 @@
-"""Tells what refused a transaction: a condition of the application, a guard of the rules, or another writer.
+"""Finds what refused a transaction: a condition of the application, a guard of the rules, or another writer.
 
-Invariant: the application is told of its own conditions alone. In doubt the transaction is made anew once more.
+Invariant: the application gets an error for its own conditions alone. In doubt the transaction is built once more.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Refusals:
     def of_application(
         self, planned: Iterable[Planned], before: Mapping[Place, Item | None], reasons: Sequence[Mapping[str, Any]]
     ) -> list[Cancelled]:
-        """The actions of the application that were refused for good, with the item of each where it came along; none
-        if the transaction is to be made anew. `before` has the items as they were read.
+        """The application's actions that were refused for good, each with its item if the answer has it; none if the
+        transaction must be built again. `before` has the items as they were read.
 
         Raises:
             StoreError: when something that a rule writes can never be written.

@@ -1,7 +1,7 @@
 """`transact`: the application's own actions and all that the rules say of them, in one TransactWriteItems.
 
-Invariant: a transaction that a guard of the rules cancelled is made anew from fresh reads, with a token of its own; one
-whose answer was lost is sent again as it is, with the same token. So it is never wrong, and never done twice.
+Invariant: a transaction that a guard of the rules cancelled is built again from fresh reads, with a token of its own.
+One whose answer was lost is sent again as it is, with the same token. So it is never wrong, and never done twice.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Transact:
 
     `raw`: values are given as the client has them ({"S": "x"}). `require`: nothing may be left to the stream.
     `deadline_seconds` limits the time for all attempts together. `token` is the ClientRequestToken of the first
-    attempt, which is idempotent for ten minutes; a transaction that is made anew is another one.
+    attempt, which is idempotent for ten minutes; a transaction that is built again is another one.
     """
 
     result: Result
@@ -328,7 +328,7 @@ class Transact:
 
     # ------------------------------------------------------------ sending it
     def _sent(self, attempt: Attempt, number: int) -> bool:
-        """Send it until it is decided. False when it must be made anew."""
+        """Send it until it is decided. False when it must be built again."""
         items = actions_of(attempt.planned, self._rules.tables)
         token, times = self._token_of(number), 0
         while True:
@@ -365,13 +365,13 @@ class Transact:
         return aws_errors.store_error(error, where)
 
     def _token_of(self, number: int) -> str:
-        """The token of an attempt. What is made anew may differ, and needs a token of its own."""
+        """The token of an attempt. A transaction that is built again may differ, and needs a token of its own."""
         if self._token is None:
             return str(uuid4())
         return self._token if number == 1 else f"{self._token}-{number}"
 
     def _raise_own(self, attempt: Attempt, reasons: Sequence[Mapping[str, Any]]) -> None:
-        """Raise what the application must know of a transaction that was cancelled; return if it is to be made anew."""
+        """Raise what the application must know of a cancelled transaction; return if it must be built again."""
         refused = self._refusals.of_application(attempt.planned, attempt.before, reasons)
         if refused:
             raise TransactionCanceled(tuple(replace(one, item=self._output(one.item)) for one in refused))

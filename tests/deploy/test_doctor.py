@@ -16,7 +16,7 @@ from sync_rules.cli import main
 from tests.deploy.stacks import Stack, eventually
 
 Examine = Callable[[], dict[str, list[str]]]
-NO_TOPIC = "have no action, so nobody is told"  # it was deployed without one
+NO_TOPIC = "have no action: they notify no one"  # it was deployed without one
 
 
 @pytest.fixture

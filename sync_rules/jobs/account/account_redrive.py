@@ -23,7 +23,7 @@ UNITS: Final = ("batches", "dead letters", "failures")  # the places of a deploy
 ENTRY_LEAST_MS: Final = 120_000  # with less no further entry is begun: it would fail for want of time
 LET_GO_MS: Final = 20  # for each message that a place has to release at the end
 MARK_MAX_CHARS: Final = 250_000  # of a document, which has at most 400 KB: 25,000 messages that stay
-TOO_MANY_STAY: Final = "TooManyStay: remove what nobody needs any more, or name other rules"
+TOO_MANY_STAY: Final = "TooManyStay: remove messages that you no longer need, or name other rules"
 
 Redrivers = Callable[[frozenset[str] | None, Callable[[], int]], Redriver]
 """Makes a Redriver for the rules of these titles, None for all, with the milliseconds left for an entry."""
@@ -38,7 +38,7 @@ class MarkedStore(FailureStore, Protocol):
 
     @property
     def hidden_seconds(self) -> int:
-        """Seconds for which its entries stay hidden if it is never closed; 0 for not at all."""
+        """The seconds that its entries stay hidden if it is never closed; 0 if they are not hidden."""
 
     @property
     def held(self) -> int:

@@ -178,8 +178,8 @@ def _after(export: TableExport, handler_since: datetime | None) -> bool:
     if export.at < handler_since:
         raise UserError(
             f"{export.place}: expected an export of a time after {handler_since.isoformat()}, when the handler began, "
-            f"found one of {export.at.isoformat()}: nobody would look at the items that came between. Make another "
-            "export, or leave out --from-export."
+            f"found one of {export.at.isoformat()}: neither would cover the items that changed in between. Make "
+            "another export, or leave out --from-export."
         )
     return True
 

@@ -1,8 +1,8 @@
 """Backfill, page by page: existing items become hints, from a scan, from an export, or from a key.
 
-Invariant: nothing counts as done before its effect: a page of which an item failed comes again. The items of a strongly
-consistent scan are images, read before the sources; a line of an export is but a key. Writes are guarded, so the
-application and the stream handler may write meanwhile.
+Invariant: nothing counts as done before its effect: backfill repeats a page if one of its items failed. The items of a
+strongly consistent scan are images, read before the sources; a line of an export is only a key. Writes are guarded, so
+the application and the stream handler may write meanwhile.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from sync_rules.rules.order import Step
 from sync_rules.rules.ruleset import Rules
 
 HEAD: Final = "backfill"
-UNREADABLE: Final = "the state says how far a backfill is in words that cannot be read: begin anew with --restart"
+UNREADABLE: Final = "the state of the backfill cannot be read: restart it with --restart"
 Count = tuple[str, Outcome]
 
 

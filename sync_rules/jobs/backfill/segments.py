@@ -37,8 +37,8 @@ Supplies = Callable[[frozenset[str]], Sequence[Supply]]  # for the rules of thes
 
 
 def segments(rules: Rules, total: int, tables: Collection[str] = (), numbers: Iterable[int] | None = None) -> Supplies:
-    """The segments of each table in which some rules keep something: of those in `tables` only, if any are named; all
-    segments, or the sample of these `numbers`.
+    """The segments of each table that a sweep for the rules reads. If `tables` names any, only their segments; with
+    `numbers`, only the segments of this sample.
     """
     some = range(total) if numbers is None else tuple(numbers)
 

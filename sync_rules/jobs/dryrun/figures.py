@@ -65,7 +65,7 @@ def _losing(rules: Rules, move: Rule) -> dict[str, str]:
 
 
 def _loses(rule: Rule, move: Rule) -> str:
-    """The way in which a rule knows the items that move; "" for one that does not."""
+    """Say how a rule uses the items that move; "" for a rule that does not use them."""
     if rule.source is rule.target:
         word = SEES if isinstance(rule, EffectRule) else KEPT
         return word if rule.target is move.source else ""

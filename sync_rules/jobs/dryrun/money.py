@@ -50,7 +50,7 @@ def provisioned(region: Region, reads: float, writes: float, seconds: float) -> 
 
 # ---------------------------------------------------------------- months of a steady load
 def scaled_units(units_second: float, target: int) -> int:
-    """The capacity that autoscaling keeps for a steady load, of which `target` percent shall be used.
+    """The capacity that autoscaling keeps for a steady load, so that the load uses `target` percent of it.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/AutoScaling.html
     """

@@ -1,7 +1,7 @@
 """The writes of a dry run so far, as the newest image of each item: a SQLite database, so not limited by memory.
 
 Invariant: it holds each item as it is now, or that it is gone; numbers in keys are compared by value. The database has
-no name: what its small cache cannot hold is in a file that nobody else can open and that ends with it.
+no name: SQLite puts rows that its small cache cannot hold into a temporary file that no other process can open.
 https://www.sqlite.org/inmemorydb.html#temp_db
 """
 

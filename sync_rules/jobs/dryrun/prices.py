@@ -1,8 +1,8 @@
 """Prices of AWS by Region: those of the package, or a price file of the user's.
 
-Invariant: no price is guessed. Prices have a date and a source, and both are printed with them; for each group of
-prices of a Region `how` names the source, or the ratio by which the group was derived where no source was found. A
-price that is missing is missing: what it would price is named and left out. No free tier, no taxes.
+Invariant: no price is guessed. Prices have a date and a source, and both are printed with them. For each group of
+prices of a Region `how` names the source, or the ratio that derives the group if no source was found. The estimate
+names a quantity without a price, and leaves it out. No free tier, no taxes.
 
 https://aws.amazon.com/dynamodb/pricing/on-demand/ and https://aws.amazon.com/dynamodb/pricing/provisioned/
 """

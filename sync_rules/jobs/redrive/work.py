@@ -66,7 +66,7 @@ def parts_by_key(key: ItemKey, rules: Rules) -> list[Part]:
 
 
 def unknown_by_key(key: ItemKey, rules: Rules) -> list[Rule]:
-    """The rules for which the old image of an item may have named something that neither its key nor the item names."""
+    """The rules that may need an item's old image: it may name things that neither the key nor the item names."""
     entity = rules.entity_of(key)
     return [rule for rule in rules.rules.values() if entity is None or not rule.known_by_key(entity)]
 
@@ -263,8 +263,8 @@ def names_of(body: Failed) -> Sequence[str] | None:
 
 
 def titles_of(body: Failed, rules: Rules | None = None) -> frozenset[str] | None:
-    """The titles of the rules that an entry is about, by which `rules` know them now; None for one that is about all of
-    an item.
+    """The titles of the rules that an entry is about, as `rules` has them now; None if the entry is about all of an
+    item.
     """
     names = names_of(body)
     if names is None:

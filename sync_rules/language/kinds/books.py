@@ -1,4 +1,4 @@
-"""The options of rules that keep books about children of a parent, and the table in which they keep them."""
+"""The options of rules that keep books about children of a parent, and the table that holds these books."""
 
 from __future__ import annotations
 

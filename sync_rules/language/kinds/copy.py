@@ -70,7 +70,7 @@ class CopyForm(Model):
         default=None,
         description="What stands where there is no value to copy: one value for one path, a map from the copy's name "
         "to its value for several. on_delete is then clear, if it is not said.",
-        examples=["nobody", 0],
+        examples=["unknown", 0],
     )
     strict: bool = Field(
         default=False,

@@ -36,7 +36,7 @@ class DeriveForm(Model):
         examples=["{state:upper}#{city:upper}#{zip}", "ttl(created_at, 60d)"],
     )
     join: Annotated[list[str], Field(min_length=1)] | None = Field(
-        default=None, description="Instead of `as`: fields, of which those that are there are joined."
+        default=None, description="Instead of `as`: fields to join, without the fields that an item lacks."
     )
     separator: str | None = Field(default=None, description="What stands between the joined fields; default a blank.")
     tables: dict[str, dict[str, Cell]] = Field(

@@ -51,8 +51,8 @@ Size = Annotated[
 class Limit(Model):
     """How much an embedded map or list may hold; at least one of the two."""
 
-    items: int | None = Field(default=None, ge=1, le=EMBED_ITEMS_MAX, description="At most so many entries.")
-    bytes: Size | None = Field(default=None, description="At most so many bytes.", examples=["100KB", 50000])
+    items: int | None = Field(default=None, ge=1, le=EMBED_ITEMS_MAX, description="The greatest number of entries.")
+    bytes: Size | None = Field(default=None, description="The greatest size in bytes.", examples=["100KB", 50000])
 
 
 class EmbedForm(Model):

@@ -29,7 +29,7 @@ class KeepForm(Model):
     """keep: the versions that stay."""
 
     count: int = Field(
-        ge=1, le=MEMBERS_MAX_ITEMS, description="The newest versions of an item, so many.", examples=[20]
+        ge=1, le=MEMBERS_MAX_ITEMS, description="The number of newest versions of an item.", examples=[20]
     )
 
 
@@ -103,7 +103,7 @@ def _check_keep(compiler: RuleCompiler, source: Entity, target: Entity, fields: 
     name = target.table.sort.name if target.table.sort is not None else ""
     cure = f'put it into the sort key alone, such as {name or "SK"}: "V#{{{found[0]}:pad(6)}}"'
     if len(found) > 1:
-        message = f"a version of {source.name!r} is told from others by {braced(found)}, which have no one order"
+        message = f"{braced(found)} together identify a version of {source.name!r}, and have no single order"
         cure = "put one of them into the key"
     elif not sort or found[0] in partition.fields:
         message = f"the versions of one {source.name!r} are in partitions of their own: {{{found[0]}}} is in their key"
@@ -138,7 +138,7 @@ def _version(compiler: RuleCompiler, source: Entity, target: Entity, fields: Lin
     found = telling(source, target, fields)
     binary = [one.name for one in target.table.key if one.type == "B" and target.templates[one.name].whole in found]
     if len(found) > 1:
-        message = f"a version of {source.name!r} is told from others by {braced(found)}, and version 0 by one field"
+        message = f"{braced(found)} together identify a version of {source.name!r}, but version 0 needs a single field"
         compiler.add("SR120", "newest", message, "remove newest; or put one of them into the key")
         return ""
     if binary:

@@ -61,8 +61,8 @@ HopsOption = Annotated[
 Through = Annotated[
     dict[str, str],
     Field(
-        description="For a link over several items: the attributes in which the item that points keeps what names the "
-        "items behind the first hop. Default: the entity before it and the field, customer_region_id.",
+        description="For a link over several items: the attributes where the item that points keeps the fields that "
+        "name the items behind the first hop. Default: the entity before it and the field, customer_region_id.",
         examples=[{"region_id": "region_of_customer"}],
     ),
 ]
@@ -79,7 +79,7 @@ OwnWhere = Annotated[
     str | None,
     Field(description="JMESPath over the source item's own fields: which items count.", examples=["status == 'OPEN'"]),
 ]
-Via = Annotated[str | None, Field(description="The index of their table by which the items of one parent are listed.")]
+Via = Annotated[str | None, Field(description="The index of their table that lists the items of one parent.")]
 HopsVia = Annotated[
     Annotated[
         Annotated[str, Tag("form:index")] | Annotated[dict[str, str], Tag("form:by_hop")],
@@ -87,8 +87,8 @@ HopsVia = Annotated[
     ]
     | None,
     Field(
-        description="The index by which the items that point to one are listed. For a link over several items: a map "
-        "from an entity on the way to the index by which those that point to it are listed.",
+        description="The index that lists the items that point to one. For a link over several items: a map from an "
+        "entity on the way to the index that lists the items that point to it.",
         examples=["by_customer", {"customer": "by_customer", "region": "by_region"}],
     ),
 ]

@@ -55,7 +55,7 @@ class PathForm(Model):
         description="What an item has where its parent lacks what is carried: a map from the carried attribute.",
         examples=[{"Model": "unknown"}],
     )
-    via: str | None = Field(default=None, description="The index by which the children of an item are listed.")
+    via: str | None = Field(default=None, description="The index that lists the children of an item.")
     sparse: Sparse = False
     on_delete: Literal["keep", "clear", "delete", "restrict"] = Field(
         default="keep",

@@ -12,7 +12,7 @@ from sync_rules.language.kinds import archive, call, collect, copy, count, deriv
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model
 
-# In the order in which messages and the JSON Schema list them.
+# Messages and the JSON Schema list them in this order.
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (

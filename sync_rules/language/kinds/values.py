@@ -50,7 +50,7 @@ class ValuesForm(BookedForm):
     )
     distinct: bool = Field(default=False, description="Each value once in a list or a text.")
     limit: int | None = Field(
-        default=None, ge=1, le=MEMBERS_MAX_ITEMS, description="Only so many values, the first in order."
+        default=None, ge=1, le=MEMBERS_MAX_ITEMS, description="The greatest number of values; the first in order stay."
     )
     numbers: bool = Field(default=False, description="A set of numbers instead of texts; then `as` is one field.")
 

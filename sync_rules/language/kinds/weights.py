@@ -92,7 +92,7 @@ def compiled_weights(
 
 
 def _other_value(text: str) -> str:
-    """The cure for a word by which YAML knows another value, and that is a text here; "" for other words."""
+    """The cure for a word that is a text here, but another value in YAML; "" for other words."""
     word = "null" if text == "~" else text.lower()
     if word in WORDS:
         return f"if the attribute holds truth values or NULL, write weights: {{values: {{ATTRIBUTE: {{{word}: ...}}}}}}"

@@ -1,7 +1,7 @@
 """archive: deleted items, kept in S3 as they last were, as one gzipped line of JSON each.
 
 Invariant: a record has one object, whose name and bytes follow from the record alone, so a repeated record changes
-nothing. The item has DynamoDB's form, {"S": "x"}, with binaries as base64 text. Only the Region in which an item
+nothing. The item has DynamoDB's form, {"S": "x"}, with binaries as base64 text. Only the Region where an item
 expired sees the expiry; other replicas of a global table see a delete by the replication.
 """
 

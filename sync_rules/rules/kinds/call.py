@@ -25,7 +25,7 @@ ALWAYS: Final[frozenset[When]] = frozenset({"created", "changed", "deleted"})
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CallRule(EffectRule):
-    """`function` is module.function. A changed item is one in which any path of `watch` changed; with none, any."""
+    """`function` is module.function. An item counts as changed if any path of `watch` changed; without paths, any."""
 
     function: str
     when: frozenset[When] = ALWAYS

@@ -266,8 +266,8 @@ class CollectRule(ListingRule, PartRule):
                 yield Part(self, claim.node, change.key, claim.element)
 
     def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
-        """Without an element, a part stands for all elements by which its edge is, or should be, in the node's set;
-        without an edge too, for what is no set, or for elements that name no edge.
+        """Replace a part without an element by a part for each element of its edge that the node's set has or should
+        have. A part without an edge too is for a value that is not a set, or for elements that name no edge.
         """
         if part.element or (part.source is None and target is not None and self._misfit(target)):
             return (part,)

@@ -141,8 +141,8 @@ class LinkedRule(TargetRule):
 
     @cached_property
     def relevant_paths(self) -> tuple[Path, ...]:
-        """Link, copies, `where`, and the keys of the index by which a target is listed, because an item that moves
-        inside an index can slip past a page.
+        """Link, copies, `where`, and the keys of the index that lists a target, because an item that moves inside an
+        index can slip past a page.
         """
         index = self.find.index if self.find is not None else None
         keys = [a.name for a in self.target.table.index(index).attributes] if index else []

@@ -114,8 +114,8 @@ class MirrorRule(PartRule):
 
     @cached_property
     def index_keys(self) -> Mapping[str, tuple[Template, KeyType, int]]:
-        """The attributes that are built for indexes: from which template, of which type, how long at most. One that is
-        a field by itself is built only if the rule binds that; else it is an attribute like any other.
+        """The attributes that the rule builds for indexes: template, type, and greatest length. The rule builds an
+        attribute that is a field by itself only if it binds that field; else it is an attribute like any other.
         """
         bound = {field for field, _ in self.fields} | ({self.each[0]} if self.each else set())
         found: dict[str, tuple[Template, KeyType, int]] = {}
@@ -304,8 +304,8 @@ class MirrorRule(PartRule):
         return held
 
     def _change(self, key: ItemKey, mirror: Item, desired: Values, changes: Values) -> Update | Put:
-        """The differences, each guarded as it was seen; a whole item where a condition has no room for so many and
-        nothing but the copied attributes may stay.
+        """Update the differences, each guarded by the value that was read. Put a whole item if a condition has no room
+        for all of them and only the copied attributes may stay.
         """
         still = self._still_of(key, mirror)
         if self.attributes is None and len(changes) > CHECK_MAX_ATTRIBUTES:

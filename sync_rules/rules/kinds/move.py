@@ -2,12 +2,12 @@
 
 Invariant: the item is created under its new key and removed under its old one in one transaction, or neither. Nothing
 that was seen is left behind: the new item has every attribute of the old one, its former key included, and the old one
-goes only if each of them still has the value that was read. Only an index key for which the new entity has a template
-is made again, or dropped where the item lacks a field of that template. An item that has the new key already is left
-alone, and reported. Nothing moves back: an item under its new key is the application's. An attribute that came after
-the look goes with the old item: the record of the delete shows it, and it is reported by its name. It is never put
-back, because that record may come late: the application may have removed the attribute since. What other rules write on
-the new item is theirs, and never missed.
+goes only if each of them still has the value that was read. The rule makes only those index keys again
+that the new entity has a template for; it drops a key if the item lacks a field of the template. An item that has the
+new key already is left alone, and reported. Nothing moves back: an item under its new key is the application's. An
+attribute that came after the look goes with the old item: the record of the delete shows it, and it is reported by its
+name. It is never put back, because that record may come late: the application may have removed the attribute since.
+What other rules write on the new item is theirs, and never missed.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def total(loads: Iterable[Load]) -> Load:
 
 
 def batches(records: Mapping[str, float]) -> dict[str, float]:
-    """By table, the invocations for one record, at so many records a second: one for each, until they fill batches."""
+    """By table, the invocations per record at these records per second: one each, until the records fill batches."""
     found = {}
     for table, rate in records.items():
         invocations = min(rate, max(1 / BATCH_SECONDS, rate / BATCH_MAX_RECORDS))

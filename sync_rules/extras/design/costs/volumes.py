@@ -47,7 +47,7 @@ def replace_volumes(rules: Rules, measured: Mapping[str, EntitySample]) -> Rules
 @dataclass(frozen=True)
 class Sizes:
     """Sizes and numbers for one estimate. `gaps` and `notes` fill as questions are asked; each is there once. `unsure`
-    has the subjects of which something is not known, `followed` the rules that an update of a source sets to work.
+    has the subjects that lack a size or a number. `followed` has the rules that an update of a source sets to work.
     """
 
     rules: Rules
@@ -110,7 +110,7 @@ class Sizes:
         ones, all_of_many = self.items_of(one), self.items_of(many)
         if ones == 0 and all_of_many:
             self.lack(
-                f"the number of {one.name}: {all_of_many:,} of {many.name} are said to have one, of 0; state `items`"
+                f"the number of {one.name}: it is 0, but {all_of_many:,} of {many.name} belong to one; state `items`"
             )
             return None
         return None if ones is None or all_of_many is None else all_of_many / max(ones, 1)

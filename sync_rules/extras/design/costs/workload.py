@@ -34,8 +34,8 @@ STEPS_MAX = 100  # of rules, one after the other; a hierarchy feeds itself
 
 @dataclass(frozen=True)
 class Event:
-    """Writes to items of one entity, so many a second. `paths`: those that change; None: any. `by`: the rules that make
-    them, none for the application. `young`: the items have only just come, and nothing names them yet.
+    """Writes to items of one entity, `rate` per second. `paths` are the paths that change; None: any. `by` has the
+    rules that make the writes, none for the application. `young`: the items are new; no other item names them yet.
     """
 
     entity: Entity

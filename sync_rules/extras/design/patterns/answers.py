@@ -27,7 +27,7 @@ SHOWN: Final = {"at_least": ">=", "at_most": "<="}
 
 
 def batches_of(items: int | None) -> int:
-    """The number of BatchGetItems for so many keys; one where that is not known."""
+    """The number of BatchGetItems for this number of keys; one if the number is unknown."""
     return 1 if items is None else max(1, math.ceil(items / BATCH_KEYS_MAX))
 
 

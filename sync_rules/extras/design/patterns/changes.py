@@ -82,7 +82,7 @@ def by_index(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
 
 
 def _stored(model: Model, entity: Entity, names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The attributes in which items store these fields and nothing else; None where one is part of a longer text."""
+    """The attributes that store these fields and nothing else; None if a field is part of a longer text."""
     found: dict[str, None] = {}
     left = dict.fromkeys(names)
     for attribute in entity.table.key:
@@ -110,7 +110,7 @@ def _sorting(model: Model, entity: Entity, given: tuple[str, ...], ordered: str)
 
 
 def by_listing(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
-    """An index of which all items of an entity are one partition."""
+    """Propose an index that has all items of an entity in one partition."""
     ordered = _ordered(pattern)
     found = None if ordered is None else _sorting(model, entity, (), ordered)
     name = free_attribute(model, entity, f"any_{entity.name}")

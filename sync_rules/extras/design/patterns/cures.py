@@ -119,7 +119,7 @@ def _lack(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> st
 
 
 def _finds(found: Reach) -> str:
-    """The fields by which a way finds items."""
+    """Say which fields a way uses to find items."""
     return f"finds by {_all(sorted(found.used))}" if found.used else "lists all of them"
 
 

@@ -64,8 +64,8 @@ class ReadPattern:
 @dataclass(frozen=True, kw_only=True)
 class GetPattern(OfEntity, ReadPattern):
     """Items of one entity. `by` are the fields that each call gives; `fixed` those that the condition `where` sets to a
-    value. `keeps`: the share of the items that the condition lets in, from 0 to 1. `keys`: so many items at once, each
-    by its key.
+    value. `keeps`: the share of the items that the condition lets in, from 0 to 1. `keys`: the number of items that a
+    call reads by their keys.
     """
 
     by: tuple[str, ...] = ()
@@ -106,8 +106,8 @@ class GraphPattern(ReadPattern):
 
 @dataclass(frozen=True, kw_only=True)
 class TreePattern(OfEntity, ReadPattern):
-    """Items of a hierarchy, around the one that `field` names: those under it, above it, or its children. `depth`: at
-    most so many levels down. `itself`: that one too.
+    """Items of a hierarchy, around the one that `field` names: those under it, above it, or its children. `depth`: the
+    greatest number of levels down. `itself`: that item too.
     """
 
     direction: Direction

@@ -264,7 +264,7 @@ def unnamed(model: Model, entity: Entity, other: Entity) -> tuple[str, ...]:
 
 
 def links_of(rules: Rules, source: Entity, target: Entity) -> tuple[str, ...]:
-    """The fields of a target by which it names a source: those of a rule that links them, else the source's own."""
+    """The fields of a target that name its source: those of a rule that links them, else the source's own."""
     for rule in rules.into_target(target):
         if isinstance(rule, LinkedRule) and rule.source is source:
             return tuple(ref.field for _, ref in rule.link)

@@ -25,9 +25,9 @@ from sync_rules.rules.ruleset import Rules
 @dataclass(frozen=True)
 class Hot:
     """A partition key under too much traffic: its table or index, its text, the units per second that patterns cause,
-    the limit, and the number of shards that would take them. `spread_by` is a field by which items can be spread over
-    shards; "" for a single item. `key` is "" where the share of one key is not stated; then
-    `share` is the share, from 0 to 1, from which on one key is hot.
+    the limit, and the number of shards that would take them. `spread_by` is a field that can spread items over
+    shards; "" for a single item. `key` is "" where the file does not state the share of one key. Then `share` is the
+    least share, from 0 to 1, that makes one key hot.
     """
 
     place: str
@@ -134,7 +134,7 @@ def _field(entity: Entity) -> str:
 
 
 def _partition(model: Model, entity: Entity, way: Way) -> list[Maker]:
-    """The makers of a partition key that items of the entity are said to have."""
+    """The makers of a partition key, if the file says that items of the entity have it; else none."""
     if way.index is not None and not all(model.makers.says(entity, one) for one in way.partition):
         return []
     return [model.makers.best(entity, attribute, frozenset()) for attribute in way.partition]

@@ -63,9 +63,9 @@ def ways_of(table: Table) -> Iterator[Way]:
 
 @dataclass(frozen=True)
 class Reach:
-    """How far the fields of a call lead on one way: the terms of the key condition; the fields that are equal then, and
-    those that are so letter by letter; and the names by which items come sorted: the next attribute of the sort key,
-    and the field that it begins with there. `item`: one item at most has this key.
+    """How far the fields of a call lead on one way. `terms` are those of the key condition. `used` are the fields that
+    are equal then, `as_written` those that are equal letter by letter. `sorts` are the names that sort the items: the
+    next attribute of the sort key, and the field that it begins with there. `item`: at most one item has this key.
     """
 
     way: Way
@@ -138,7 +138,7 @@ def strangers(rules: Rules, makers: Makers, entity: Entity, found: Reach) -> tup
 
 
 def _on(makers: Makers, entity: Entity, way: Way) -> bool:
-    """True if items of the entity are said to be on a way."""
+    """True if the file says that items of the entity are on a way."""
     keys = {attribute.name for attribute in entity.table.key}
     return all(one.name in keys or makers.says(entity, one) for one in (*way.partition, *way.sort))
 

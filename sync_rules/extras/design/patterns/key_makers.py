@@ -95,17 +95,17 @@ class Maker:
 
     @property
     def joined(self) -> bool:
-        """True for fields of which only those are joined that are there."""
+        """True if the formula joins only the fields that an item has."""
         return isinstance(self.source, Formula) and self.source.separator is not None
 
     @property
     def exact(self) -> frozenset[str]:
-        """The fields of which equal keys have equal values."""
+        """The fields whose values are equal if the keys are equal."""
         return frozenset(part.name for part in self.parts if isinstance(part, Field) and part.exact)
 
     @property
     def as_written(self) -> frozenset[str]:
-        """The fields of which equal keys have the same values, letter by letter."""
+        """The fields whose values are the same, letter by letter, if the keys are equal."""
         return frozenset(part.name for part in self.parts if isinstance(part, Field) and part.as_written)
 
     @property
@@ -202,7 +202,7 @@ class Makers:
         yield Maker(attribute, None)
 
     def best(self, entity: Entity, attribute: KeyAttribute, given: Collection[str]) -> Maker:
-        """The maker of which these fields say most."""
+        """The maker that matches most of these fields."""
 
         def says(one: Maker) -> tuple[bool, int, int]:
             return one.whole(given), len(set(one.fields) & set(given)), one.known(given)

@@ -277,7 +277,7 @@ class PatternCompiler:
         return where, fixed
 
     def _together(self, form: GetForm, where: Where | None) -> None:
-        """Report options of which one would do nothing."""
+        """Report options that would do nothing beside another option."""
         alone = {"one": form.one, "keys": form.keys is not None}
         several = {
             "page": form.page is not None,

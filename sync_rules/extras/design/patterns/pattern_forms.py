@@ -53,17 +53,20 @@ class GetForm(Model):
 
     get: str = Field(description="The entity whose items are read.", examples=["order"])
     by: list[str] = Field(default=[], description="The fields whose values each call gives.", examples=[["user_id"]])
-    between: str | None = Field(default=None, description="The field of which each call gives the least and the most.")
-    at_least: str | None = Field(default=None, description="The field of which each call gives the least value.")
-    at_most: str | None = Field(default=None, description="The field of which each call gives the greatest value.")
-    begins_with: str | None = Field(default=None, description="The field of which each call gives the beginning.")
+    between: str | None = Field(default=None, description="A field. Each call gives its least and its greatest value.")
+    at_least: str | None = Field(default=None, description="A field. Each call gives its least value.")
+    at_most: str | None = Field(default=None, description="A field. Each call gives its greatest value.")
+    begins_with: str | None = Field(default=None, description="A field. Each call gives the beginning of its value.")
     order: str | None = Field(
-        default=None, description="The field by which the items are sorted; `desc` after it: the other way.",
+        default=None, description="The field that sorts the items; `desc` after it reverses them.",
         examples=["order_id desc"],
     )  # fmt: skip
     one: bool = Field(default=False, description="At most one item is found.")
     keys: int | None = Field(
-        default=None, ge=2, le=KEYS_MAX, description="So many items at once, each by its key: a BatchGetItem."
+        default=None,
+        ge=2,
+        le=KEYS_MAX,
+        description="Each call reads this number of items by their keys: a BatchGetItem.",
     )
     returns: Returns = None
     where: str | None = Field(
@@ -104,7 +107,7 @@ class GraphForm(Model):
         "Or those that hold a key attribute of theirs: {PK: member}, where members are users and teams.",
     )
     attributes: Returns = None
-    via: str | None = Field(default=None, description="The index by which the edges are listed, or `table`.")
+    via: str | None = Field(default=None, description="The index that lists the edges, or `table`.")
     rate: Rate = None
     page: Page = None
     items: Items = None
@@ -118,7 +121,7 @@ class TreeForm(Model):
     under: str | None = Field(default=None, description="The id of an item whose descendants are read.")
     above: str | None = Field(default=None, description="The id of an item whose ancestors are read.")
     children: str | None = Field(default=None, description="The id of an item whose children are read.")
-    depth: int | None = Field(default=None, ge=1, le=DEPTH_MAX, description="At most so many levels down.")
+    depth: int | None = Field(default=None, ge=1, le=DEPTH_MAX, description="The greatest number of levels down.")
     itself: bool = Field(default=False, description="That item too.")
     attributes: Returns = None
     rate: Rate = None

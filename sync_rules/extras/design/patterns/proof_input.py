@@ -43,7 +43,7 @@ class Model:
         consistent: bool = False,
         filters: str = "",
     ) -> Step:
-        """A read of so many items whose keys an earlier request shows; None: nothing says how many."""
+        """A read of `items` items whose keys an earlier request shows; None if the number is unknown."""
         return Step(
             "GetItem" if one else "BatchGetItem",
             entity,

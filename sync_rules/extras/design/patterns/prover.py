@@ -32,7 +32,7 @@ WRITES: Final[Mapping[Operation, Request]] = {"put": "PutItem", "update": "Updat
 
 @dataclass(frozen=True)
 class Proof:
-    """The answers by the names of patterns; the rules whose copies nobody reads, and the indexes that nothing uses, by
+    """The answers by the names of patterns; the rules whose copies no pattern reads; the unused indexes, each with its
     table.
     """
 

@@ -80,7 +80,7 @@ def on_absent(model: Model, entity: Entity, found: Reach) -> Iterator[str]:
     for attribute in (*way.partition, *way.sort):
         default = model.makers.default_of(entity, attribute)
         if default is not None:
-            yield f"items of which {default.title} makes no {attribute.name} stand there under its default"
+            yield f"items that get no {attribute.name} from {default.title} are there under its default"
 
 
 def _there(maker: Maker, asked: set[str], sure: frozenset[str], entity: Entity) -> bool:
@@ -93,8 +93,10 @@ def _there(maker: Maker, asked: set[str], sure: frozenset[str], entity: Entity) 
 
 
 def on_loose(entity: Entity, found: Reach) -> Iterator[str]:
-    """A key that holds a field in another form finds all values of that form; and one that is made of several fields,
-    others that make the same text, which nobody can tell apart where a row does not show the fields.
+    """Remark on keys that find more values than a call gives.
+
+    A key that holds a field in another form finds all values of that form. A key of several fields also finds other
+    values that make the same text; a row that does not show the fields cannot tell them apart.
     """
     for term in found.terms:
         hidden = sorted(name for name in term.given if not found.way.shows(entity, name))

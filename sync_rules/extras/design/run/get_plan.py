@@ -112,7 +112,7 @@ class GetPlan:
         return found
 
     def _link(self, other: Entity) -> LinkedRule | None:
-        """A rule by which items name one of another entity."""
+        """Find a rule that links these items to an item of another entity."""
         rules = (rule for rule in self.rules.rules.values() if isinstance(rule, LinkedRule))
         return next((rule for rule in rules if rule.source is other and rule.target is self.sight.entity), None)
 

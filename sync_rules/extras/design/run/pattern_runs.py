@@ -1,5 +1,5 @@
 """Runs declared patterns on tables, and measures them: rows, requests, units, milliseconds. `prove` compares their
-answers with those of tables in which every copy is right.
+answers with those of tables with right copies only.
 
 Invariant: it only reads. A difference names pattern, rule, attribute and key, and no value beside the key.
 """
@@ -40,7 +40,7 @@ class Metered:
         self.reset()
 
     def reset(self) -> None:
-        """Begin to count anew. `units` is None as soon as an answer did not say them."""
+        """Restart both counts. `units` becomes None once an answer does not state its units."""
         self.requests = 0
         self.units: float | None = 0.0
 

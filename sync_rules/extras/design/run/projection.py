@@ -1,6 +1,6 @@
-"""Reads the attributes that a pattern returns from the items that are found, each under the name it was asked by.
+"""Reads the attributes that a pattern returns from the items of an answer, each under its name in `returns`.
 
-Invariant: a request asks for no attribute that nobody needs, and never for one that an index does not show.
+Invariant: a request reads only attributes that the answer needs, and never one that an index does not show.
 """
 
 from __future__ import annotations

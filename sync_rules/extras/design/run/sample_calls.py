@@ -59,8 +59,8 @@ def parsed(texts: list[str]) -> dict[str, str]:
 def calls(
     rules: Rules, plan: Plan, items: Callable[[str], Iterable[Item]], given: Mapping[str, str], most: int
 ) -> list[Arguments]:
-    """At most so many different arguments, raw, and as many of mirrors. Given values go before those of items, which
-    `items` has by table.
+    """List at most `most` different arguments, raw, and `most` more for each mirror. Given values come before values of
+    items. `items` reads the items of a table.
     """
     names, within = fields_of(rules, plan.pattern)
     whole = (*names, *(() if within is None else (within.attribute,)))

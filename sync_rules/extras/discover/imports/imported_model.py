@@ -78,7 +78,7 @@ class FoundEntity:
     attributes: Sequence[str] = ()
     required: list[str] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
-    facets: Sequence[str] = ()  # the names by which its source shows its items
+    facets: Sequence[str] = ()  # the names of its items in the source
 
 
 def whole_table(table: FoundTable, attributes: Sequence[str] = ()) -> FoundEntity:

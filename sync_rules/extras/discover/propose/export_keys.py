@@ -23,7 +23,7 @@ TYPES: Final[tuple[KeyType, ...]] = ("S", "N", "B")
 PARTITIONS: Final = frozenset({"pk", "partitionkey", "hashkey", "hk"})
 SORTS: Final = frozenset({"sk", "sortkey", "rangekey", "rk"})
 IDS: Final = frozenset({"id", "uuid", "guid", "key"})
-PAIRED_MAX: Final = 8  # attributes of which each pair is tried
+PAIRED_MAX: Final = 8  # attributes that are tried in pairs
 TRIED_MAX: Final = 64  # attributes that are tried alone
 SHOWN_MAX: Final = 4
 NAMES_MAX: Final = 2  # attributes of a key
@@ -68,7 +68,7 @@ def given_keys(keys: Iterable[str], tables: Collection[str]) -> GivenKeys:
 class Shape:
     """The attributes that could be a part of the key: each item so far has them, with one type of a key.
 
-    `asked`: attributes of which some items may have none, as those of an index's key. `lost`: those that some lack.
+    `asked`: attributes that some items may lack, as those of an index's key. `lost`: attributes that some items lack.
     """
 
     asked: Collection[str] = ()

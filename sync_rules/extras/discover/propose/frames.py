@@ -74,7 +74,7 @@ class Profile:
 
     @property
     def is_small(self) -> bool:
-        """True for an enumeration: few values, each of which comes again and again."""
+        """True for an enumeration: few values, and each value occurs at least twice on average."""
         return self.distinct <= FEW and self.count >= 2 * self.distinct
 
     @property

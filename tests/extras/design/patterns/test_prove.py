@@ -314,7 +314,7 @@ def test_patterns_know_numbers_in_texts_and_defaults():
         "{get: order, by: [user_id], order: total desc}", "{get: store, by: [state], order: due}", base=SECOND
     )
     assert not by_total.served
-    assert "items of which due makes no code2 stand there under its default" in by_due.remarks
+    assert "items that get no code2 from due are there under its default" in by_due.remarks
 
 
 def test_patterns_return_of_others_what_items_name():
