@@ -162,9 +162,9 @@ def _write_for(look: PartLook, target: Item | None, source: Item | None, report:
     part = look.part
     write = part.rule.write_for(part, target, source)
     if look.rebuild and (look.rejected or isinstance(write, Blocked)):
-        anew = part.rule.rebuilt(part, target, source)
-        report.rebuilt |= {part.rule.name} if anew is not None else set()
-        write = anew or write
+        replacement = part.rule.rebuilt(part, target, source)
+        report.rebuilt |= {part.rule.name} if replacement is not None else set()
+        write = replacement or write
     return write
 
 

@@ -11,16 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.item_change import When
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import Item, Path
 from sync_rules.model.where import Where
-
-if TYPE_CHECKING:
-    from sync_rules.rules.rule import Rule
 
 TypeOf = Callable[[Entity, Path], str | None]
 Paths = tuple[Path, ...] | None  # those that an update changed; None: not known, or the item came or went
@@ -254,33 +251,3 @@ def name_of(entity: Entity) -> str:
     """An entity as people know it: those of the pipeline have names of their own."""
     words = {"ledger": "ledger entry", "total": "total", "rank": "ledger entry"}
     return words.get(entity.name.rpartition(".")[2], entity.name) if "." in entity.name else entity.name
-
-
-# ---------------------------------------------------------------- answers that several families give
-def arrow_of(rule: Rule) -> Drawing:
-    """The arrow of a rule from all that its nodes read of the source to its copies."""
-    reads = (path for node in rule.nodes() for entity, path in node.reads if entity is rule.source)
-    return Drawing(rule.target, tuple(dict.fromkeys(reads)), rule.copies)
-
-
-def listing_uses(rule: Rule, moment: Moment) -> Iterator[Use]:
-    """The reads of a listing, for a rule that lists."""
-    if rule.find is not None:
-        why = f"every {name_of(rule.listed)} of one {name_of(rule.anchor)}"
-        yield Use(moment, Operation.QUERY, rule.listed.table, why, rule.find.index)
-        if rule.find.index is not None:
-            yield Use(moment, Operation.READ, rule.listed.table, "what the index lists, as it is now")
-
-
-def sweeping_uses(rule: Rule) -> Iterator[Use]:
-    """The scans that check all that a rule keeps, and the look at its tables before anything is done."""
-    for table in dict.fromkeys(entity.table for entity in rule.swept):
-        yield Use(Moment.SCANNED, Operation.SCAN, table, "all that it keeps")
-    for table in dict.fromkeys((rule.source.table, rule.target.table)):
-        yield Use(Moment.DESCRIBED, Operation.DESCRIBE, table, "that tables and indexes are as it needs them")
-
-
-def checking_use(rule: Rule, why: str = "") -> Use:
-    """The check of the source in a transaction."""
-    why = f"{why}{name_of(rule.source)} still is as it was read"
-    return Use(Moment.WRITTEN, Operation.CHECK, rule.source.table, why)

@@ -16,19 +16,9 @@ from sync_rules.model.lookups import KeyConditions, Link, Pointer
 from sync_rules.model.values import AttributeValue, Item, Path, changed, standing
 from sync_rules.model.writes import Condition, Write, as_seen
 from sync_rules.rules.books import Books
-from sync_rules.rules.description import (
-    Connection,
-    Drawing,
-    Moment,
-    Operation,
-    Use,
-    arrow_of,
-    checking_use,
-    listing_uses,
-    name_of,
-    sweeping_uses,
-)
+from sync_rules.rules.description import Connection, Drawing, Moment, Operation, Use, name_of
 from sync_rules.rules.rule import Blocked, Node, Rule, let_in
+from sync_rules.rules.uses import arrow_of, checking_use, listing_uses, sweeping_uses
 
 Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
 

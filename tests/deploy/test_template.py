@@ -73,7 +73,7 @@ def test_template_has_a_definition_that_step_functions_takes(tmp_path):
     text = (ROOT / "infra/machine.asl.json").read_text()
     path = tmp_path / "machine.asl.json"
     path.write_text(text.replace("${Function}", "arn:aws:lambda:us-east-1:111122223333:function:backfill"))
-    run(validator, "--format json-path", path)
+    run(validator, "--json-path", path)
 
 
 def test_template_is_according_to_policy(whole):

@@ -209,7 +209,7 @@ def merge(reports: Reports, parts: Iterable[str], name: str, tally: Tally) -> No
 def write_whole(
     reports: Reports, parts: Iterable[str], name: str, head: Mapping[str, Any], end: Mapping[str, Any]
 ) -> None:
-    """Write the report of the whole verify, as `verify --jsonl` prints it. Raises StoreError."""
+    """Write the report of the whole verify, as `verify --format jsonl` prints it. Raises StoreError."""
     write(reports, name, chain([as_line(head)], _lines(reports, parts), [as_line(end)]))
 
 

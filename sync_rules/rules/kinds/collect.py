@@ -31,12 +31,12 @@ from sync_rules.rules.description import (
     Paths,
     TypeOf,
     Use,
-    checking_use,
     name_of,
 )
 from sync_rules.rules.families import ListingRule, Part, PartRule
 from sync_rules.rules.kinds.element import Element
 from sync_rules.rules.rule import SPARSE, Blocked, Node, let_in
+from sync_rules.rules.uses import checking_use
 
 NOT_A_SET: Final = Blocked("NotASet", of_target=True)
 

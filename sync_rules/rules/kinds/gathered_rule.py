@@ -16,9 +16,10 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.values import Item, Path, changed, same
 from sync_rules.model.where import Where
-from sync_rules.rules.description import Connection, Effort, Moment, Occasion, Paths, Use, listing_uses
+from sync_rules.rules.description import Connection, Effort, Moment, Occasion, Paths, Use
 from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
 from sync_rules.rules.rule import Blocked, let_in
+from sync_rules.rules.uses import listing_uses
 
 MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query
 WHOLE: Final[Path] = ()  # stands for every attribute of an item; it overlaps any path

@@ -20,19 +20,10 @@ from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, unchanged
-from sync_rules.rules.description import (
-    Connection,
-    Effort,
-    Moment,
-    Occasion,
-    Operation,
-    Paths,
-    Use,
-    listing_uses,
-    name_of,
-)
+from sync_rules.rules.description import Connection, Effort, Moment, Occasion, Operation, Paths, Use, name_of
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import SPARSE, Blocked
+from sync_rules.rules.uses import listing_uses
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]
 # Whether a target without its source must hold no copy.

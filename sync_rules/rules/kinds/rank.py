@@ -19,12 +19,13 @@ from sync_rules.model.numbers import spelt
 from sync_rules.model.values import AttributeValue, Item, same
 from sync_rules.model.writes import Check, Delete, Put, Transaction, unchanged
 from sync_rules.rules import ledger
-from sync_rules.rules.description import Effort, Occasion, Paths, Use, checking_use
+from sync_rules.rules.description import Effort, Occasion, Paths, Use
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.ledger import AMOUNT, RANK
 from sync_rules.rules.rule import Blocked, Node
+from sync_rules.rules.uses import checking_use
 
 
 @dataclass(frozen=True, slots=True)

@@ -382,7 +382,7 @@ def test_remote_backfill_of_too_many_units_is_refused():
     account = Account(orders())
     said = account.machine().run(account.asked(segments=5_000))
     assert said["error"] == "Refused"
-    assert "fewer --segments" in said["cause"]
+    assert "a lower --rate" in said["cause"]
 
 
 def test_remote_backfill_keeps_what_failed_out_of_what_is_applied():

@@ -1,0 +1,37 @@
+"""Uses of tables and arrows of the graph that several families of rules give alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sync_rules.rules.description import Drawing, Moment, Operation, Use, name_of
+from sync_rules.rules.rule import Rule
+
+
+def arrow_of(rule: Rule) -> Drawing:
+    """The arrow of a rule from all that its nodes read of the source to its copies."""
+    reads = (path for node in rule.nodes() for entity, path in node.reads if entity is rule.source)
+    return Drawing(rule.target, tuple(dict.fromkeys(reads)), rule.copies)
+
+
+def listing_uses(rule: Rule, moment: Moment) -> Iterator[Use]:
+    """The reads of a listing, for a rule that lists."""
+    if rule.find is not None:
+        why = f"every {name_of(rule.listed)} of one {name_of(rule.anchor)}"
+        yield Use(moment, Operation.QUERY, rule.listed.table, why, rule.find.index)
+        if rule.find.index is not None:
+            yield Use(moment, Operation.READ, rule.listed.table, "what the index lists, as it is now")
+
+
+def sweeping_uses(rule: Rule) -> Iterator[Use]:
+    """The scans that check all that a rule keeps, and the look at its tables before anything is done."""
+    for table in dict.fromkeys(entity.table for entity in rule.swept):
+        yield Use(Moment.SCANNED, Operation.SCAN, table, "all that it keeps")
+    for table in dict.fromkeys((rule.source.table, rule.target.table)):
+        yield Use(Moment.DESCRIBED, Operation.DESCRIBE, table, "that tables and indexes are as it needs them")
+
+
+def checking_use(rule: Rule, why: str = "") -> Use:
+    """The check of the source in a transaction."""
+    why = f"{why}{name_of(rule.source)} still is as it was read"
+    return Use(Moment.WRITTEN, Operation.CHECK, rule.source.table, why)
