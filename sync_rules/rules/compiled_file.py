@@ -24,7 +24,7 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sync_rules import __version__
 from sync_rules.model import json_bytes
@@ -44,6 +44,7 @@ NAMED: Final = frozenset(  # besides those
     {"functools.partial", "sync_rules.model.items.ItemKey", *(f"sync_rules.rules.formula.{name}" for name in FORMATS)}
 )
 
+T = TypeVar("T")
 Marks = Mapping[str, tuple[str, str]]  # what stands in the rules for a variable: its name, and its default or ""
 
 
@@ -146,25 +147,32 @@ def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, sou
             f"{name}: compiled from another rules file than the one beside it, which was changed since. {AGAIN} Or"
             f" remove {name}: then the rules file is read"
         )
+    file = BytesIO(body)
+    rules = _load(_Reader(file, stamp["classes"], stamp["marks"], environ, PACKAGES), Rules, name)
+    rest = file.read()
+
+    def load_sections() -> Mapping[str, object]:
+        reader = _Reader(BytesIO(rest), stamp["classes"], stamp["marks"], environ, WITH_SECTIONS)
+        return _load(reader, dict, name)
+
+    rules = replace(rules, sections=_Sections(load_sections))
+    return _settled(rules, name) if stamp["marks"] else rules
+
+
+AGAIN: Final = "Build again (`sam build`), and deploy all that it made."
+
+
+def _load(reader: _Reader, kind: type[T], name: str) -> T:
+    """Load one pickle. Raises UserError when it holds something else, or a variable is not set."""
     try:
-        file = BytesIO(body)
-        reader = _Reader(file, stamp["classes"], stamp["marks"], environ)
-        rules = reader.load()
-        if not isinstance(rules, Rules):
+        found = reader.load()
+        if not isinstance(found, kind):
             raise TypeError("it holds no rules")  # noqa: TRY301 - one message for all that is not as the build left it
     except (pickle.UnpicklingError, ImportError, AttributeError, EOFError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{name}: compiled by other code than this ({error}). {AGAIN}") from error
     if reader.missing:
         raise UserError(f"{name}: environment variables that are not set: {', '.join(reader.missing)}")
-    rest = file.read()
-    sections = _Sections(
-        lambda: _Reader(BytesIO(rest), stamp["classes"], stamp["marks"], environ, WITH_SECTIONS).load()
-    )
-    rules = replace(rules, sections=sections)
-    return _settled(rules, name) if stamp["marks"] else rules
-
-
-AGAIN: Final = "Build again (`sam build`), and deploy all that it made."
+    return found
 
 
 class _Reader(pickle.Unpickler):
@@ -178,7 +186,7 @@ class _Reader(pickle.Unpickler):
         classes: Mapping[str, list[str]],
         marks: Marks,
         environ: Mapping[str, str],
-        packages: tuple[str, ...] = PACKAGES,
+        packages: tuple[str, ...],
     ) -> None:
         super().__init__(file)
         self._packages = packages

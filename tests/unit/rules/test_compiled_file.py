@@ -263,3 +263,19 @@ def test_compiled_rules_have_nothing_that_was_worked_out(tmp_path):
     assert deployment.rules.record_filters
     assert "by_physical_name" in vars(deployment.rules)
     assert compiled_file.written(deployment.rules, marks) == before
+
+
+PATTERN = """
+tables: {users: {key: {id: S}}}
+entities: {user: {table: users}}
+rules: {r: copy user.name into user.title}
+patterns: {one: {get: user, by: [id], one: true}}
+"""
+
+
+def test_compiled_section_of_other_code_says_to_build_again(tmp_path, monkeypatch):
+    """As compiled rules of other code do."""
+    rules = compiled_file.read(built(PATTERN, tmp_path), "rules.compiled")
+    monkeypatch.setattr(compiled_file, "WITH_SECTIONS", compiled_file.PACKAGES)
+    with pytest.raises(UserError, match=r"compiled by other code than this .*Build again"):
+        len(rules.sections)
