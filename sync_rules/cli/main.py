@@ -8,12 +8,13 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import wraps
 from io import TextIOWrapper
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -109,11 +110,18 @@ INSTEAD = {
     "--restart": "delete the folder of --workspace to read everything again",
     "--detach": "leave it out: Ctrl-C ends the watching, and the work goes on",
     "--max-lag": "give a lower --rate",
-    "--key": "use `sync-rules verify --key KEY --repair`",
+    "--key": "use `sync-rules verify --key KEY --repair` for each item that holds copies",
     "--stream": "name a file with the DDBStreamBatchInfo of the records with --file",
     "--pattern": "use `sync-rules patterns --pattern NAME`",
     "--transact": "use `sync-rules preview FILE`",
 }
+OF_RECORDS: Final = INSTEAD["--stream"]
+INSTEAD_OF_VERB: dict[str, dict[str, str]] = {  # likewise, where other verbs have or had the option too
+    "backfill": {"--failures": "leave it out: .sync-rules-failures.jsonl holds them", "--function": "leave it out"},
+    "redrive": {"--shard": OF_RECORDS, "--from": OF_RECORDS, "--to": OF_RECORDS},
+}
+COMMAND: Final = re.compile(r"`[^`]*`")  # another command, in a cure
+OPTION: Final = re.compile(r"(?<![\w-])--[a-z-]+")
 ISSUES = f"{HOME}/issues"
 DEBUG = "SYNC_RULES_DEBUG"
 COMPLETING = "_SYNC_RULES_COMPLETE"  # set by the shell's completion, which typer installs
@@ -219,15 +227,21 @@ class _Command(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            _add_cure(error)
+            _add_cure(error, self)
             raise
 
 
-def _add_cure(error: Any) -> None:
-    """Add the cure to the error of an unknown option. Its class is typer's, or click's below older ones."""
+def _add_cure(error: Any, command: _Command) -> None:
+    """Add the cure to the error of an unknown option, unless the cure is an option that the verb does not have. The
+    class of the error is typer's, or click's below older ones.
+    """
     option = getattr(error, "option_name", "")
-    if type(error).__name__ == "NoSuchOption" and option in INSTEAD:
-        error.message, error.possibilities = f"No such option: {option}. Instead, {INSTEAD[option]}.", None
+    cure = INSTEAD_OF_VERB.get(command.name or "", {}).get(option) or INSTEAD.get(option)
+    if type(error).__name__ != "NoSuchOption" or cure is None:
+        return
+    own = {word for parameter in command.params for word in (*parameter.opts, *parameter.secondary_opts)}
+    if own.issuperset(OPTION.findall(COMMAND.sub("", cure))):
+        error.message, error.possibilities = f"No such option: {option}. Instead, {cure}.", None
 
 
 def _application(given: list[str]) -> Callable[..., Any]:

@@ -103,8 +103,11 @@ def test_verb_has_at_most_14_options(verb):
         ("verify", "--jsonl", "use --format jsonl."),
         ("plan", "--rules", "give the rules file as an argument."),
         ("backfill", "--stack", "set SYNC_RULES_STACK."),
-        ("backfill", "--key", "use `sync-rules verify --key KEY --repair`."),
+        ("backfill", "--key", "use `sync-rules verify --key KEY --repair` for each item that holds copies."),
         ("explain", "--pattern", "use `sync-rules patterns --pattern NAME`."),
+        ("redrive", "--shard", "name a file with the DDBStreamBatchInfo of the records with --file."),
+        ("redrive", "--from", "name a file with the DDBStreamBatchInfo of the records with --file."),
+        ("backfill", "--failures", "leave it out: .sync-rules-failures.jsonl holds them."),
     ],
 )
 def test_option_of_an_earlier_version_is_refused_with_its_cure(verb, option, cure, capsys):
@@ -119,3 +122,10 @@ def test_unknown_option_has_typer_s_own_error(capsys):
     said = capsys.readouterr().err
     assert "No such option: --nothing" in said
     assert "Instead" not in said
+
+
+@pytest.mark.parametrize(("verb", "option"), [("schema", "--json"), ("infra", "--batches"), ("verify", "--seed-table")])
+def test_option_that_a_verb_never_had_has_no_cure_that_fails(verb, option, capsys):
+    """A cure names no option that the verb does not have."""
+    assert main.main([verb, option]) == 2
+    assert "Instead" not in capsys.readouterr().err
