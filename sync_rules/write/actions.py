@@ -82,9 +82,7 @@ class Own:
             return apply_update({**(item or {}), **self.key.attributes()}, self.update)
         except InvalidUpdateError as error:
             paths = ", ".join(map(show_path, self.paths))
-            raise WriteError(
-                f"{error}: one of {paths} of {self.entity.name}", "set it as a whole, or remove it first"
-            ) from error
+            raise WriteError(f"{error}: one of {paths} of {self.entity.name}", error.cure) from error
 
 
 class Actions:
