@@ -60,8 +60,9 @@ class Past:
     def __init__(self, before: Rules, now: Rules, only: frozenset[str] = frozenset()) -> None:
         self._before = before
         self._now = now
-        kept = [rule for rule in before.rules.values() if (rule.title in only if only else not rule.snapshot)]
-        self._rules = tuple(kept)
+        asked = [rule for rule in before.rules.values() if not only or rule.title in only]
+        self._rules = tuple(rule for rule in asked if only or not rule.snapshot)
+        self._titles = frozenset(rule.title for rule in asked)
         self._names = {table.physical_name: table.name for table in now.tables.values()}
 
     @property
@@ -72,8 +73,14 @@ class Past:
 
     @property
     def deleted(self) -> frozenset[str]:
-        """The names, in the old rules file, of the rules that the new one lacks."""
-        return frozenset(rule.title for rule in self._rules) - {rule.title for rule in self._now.rules.values()}
+        """The names, in the old rules file, of the rules that the new one lacks. A snapshot is one of them even if its
+        copies stay.
+        """
+        return self._titles - {rule.title for rule in self._now.rules.values()}
+
+    def is_deleted(self, table: Table) -> bool:
+        """True if the rules of today have no such table."""
+        return table.physical_name not in self._names
 
     def leftovers(self, table: Table, item: Item) -> tuple[Leftover, ...]:
         """The leftovers on one item: a single one if the whole item is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +26,7 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
-from sync_rules.model.errors import UserError
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Item, show_path
 from sync_rules.pipeline.failure_records import printable
@@ -72,7 +73,16 @@ def prune(
         for table in past.tables:
             cursor: Item | None = None
             while True:
-                page = run_work(prune_page(table, past, cursor), world)
+                try:
+                    page = run_work(prune_page(table, past, cursor), world)
+                except StoreError as error:
+                    if error.reason != "TableNotFound" or not past.is_deleted(table):
+                        raise
+                    print(
+                        f"table {table.physical_name} does not exist, nor in the rules of today: skipped",
+                        file=sys.stderr,
+                    )
+                    break
                 items += page.items
                 for one in page.leftovers:
                     found.add(one.rule, as_line(one))

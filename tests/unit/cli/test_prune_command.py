@@ -172,6 +172,17 @@ def test_prune_exits_2_for_a_table_that_is_gone(command):
     assert "TableNotFound" in err
 
 
+def test_prune_skips_a_table_that_is_gone_with_its_rules(command, tmp_path):
+    """A table that the rules of today do not name may be deleted: its rules are dropped from the saved state."""
+    state = tmp_path / "state.json"
+    save_applied(FileState(state), {"names": "1", "spent": "3"}, datetime(2026, 1, 2, tzinfo=UTC))
+    command.scene.tap._store = Scene(command.scene.rules, tables={}).memory
+    command.now.write_text("tables: {other: {key: {id: S}}}\nentities: {one: {table: other}}\nrules: {}\n")
+    code, out, err = command("--apply", "--state", str(state))
+    assert (code, out[-1]) == (0, "dropped from the saved state: names, spent")
+    assert "table shop does not exist, nor in the rules of today: skipped" in err
+
+
 def test_prune_leaves_the_numbers_of_a_count_that_is_still_there(command):
     """A sum under a new name keeps its attribute; only the old name's ledger items are removed."""
     command.now.write_text(text_of({**{name: BEFORE[name] for name in ("names", "mails")}, "sum": BEFORE["spent"]}))
@@ -188,6 +199,14 @@ def test_prune_drops_the_deleted_rules_from_the_saved_state(command, tmp_path):
     code, out, _ = command("--apply", "--state", str(tmp_path / "state.json"))
     assert (code, out[-1]) == (0, "dropped from the saved state: names, spent")
     assert applied(FileState(tmp_path / "state.json")) == {"mails": "2", "other": "4"}
+
+
+def test_prune_drops_a_deleted_snapshot_from_the_saved_state(command, tmp_path):
+    """Its copies stay unless --rule names it, and a plan no longer reports it."""
+    state = tmp_path / "state.json"
+    save_applied(FileState(state), {"was": "1", "mails": "2"}, datetime(2026, 1, 2, tzinfo=UTC))
+    assert command("--apply", "--state", str(state))[1][-1] == "dropped from the saved state: was"
+    assert "was" in command.scene.item(command.scene.at("shop", "USER#1", "ORDER#a"))
 
 
 def test_prune_without_a_saved_state_makes_none(command, tmp_path):
