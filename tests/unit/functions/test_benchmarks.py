@@ -464,7 +464,7 @@ def test_scale_page_says_what_the_numbers_say():
     assert math.ceil(scale.TABLE_WRITES / scale.WORKER_COPIES_SECOND) == 16
     assert f"at {scale.LISTED_COPIES_SECOND:,} a second" in PAGE
     assert "eight workers keep up" in PAGE
-    assert "Two processes saturate a new table, sixteen saturate a table at its default" in PAGE
+    assert "Two processes saturate a new table, and sixteen saturate a table at its default" in PAGE
     assert math.floor(scale.TABLE_WRITES / scale.LOOP_COPIES_SECOND / 100) == 3
     assert 0.75 < billion.writes / billion.money < 0.85
     assert scale.NEW_TABLE_WRITES * scale.DOUBLES_SECONDS // 10**6 == 7
@@ -497,11 +497,11 @@ def test_scale_page_says_what_the_template_writes(monkeypatch):
     assert dearer == [10, 5]
     said = " ".join(PAGE.split())
     for words in (
-        "500 unless set",
+        "by default 500",
         "33 minutes at the default",
-        "125 write units a second for each worker",
+        "125 write units a second per worker",
         "ten times",
-        "at 250",
+        "At 250",
         "five times",
         "160",
     ):
