@@ -46,7 +46,7 @@ class Shop:
         return found
 
     def __call__(self, verb: str, *options: str) -> tuple[int, list[dict]]:
-        form = "--format", "json" if verb == "plan" else "--format", "jsonl"
+        form = "--format", "json" if verb == "plan" else "jsonl"
         code = main.main([verb, str(self.file), "--endpoint-url", self.engine, *form, *options])
         out, err = self.capsys.readouterr()
         assert out, err

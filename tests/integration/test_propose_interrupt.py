@@ -44,9 +44,8 @@ def test_propose_is_interrupted_while_processes_work(tmp_path):
     _, err = process.communicate(timeout=120)
     said = [line for line in err.splitlines() if not line.startswith("reading")]
     assert process.returncode == 130, err
-    assert said == [
-        "sync-rules: interrupted: what was read is kept, and the same command goes on; --restart reads all again"
-    ]
+    kept = "what was read is kept, and the same command goes on; without the folder of --workspace it reads all again"
+    assert said == [f"sync-rules: interrupted: {kept}"]
     assert not spool.exists()
 
 

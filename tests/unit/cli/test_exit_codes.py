@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.cli import main
-from sync_rules.cli.exit_codes import MEANINGS, ExitCode
+from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.verb import Verb
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -27,12 +27,6 @@ def declared(verb: str) -> Verb:
 def test_exit_codes_of_every_verb_are_declared(verb):
     """The sentence for the documentation says at least when a verb ends well."""
     assert declared(verb).exit_codes().startswith(f"Exit code 0: {declared(verb).well}")
-
-
-def test_exit_codes_in_the_readme_are_those_of_the_table():
-    """The sentence of README is the table's."""
-    words = f"Exit codes: {'; '.join(f'{code:d} {meaning}' for code, meaning in MEANINGS.items())}."
-    assert words in " ".join((ROOT / "README.md").read_text().split())
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.stem)

@@ -12,7 +12,8 @@ import pytest
 from sync_rules.cli.show.picture import PictureError, svg
 from sync_rules.cli.show.rule_graph import Arrow, Box, RuleGraph, dot, graph_of, mermaid
 from sync_rules.language.load import parse_rules
-from sync_rules.rules.rule import Node, Rule
+from sync_rules.rules.families import TargetRule
+from sync_rules.rules.rule import Node
 from tests.support import every_kind
 from tests.support.every_kind import rules_of, text_of
 from tests.support.reports import needs_graphviz
@@ -86,9 +87,9 @@ def test_rulegraph_says_what_a_rule_keeps(rule, keeps):
 def test_rulegraph_draws_a_kind_that_says_nothing():
     """A kind that does not say how it is drawn has an arrow all the same, from what it reads to what it writes."""
 
-    class Unknown(Rule):
+    class Unknown(TargetRule):
         kind = "unknown"
-        body = uses = None
+        body = uses = desired = decided_by = None
         copies = (("at",),)
 
         def nodes(self):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.backfill.page import OneItem, Selection, process_page
+from sync_rules.jobs.backfill.page import Selection, process_page
 from sync_rules.jobs.redrive.work import work_of
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Failure, ItemKey
@@ -66,10 +66,6 @@ def by_backfill_of_a_page(shop: Shop) -> None:
     run_work(process_page(Scan("shop", 10), ALL, Bounds()), shop.scene.world)
 
 
-def by_backfill_of_an_item(shop: Shop) -> None:
-    run_work(OneItem(a_user(shop)).page(None, ALL, Bounds()), shop.scene.world)
-
-
 def by_redrive(shop: Shop) -> None:
     retry(shop, Failure("names", an_order(shop), "TooLarge"))
 
@@ -116,7 +112,6 @@ def an_order(shop: Shop) -> ItemKey:
         by_pull_message,
         by_push_message,
         by_backfill_of_a_page,
-        by_backfill_of_an_item,
         by_redrive,
         by_redrive_without_images,
         by_verify,
