@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -17,7 +17,7 @@ from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require_answer
 from sync_rules.adapters.state import applied, applied_at, save_applied
-from sync_rules.audit.leftovers import Leftover, Past, prune_page, remove
+from sync_rules.audit.leftovers import Leftover, Past, PrunePage, prune_page, remove
 from sync_rules.cli import options as opt
 from sync_rules.cli.saved_state import open_state, read_state
 from sync_rules.cli.show.console import make_console
@@ -26,6 +26,7 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
+from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Item, show_path
@@ -70,37 +71,48 @@ def prune(
     found = FirstPerRule()
     items = left = 0
     with console.status("scanning", spinner="dots") as status, stop_signals() as stopping:
-        for table in past.tables:
-            cursor: Item | None = None
-            while True:
-                try:
-                    page = run_work(prune_page(table, past, cursor), world)
-                except StoreError as error:
-                    if error.reason != "TableNotFound" or not past.is_deleted(table):
-                        raise
-                    print(
-                        f"table {table.physical_name} does not exist, nor in the rules of today: skipped",
-                        file=sys.stderr,
-                    )
-                    break
-                items += page.items
-                for one in page.leftovers:
-                    found.add(one.rule, as_line(one))
-                remaining = run_work(remove(page.leftovers), world) if apply else page.leftovers
-                left += len(remaining)
-                count = found.counts.total()
-                status.update(f"scanning {table.name} · {items} items · {count} leftovers")
-                if stopping():
-                    removed = f"{count - left} leftovers were removed" if apply else "nothing was removed"
-                    raise KeyboardInterrupt(f"interrupted: {removed}. Run it again for the rest")
-                cursor = page.cursor
-                if cursor is None:
-                    break
+        for table, page in _pages(past, world, before):
+            items += page.items
+            for one in page.leftovers:
+                found.add(one.rule, as_line(one))
+            remaining = run_work(remove(page.leftovers), world) if apply else page.leftovers
+            left += len(remaining)
+            count = found.counts.total()
+            status.update(f"scanning {table.name} · {items} items · {count} leftovers")
+            if stopping():
+                removed = f"{count - left} leftovers were removed" if apply else "nothing was removed"
+                raise KeyboardInterrupt(f"interrupted: {removed}. Run it again for the rest")
     found.end()
     print(summary(items, found.counts.total(), left, applied=apply))
     if apply and not left:
         _drop_applied(past.deleted, state, client, now)
     return 1 if left else 0
+
+
+def _pages(past: Past, world: World, before: Path) -> Iterator[tuple[Table, PrunePage]]:
+    """Scan the tables, page by page. A table that does not exist is skipped if the rules of today do not name it.
+
+    Raises:
+        UserError: when no table of the old rules exists: this may be the wrong Region.
+        StoreError: when a table cannot be read.
+    """
+    missing = 0
+    for table in past.tables:
+        cursor: Item | None = None
+        try:
+            while True:
+                page = run_work(prune_page(table, past, cursor), world)
+                yield table, page
+                cursor = page.cursor
+                if cursor is None:
+                    break
+        except StoreError as error:
+            if error.reason != "TableNotFound" or not past.is_deleted(table):
+                raise
+            print(f"table {table.physical_name} does not exist, nor in the rules of today: skipped", file=sys.stderr)
+            missing += 1
+    if missing and missing == len(past.tables):
+        raise UserError(f"no table of {before} exists in this place: correct --region or --endpoint-url")
 
 
 def _drop_applied(deleted: frozenset[str], place: str, client: DynamoDBClient, rules: Rules) -> None:
