@@ -59,6 +59,9 @@ class Verb:
             source = context.get_parameter_source(parameter.name or "")
             off = parameter.secondary_opts and context.params.get(parameter.name or "") is False
             sources |= dict.fromkeys(parameter.secondary_opts if off else parameter.opts, source.name if source else "")
+            both = (*parameter.opts, *parameter.secondary_opts)
+            if parameter.secondary_opts and set(both) <= set(context.find_root().obj or ()):
+                raise UserError(f"{' and '.join(both)} cannot be given together: leave one of them out")
         typed = {option for option, source in sources.items() if source == "COMMANDLINE"}
         there = typed | {option for option, source in sources.items() if source == "ENVIRONMENT"}
         for option, others in self.excludes.items():

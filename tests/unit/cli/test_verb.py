@@ -73,6 +73,12 @@ def test_options_that_exclude_each_other_are_refused(verb, one, other, capsys):
         assert f"{one} and {other} cannot be given together: leave one of them out" in said
 
 
+def test_both_names_of_a_switch_are_refused(capsys):
+    """A switch with two names takes one of them: the last one would win without a word."""
+    for pair in (("--resume", "--restart"), ("--restart", "--resume")):
+        assert "--resume and --restart cannot be given together" in refusal(capsys, "backfill", *pair)
+
+
 @pytest.mark.parametrize("verb", main.VERBS)
 def test_declared_options_exist(verb):
     """Each option in `needs` and `excludes` is one of the verb's."""
