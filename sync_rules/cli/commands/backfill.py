@@ -59,7 +59,7 @@ from sync_rules.rules.ruleset import Rules
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-TIMED: Final = re.compile(r"(?P<place>.+)@(?P<time>[0-9-]+T[0-9:.]+(Z|[+-][0-9]{2}:?[0-9]{2})?)")
+TIMED: Final = re.compile(r"(?P<place>.+)@(?P<time>\d{4}-\d\d-\d\d(?:[T ][\d:.]*)?(Z|[+-]\d\d:?\d\d)?)", re.ASCII)
 WRITERS: Final = 8  # with WORKERS_MAX workers, as many calls in flight as the client has connections
 RATE_OF_WORKER: Final = opt.RATE / opt.WORKERS  # write units a second
 REMOTE_UNLIMITED_WORKERS: Final = 32
