@@ -26,7 +26,7 @@ class UserError(SyncRulesError):
     """
 
     def __init__(self, found: str, cure: str = "") -> None:
-        super().__init__(f"{found}: {cure}" if cure else found)
+        super().__init__(f"{found.removesuffix('.')}: {cure}" if cure else found)
         self.found, self.cure = found, cure
 
 

@@ -101,8 +101,8 @@ def require_units(units: Sequence[str]) -> Sequence[str]:
     """The units, if they are not too many. Raises UserError."""
     if len(units) > UNITS_MAX:
         raise UserError(
-            f"that makes {len(units)} units of work, of at most {UNITS_MAX}: give a backfill a lower --rate, a verify "
-            "fewer --workers"
+            f"that makes {len(units)} units of work, of at most {UNITS_MAX}: give fewer rules with --rule, a backfill "
+            "also a lower --rate, a verify fewer --workers"
         )
     return units
 
