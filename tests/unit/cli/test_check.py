@@ -39,7 +39,7 @@ def test_check_says_what_stands_beside_the_broken_file(file, tmp_path, capsys):
 
 
 def test_every_code_has_a_broken_file():
-    """No code without an example. SR005 is said of a run only, and SR121 needs an installed package."""
+    """No code without an example. SR005 belongs to a run only, and SR121 needs an installed package."""
     shown = "".join(file.with_suffix(".txt").read_text() for file in BROKEN)
     assert [code for code in CODES if f"[{code}" not in shown] == ["SR005", "SR121"]
 

@@ -269,7 +269,7 @@ def test_every_verb_sends_its_tables_and_waits_for_the_answer(command, verb):
 
 # ---------------------------------------------------------------- watching
 def test_verify_that_is_left_says_where_its_report_will_be(command):
-    """A remote verify prints its name and the place of its report at the start, so that nobody needs to watch it."""
+    """A remote verify prints its name and the place of its report at the start: you need not watch it."""
     command.machine.left = True
     code, _, err = command("verify", "--remote", "--region", "eu-west-1")
     place = "s3://bucket/reports/verify-1/report.jsonl"

@@ -1,4 +1,4 @@
-"""The patterns of the examples: each is served, and what nobody needs any more is found when one is removed."""
+"""The patterns of the examples: each is served, and a removed pattern leaves needless copies, which are found."""
 
 from __future__ import annotations
 
