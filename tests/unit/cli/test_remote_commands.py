@@ -218,7 +218,7 @@ def test_advice_of_what_is_left_is_complete(command):
         (("backfill", "--rule", "nams"), "Did you mean 'names'?"),
         (("backfill", "--rule", "kept"), "it acts on changes"),
         (("backfill", "--table", "bokks"), "books"),
-        (("backfill", "--rate", "99999999"), "give a backfill a lower --rate"),
+        (("backfill", "--rate", "99999999"), "a backfill also a lower --rate"),
         (("backfill", "--where", "a b"), "--where"),
         (("backfill", "--resume"), "stack sync-rules in eu-west-1 has no unfinished backfill: leave out --resume"),
         (("backfill", "--state", "table:t"), "--remote and --state cannot be given together"),
