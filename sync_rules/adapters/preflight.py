@@ -128,7 +128,7 @@ def refused_by(
     move = f"use a table without it ({DOCS}/limits.md): the mode of a table cannot change"
     refused: dict[str, Problem] = {}
     for rule in rules.rules.values():
-        parts = [use for use in rule.transacting() if use.table == table]
+        parts = [use for use in rule.list_transaction_uses() if use.table == table]
         if parts and rule.title not in refused:
             deletes = any(use.moment is Moment.DELETED for use in parts)
             ways = {"leave out `strict: true`": rule.strict, "write another `on_delete`": deletes}
@@ -150,7 +150,7 @@ def declared_indexes(table: Table) -> dict[str, str]:
 
 def _listing(rules: Rules, table: Table) -> dict[str, str]:
     """The indexes of a table that rules list by, and which rule does."""
-    finding = (r for r in rules.rules.values() if r.listed.table == table and r.find and r.find.index)
+    finding = (r for r in rules.rules.values() if r.listed_entity.table == table and r.find and r.find.index)
     return {r.find.index: f"rule {r.title} lists by" for r in finding if r.find and r.find.index}
 
 

@@ -207,10 +207,10 @@ def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, c
         raise written_on
     if isinstance(made_from, StoreError):
         raise made_from
-    for meant in part.rule.meant(part, written_on, made_from):
+    for meant in part.rule.expand_part(part, written_on, made_from):
         write = part.rule.write_for(meant, written_on, made_from)
         if isinstance(write, Blocked):
-            write = part.rule.rebuilt(meant, written_on, made_from) or write
+            write = part.rule.rebuild_part(meant, written_on, made_from) or write
         if isinstance(write, Blocked) and write.of_target:  # one thing is one finding, whatever it is in the way of
             part, made_from = Part(part.rule, part.target, None), None
         if write is not None:
@@ -229,7 +229,7 @@ def _compare_series(series: Sequence[Part], sides: Mapping[Part, bool], comparis
         return
     rule, source, asked = series[0].rule, series[0].source, {part.target: part for part in series}
     keys = (*found.keys, *(asked if found.more else ()))  # what is beyond a bounded listing, too
-    wrong = {part.target: part for part in (rule.among(source, keys) if source is not None else ())}
+    wrong = {part.target: part for part in (rule.list_wrong_parts(source, keys) if source is not None else ())}
     comparison.right.update({rule.name: sum(sides[part] for part in series if part.target not in wrong)})
     for part, written_on, _ in (yield from read_parts(part for key, part in wrong.items() if key in asked)):
         if isinstance(written_on, StoreError):
@@ -278,7 +278,7 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
             drift,
             target.key,
             source,
-            rule.shown(paths),
+            rule.mask_paths(paths),
             held_digest,
             truth,
             reason,
@@ -290,7 +290,7 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
 
 def _left_out(rule: TargetRule, found: Sequence[Item | None] | Blocked, image: Item) -> str:
     """The reason why a target cannot show all that it should, though it can be as its rule says; "" for none."""
-    left_out = None if isinstance(found, Blocked) else rule.left_out(found, image)
+    left_out = None if isinstance(found, Blocked) else rule.find_omission(found, image)
     return "" if left_out is None else left_out.reason
 
 
@@ -338,7 +338,7 @@ def _drift(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -
 
 def _has_source(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> bool:
     """True if extra values on a target stand for an item that exists, or for none that could be gone."""
-    named = rule.stands_for(target.key, target.image, paths)
+    named = rule.find_value_sources(target.key, target.image, paths)
     return named is None or any(sources.items.get(key) is not None for key in named)
 
 

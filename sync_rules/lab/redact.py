@@ -255,7 +255,7 @@ def _names(rules: Rules) -> Iterator[str]:
     """The names in the paths that rules read and write."""
     for rule in rules.rules.values():
         for node in rule.nodes():
-            for _, path in (node.writes, *node.reads, *node.decided_by):
+            for _, path in (node.writes, *node.reads, *node.deciding_paths):
                 yield from path
 
 

@@ -139,7 +139,7 @@ def unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
 def _lists_by(rule: Rule, ref: Ref) -> bool:
     """True if a rule lists its items by a key, and no index has the field itself for one."""
     listed = rule.find is not None and any(attribute.name == ref.path[0] for attribute, _ in rule.find.partition)
-    return listed and all(index.attributes[0].name != ref.field for index in rule.listed.table.indexes)
+    return listed and all(index.attributes[0].name != ref.field for index in rule.listed_entity.table.indexes)
 
 
 def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
@@ -198,9 +198,9 @@ def named_attributes(rules: Rules) -> dict[str, set[str]]:
     for rule in rules.rules.values():
         conditions: dict[str, Any] = dict.fromkeys(rule.filters)
         plain = replace(rule, **conditions)
-        drawn = plain.drawn()
+        drawn = plain.draw()
         named = [(rule.source, path) for path in (drawn.reads if drawn is not None else ())]
-        named += [ref for node in plain.nodes() for ref in (node.writes, *node.reads, *node.decided_by)]
+        named += [ref for node in plain.nodes() for ref in (node.writes, *node.reads, *node.deciding_paths)]
         for entity, path in named:
             known[entity.name] |= set(path[:1])
     return known

@@ -43,7 +43,7 @@ def read_types(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report fields of a type that a rule cannot use, where the type follows from the rules: each item is refused."""
     types = Types(rules)
     for rule in rules.rules.values():
-        for path, wanted in rule.takes.items():
+        for path, wanted in rule.required_types.items():
             found = None if _in_index_key(rule.source, path) else types.known(rule.source, path)
             if found is not None and found not in wanted:
                 what = attribute(rule.source, path)

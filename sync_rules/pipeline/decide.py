@@ -56,7 +56,7 @@ def undermined(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
             for other, changes in wanted.items()
             if other is not rule
             for path in changes
-            for read in rule.decided_by
+            for read in rule.deciding_paths
         )
     ]
 

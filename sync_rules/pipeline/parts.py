@@ -138,7 +138,7 @@ def _decide(
             continue
         meant = [
             (replace(look, part=one), _with_room(_write_for(replace(look, part=one), target, source, report), target))
-            for one in part.rule.meant(part, target, source)
+            for one in part.rule.expand_part(part, target, source)
         ]
         if all(write is None for _, write in meant):
             report.count([part.rule], Outcome.RIGHT)
@@ -162,7 +162,7 @@ def _write_for(look: PartLook, target: Item | None, source: Item | None, report:
     part = look.part
     write = part.rule.write_for(part, target, source)
     if look.rebuild and (look.rejected or isinstance(write, Blocked)):
-        replacement = part.rule.rebuilt(part, target, source)
+        replacement = part.rule.rebuild_part(part, target, source)
         report.rebuilt |= {part.rule.name} if replacement is not None else set()
         write = replacement or write
     return write

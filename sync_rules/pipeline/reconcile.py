@@ -160,7 +160,7 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
     if isinstance(desired, Blocked):
         decisions.stuck.append((target, [rule], desired))
         return {}
-    left_out = None if isinstance(found, Blocked) else rule.left_out(found, target.image)
+    left_out = None if isinstance(found, Blocked) else rule.find_omission(found, target.image)
     return _differing(rule, target, desired, left_out, decisions)
 
 

@@ -118,7 +118,7 @@ class Sources:
             item = self.items[key]
             if isinstance(item, StoreError):
                 return item
-            belongs = item is not None and rule.belongs(target.key, item)
+            belongs = item is not None and rule.is_member(target.key, item)
             if isinstance(belongs, Blocked):
                 return belongs
             if belongs:
@@ -235,7 +235,7 @@ def _belonging(
         item = sources.items[key]
         if isinstance(item, StoreError):
             return item
-        belongs = item is not None and rule.belongs(target.key, item)
+        belongs = item is not None and rule.is_member(target.key, item)
         if isinstance(belongs, Blocked):
             return belongs
         if belongs:

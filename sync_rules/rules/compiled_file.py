@@ -255,5 +255,5 @@ def _settled(rules: Rules, name: str) -> Rules:
             raise UserError(f"{name}: table {table.name}: {wrong}")
     for first, table in told_twice(rules.tables.values()):
         raise UserError(f"{name}: {alike(first, table)}")
-    settled = {title: rule.resolved(name) for title, rule in rules.rules.items()}
+    settled = {title: rule.resolve_variables(name) for title, rule in rules.rules.items()}
     return replace(rules, rules=settled, fingerprint=fingerprints.of_all(rules.tables, rules.entities, settled))

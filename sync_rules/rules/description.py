@@ -171,11 +171,11 @@ class Description(ABC):
         return None
 
     @property
-    def takes(self) -> Mapping[Path, tuple[str, ...]]:
+    def required_types(self) -> Mapping[Path, tuple[str, ...]]:
         """The DynamoDB types that a field of the source must have; of any other type it is refused at run time."""
         return {}
 
-    def defaulted(self, item: Item) -> tuple[Path, ...]:
+    def list_defaults(self, item: Item) -> tuple[Path, ...]:
         """The copies on this target whose value is the rule's default."""
         return ()
 
@@ -198,11 +198,11 @@ class Description(ABC):
         return None
 
     @property
-    def named_by(self) -> tuple[str, ...]:
+    def source_fields(self) -> tuple[str, ...]:
         """The fields of a target that name its one source; none where a target has several, or is its own source."""
         return ()
 
-    def drawn(self) -> Drawing | None:
+    def draw(self) -> Drawing | None:
         """The rule as an arrow; None where the arrow of another rule shows it."""
         return None
 
@@ -212,7 +212,7 @@ class Description(ABC):
         """Everything that is done with tables for the rule. The operations of one moment are in order."""
 
     @final
-    def transacting(self) -> Iterator[Use]:
+    def list_transaction_uses(self) -> Iterator[Use]:
         """The writes and checks that go into transactions. The tables of all of them must allow transactions."""
         uses = [use for use in self.uses() if use.operation is not Operation.READ]
         for moment in (Moment.WRITTEN, Moment.DELETED):

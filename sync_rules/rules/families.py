@@ -57,12 +57,12 @@ class ListingRule(Rule):
         return self.target
 
     @property
-    def listed(self) -> Entity:
+    def listed_entity(self) -> Entity:
         return self.source
 
     @property
     def lists_by(self) -> tuple[object, ...]:
-        return (self.listed.name, self.find, self.link)
+        return (self.listed_entity.name, self.find, self.link)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Members:
     """The items that a target is made of: a Query of the base table or of an index, from either end, bounded.
 
     `named` are keys of members that are known already. From an index rows are but keys, and it may lag: then the items
-    listed, those named and those that hinted at the target are all read, and `belongs` decides. More members than
+    listed, those named and those that hinted at the target are all read, and `is_member` decides. More members than
     `max_items` block the rule, unless that number is `enough` to decide.
     """
 
@@ -104,13 +104,13 @@ class TargetRule(Rule):
 
     @property
     @abstractmethod
-    def decided_by(self) -> tuple[Path, ...]:
+    def deciding_paths(self) -> tuple[Path, ...]:
         """The target paths that decide the source, or whether the rule applies. A rule that writes one goes first."""
 
     @cached_property
     def relevant_paths(self) -> tuple[Path, ...]:
         """The target paths that guards compare or that a listing depends on: a change of one is a reason to look."""
-        return (*self.decided_by, *self.copies)
+        return (*self.deciding_paths, *self.copies)
 
     @property
     def watches_in_source(self) -> tuple[Path, ...] | None:
@@ -157,7 +157,7 @@ class TargetRule(Rule):
         """
         return None
 
-    def belongs(self, key: ItemKey, member: Item) -> bool | Blocked:
+    def is_member(self, key: ItemKey, member: Item) -> bool | Blocked:
         """True if an item is one of those that the target of this key is made of."""
         return True
 
@@ -173,11 +173,11 @@ class TargetRule(Rule):
         """The item as a hierarchical rule will leave it; as it is where the rule cannot write it."""
         return item
 
-    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
+    def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         """Something that the value leaves out though it should be in it, which is reported beside what is written."""
         return None
 
-    def shown(self, desired: Desired) -> tuple[Path, ...]:
+    def mask_paths(self, desired: Desired) -> tuple[Path, ...]:
         """These paths, for people and reports: no name in them is a value."""
         return tuple(dict.fromkeys(self._copy_at(path) for path in desired))
 
@@ -205,7 +205,7 @@ class TargetRule(Rule):
         """True if a target holds copies of a source that is gone which the rule has it keep. Snapshots do not count."""
         return False
 
-    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
+    def find_value_sources(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
         """The sources of the values at these paths of a target; None if no such source could be gone alone."""
         return None
 
@@ -213,22 +213,22 @@ class TargetRule(Rule):
         """Each copy, made of all that the rule watches of a source; of a whole source where that cannot be said."""
         watched = ((),) if self.watches_in_source is None else self.watches_in_source
         reads = tuple((self.source, path) for path in watched)
-        decided_by = tuple((self.target, path) for path in self.decided_by)
-        return tuple(Node(self, (self.target, copy), reads, decided_by) for copy in self.copies)
+        deciding = tuple((self.target, path) for path in self.deciding_paths)
+        return tuple(Node(self, (self.target, copy), reads, deciding) for copy in self.copies)
 
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
         """Guard: the target still names the same source, and the rule still speaks of the target."""
-        return as_seen(image, self.decided_by)
+        return as_seen(image, self.deciding_paths)
 
     def source_guard(self, source: Item | None) -> tuple[Condition, ...]:
         """Guard: the source is as it was read. For the transactions of strict rules and of deletes."""
         return ()
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         return (self.target,)
 
-    def drawn(self) -> Drawing | None:
+    def draw(self) -> Drawing | None:
         return arrow_of(self)
 
     # ---------------------------------------------------------------- what it needs of tables
@@ -302,7 +302,7 @@ class PartRule(Rule):
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
         """The parts that a record of a source or of a target names, as the item was and as it is."""
 
-    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
+    def expand_part(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
         """The parts that this one stands for: itself, or several where it comes from a message or a report, which name
         items alone.
         """
@@ -312,15 +312,15 @@ class PartRule(Rule):
         """The listing that decides about a part of a rule that is `by_listing`; None where there can be nothing."""
         return None
 
-    def among(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:
+    def list_wrong_parts(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:
         """The parts that are not right, given the keys that were listed for one source."""
         return ()
 
-    def comes_first(self, part: Part, key: ItemKey) -> bool:
+    def is_first_part(self, part: Part, key: ItemKey) -> bool:
         """True if a part is at the beginning of its listing, given the key of the first item that is listed."""
         return False
 
-    def taken_by(self, part: Part) -> Part | None:
+    def find_removing_part(self, part: Part) -> Part | None:
         """The part of another rule, by listing, that takes this one away again where it is missing."""
         return None
 
@@ -328,11 +328,11 @@ class PartRule(Rule):
         """The element as messages, records and reports have it: "" where it could show more than keys."""
         return ""
 
-    def read_of(self, source: Item) -> tuple[Path, ...] | None:
+    def list_read_paths(self, source: Item) -> tuple[Path, ...] | None:
         """The paths of a source that decide about its parts and what they hold; None: all of it."""
         return None
 
-    def compared(self, target: Item) -> tuple[Path, ...]:
+    def list_compared_paths(self, target: Item) -> tuple[Path, ...]:
         """The paths of a target that decide if its parts are right."""
         return self.copies
 
@@ -340,7 +340,7 @@ class PartRule(Rule):
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """The write that makes a part right; None for a part that is right."""
 
-    def rebuilt(self, part: Part, target: Item | None, source: Item | None) -> Write | None:
+    def rebuild_part(self, part: Part, target: Item | None, source: Item | None) -> Write | None:
         """The write that restores a part that no other write makes right. What else it should move is left as it is:
         only for a repair that adds up again what the parts of the rule add to.
         """
@@ -350,14 +350,14 @@ class PartRule(Rule):
         """The target as a whole, made of the source as a whole: the empty path is all of an item."""
         return (Node(self, (self.target, ()), ((self.source, ()),)),)
 
-    def drawn(self) -> Drawing | None:
+    def draw(self) -> Drawing | None:
         return arrow_of(self)
 
     def unconditional(self) -> Self:
         """The rule without what reads attributes to decide whether there is a part, not which."""
         return self
 
-    def adds_to(self, item: Item) -> ItemKey | None:
+    def find_total(self, item: Item) -> ItemKey | None:
         """The total that counts the part that this item holds; None if no total counts it."""
         return None
 
@@ -388,10 +388,10 @@ class EffectRule(Rule):
         """The effect of this record of the source, if it has one. An effect says if the condition failed."""
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         return ()
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True  # it keeps nothing
 
     def uses(self) -> Iterator[Use]:

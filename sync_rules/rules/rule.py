@@ -64,18 +64,19 @@ class Waiting(Enum):
 class Node:
     """An attribute that a rule writes, and what decides it: cycles and the order of rules follow from nodes.
 
-    `reads` is what the value is made of; `decided_by` is what, on the target, decides from which source, and whether.
+    `reads`: the attributes that the value is made of. `deciding_paths`: the attributes of the target that choose its
+    source, or decide whether the rule applies.
     """
 
     rule: Rule
     writes: AttributeRef
     reads: tuple[AttributeRef, ...]
-    decided_by: tuple[AttributeRef, ...] = ()
+    deciding_paths: tuple[AttributeRef, ...] = ()
 
 
 def causes(writer: Node, node: Node) -> bool:
     """True if what one node writes decides what another node, of any rule, must be."""
-    reads = node.reads if writer.rule is node.rule else (*node.reads, *node.decided_by)
+    reads = node.reads if writer.rule is node.rule else (*node.reads, *node.deciding_paths)
     entity, path = writer.writes
     return any(entity is read_of and overlaps(path, read) for read_of, read in reads)
 
@@ -89,7 +90,7 @@ def causes_of(nodes: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
         writers.setdefault(entity, Prefixes()).add(path, node)
     found: dict[Node, tuple[Node, ...]] = {}
     for node in nodes:
-        read = ((path, writers[entity]) for entity, path in (*node.reads, *node.decided_by) if entity in writers)
+        read = ((path, writers[entity]) for entity, path in (*node.reads, *node.deciding_paths) if entity in writers)
         near = dict.fromkeys(writer for path, of_entity in read for writer in of_entity.touching(path))
         found[node] = tuple(writer for writer in near if causes(writer, node))
     return found
@@ -141,7 +142,7 @@ class Rule(Description):
     def body(self) -> Mapping[str, object]:
         """The rule as plain JSON-ready values: two rules of equal bodies do the same."""
 
-    def resolved(self, name: str) -> Self:
+    def resolve_variables(self, name: str) -> Self:
         """The rule after variables got their values, checked as the rules file `name` would have been.
 
         Raises:
@@ -149,7 +150,7 @@ class Rule(Description):
         """
         return self
 
-    def beside(self, others: Iterable[Rule]) -> Self:
+    def adapt_to(self, others: Iterable[Rule]) -> Self:
         """The rule, with what it must know of the other rules of its file."""
         return self
 
@@ -170,7 +171,7 @@ class Rule(Description):
         """
         return None
 
-    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+    def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         """The copies on this target that the rule wrote, and not the application."""
         return self.copies
 
@@ -199,17 +200,17 @@ class Rule(Description):
         return None
 
     @property
-    def streamed(self) -> tuple[Table, ...]:
+    def streamed_tables(self) -> tuple[Table, ...]:
         """The tables whose records the rule must see, with both images."""
         return (self.source.table, self.target.table)
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         """The entities whose items are scanned to check all that the rule keeps; none for a rule that keeps nothing."""
         return (self.source, self.target)
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
+    def owned_entities(self) -> tuple[Entity, ...]:
         """The entities whose items belong to the pipeline as a whole, because this rule makes them."""
         return ()
 
@@ -217,7 +218,7 @@ class Rule(Description):
         """True if an item of an owned entity is one that the rule makes."""
         return True
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         """True if the key of an item of this entity, and the item as it is, say all that the item ever meant to the
         rule. Else an old image of the item may have named something that cannot be found any more.
         """
@@ -247,7 +248,7 @@ class Rule(Description):
         return self.source
 
     @property
-    def listed(self) -> Entity:
+    def listed_entity(self) -> Entity:
         """The entity whose items are listed."""
         return self.target
 
@@ -258,7 +259,7 @@ class Rule(Description):
     @property
     def lists_by(self) -> tuple[object, ...]:
         """Rules of one anchor share a listing if this is equal."""
-        return (self.listed.name, self.find)
+        return (self.listed_entity.name, self.find)
 
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
         """The Query for the items listed; None when there can be none."""

@@ -192,7 +192,7 @@ class Rules:
             around = self._around[name]
             reading = tuple(rule for rule in around if rule.source.name == name)
             listing = ((rule, rule.find) for rule in around if rule.find and rule.find.needs and not rule.sparse)
-            listed = tuple((rule, find) for rule, find in listing if rule.listed.name == name)
+            listed = tuple((rule, find) for rule, find in listing if rule.listed_entity.name == name)
             self._concerns[name, event_name] = Concern(
                 reading,
                 tuple(rule for rule in around if isinstance(rule, TargetRule) and rule.target.name == name),
@@ -223,7 +223,7 @@ class Rules:
     @cached_property
     def kept(self) -> frozenset[str]:
         """The rules that keep something in tables, by their names."""
-        return frozenset(name for name, rule in self.rules.items() if rule.swept)
+        return frozenset(name for name, rule in self.rules.items() if rule.swept_entities)
 
     @cached_property
     def functions(self) -> Mapping[str, str]:
@@ -260,7 +260,7 @@ class Rules:
     @cached_property
     def streamed_tables(self) -> tuple[Table, ...]:
         """The tables whose records the rules must see: each needs a stream with both images."""
-        names = {table.name for rule in self.rules.values() for table in rule.streamed}
+        names = {table.name for rule in self.rules.values() for table in rule.streamed_tables}
         return tuple(table for name, table in self.tables.items() if name in names)
 
 

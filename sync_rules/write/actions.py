@@ -297,9 +297,9 @@ def refuse_kept(own: Own, before: Item | None, rules: Rules) -> None:
     after = own.after(before) or {}
     _refuse_owned(own, after, rules)
     for rule in (*rules.into_target(own.entity), *rules.parts_of(own.entity)):
-        if rule.snapshot or rule.target is not own.entity or own.entity in rule.owned:
+        if rule.snapshot or rule.target is not own.entity or own.entity in rule.owned_entities:
             continue
-        for path in rule.wrote(own.key, after):
+        for path in rule.list_own_copies(own.key, after):
             if any(overlaps(path, given) for given in own.paths) and not same(get(after, path), get(before, path)):
                 raise WriteError(
                     f"{show_path(path)} of {own.entity.name} is kept by rule {rule.title}",
@@ -309,7 +309,7 @@ def refuse_kept(own: Own, before: Item | None, rules: Rules) -> None:
 
 def _refuse_owned(own: Own, item: Item | None, rules: Rules) -> None:
     for rule in rules.rules.values():
-        if own.entity in rule.owned and (item is None or rule.owns(item)):
+        if own.entity in rule.owned_entities and (item is None or rule.owns(item)):
             raise WriteError(
                 f"items of {own.entity.name} are made by rule {rule.title}", "write what they are made from instead"
             )

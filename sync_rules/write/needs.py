@@ -100,7 +100,7 @@ class Needs:
         source = None if part.source is None else place_of(part.source)
         if source in self._store.before and self._changed(part.target):
             item = self._store.before[source]
-            self._need(self._store.keys[source], () if item is None else part.rule.read_of(item))
+            self._need(self._store.keys[source], () if item is None else part.rule.list_read_paths(item))
         self._need_absence(part.target)
         if (standing := self._standing_of(part)) is not None:  # as it should be: that must be so when it is written
             self._need(part.target, standing)
@@ -130,8 +130,8 @@ class Needs:
             copies = dict.fromkeys(path for one in of if one is not None for path in rule.copies_of(one, before))
             standing = _standing(copies or rule.copies, before, now)
             if standing:
-                self._need(key, (*rule.decided_by, *standing))
-                if not of or any(one is not None and rule.belongs(key, one) is not False for one in of):
+                self._need(key, (*rule.deciding_paths, *standing))
+                if not of or any(one is not None and rule.is_member(key, one) is not False for one in of):
                     self._need_sources(rule, key, now)
 
     def _need_absence(self, key: ItemKey) -> None:
@@ -165,7 +165,7 @@ class Needs:
         reading = [rule.watches_in_source for rule in self._rules.from_source(entity) if isinstance(rule, TargetRule)]
         for rule in self._rules.parts_of(entity):
             if rule.source is entity:
-                reading.append(() if before is None else rule.read_of(before))
+                reading.append(() if before is None else rule.list_read_paths(before))
             if rule.target is entity and _says(own, rule.copies):
                 reading.append(rule.copies)
         if own.verb != "check":
@@ -191,7 +191,7 @@ class Needs:
             asked = List(members.table, members.index, members.conditions, limit, None, members.backward)
             for row in self._store.memory.list(asked).items:
                 member = rule.source.table.key_of(row)
-                if member is not None and rule.belongs(key, self._store.memory.item(member) or {}) is True:
+                if member is not None and rule.is_member(key, self._store.memory.item(member) or {}) is True:
                     self._need(member, rule.watches_in_source)
 
     def _standing_of(self, part: Part) -> Paths:
@@ -202,9 +202,9 @@ class Needs:
         if before is None or now is None:
             return None
         if not self._changed(part.target):
-            return part.rule.compared(before)
+            return part.rule.list_compared_paths(before)
         if not part.element:
-            return _standing(part.rule.compared(before), before, now) or None
+            return _standing(part.rule.list_compared_paths(before), before, now) or None
         stands = all(
             _in_set(part.element, get(before, to)) == _in_set(part.element, get(now, to)) for to in part.rule.copies
         )

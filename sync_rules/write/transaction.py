@@ -323,7 +323,8 @@ class Transact:
             if own.override
             for rule in dict.fromkeys((*self._rules.into_target(own.entity), *self._rules.parts_of(own.entity)))
             if rule.target is own.entity
-            if own.entity in rule.owned or any(path[0] == given[0] for path in rule.copies for given in own.paths)
+            if own.entity in rule.owned_entities
+            or any(path[0] == given[0] for path in rule.copies for given in own.paths)
         ]
 
     # ------------------------------------------------------------ sending it

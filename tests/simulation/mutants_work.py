@@ -107,7 +107,7 @@ def index_row_as_image() -> Iterator[None]:
 
     def list_page(listing: Any, *args: Any) -> Work:
         rows: dict[Any, Any] = {}
-        table = listing.push.rules[0].listed.table
+        table = listing.push.rules[0].listed_entity.table
 
         def ask(request: Request) -> Work:
             whole = replace(request, attributes=None) if isinstance(request, List) else request

@@ -125,7 +125,7 @@ def rules_to_apply(
     Raises:
         UserError: when a name is no rule's, or all rules act on changes only.
     """
-    effects = {rule.title: rule for rule in rules.rules.values() if not rule.swept}
+    effects = {rule.title: rule for rule in rules.rules.values() if not rule.swept_entities}
     for name in names:
         if name in effects:
             raise UserError(f"rule {name} is one of kind {effects[name].kind}: it acts on changes. {NOTHING_THERE}")

@@ -57,7 +57,7 @@ class ArchiveRule(EffectRule):
     def archive(self) -> ArchivePlace:
         return ArchivePlace(self.bucket, self.prefix, self.when)
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         notes = () if self.ttl is None else (f"Time to Live {self.ttl}",)
         return Drawing((self.archive.text, "S3"), ((),), (), (f"when {self.when}", *notes))
 
@@ -65,7 +65,7 @@ class ArchiveRule(EffectRule):
     def times_to_live(self) -> tuple[tuple[Table, str], ...]:
         return () if self.ttl is None else ((self.source.table, self.ttl),)
 
-    def resolved(self, name: str) -> ArchiveRule:
+    def resolve_variables(self, name: str) -> ArchiveRule:
         """The rule with its place taken apart now: a variable may hold a bucket and a part of the prefix."""
         bucket, prefix = parse_into(self.archive.text)
         if wrong := misnamed(bucket):

@@ -55,10 +55,10 @@ class BookedRule(PartRule):
         read = (*self.reads, *(self.where.paths if self.where else ()))
         return self.source.changing((*(ref.path for _, ref in self.link), *map(self.source.stored, read)))
 
-    def read_of(self, source: Item) -> tuple[Path, ...]:
+    def list_read_paths(self, source: Item) -> tuple[Path, ...]:
         return self.source_paths
 
-    def compared(self, target: Item) -> tuple[Path, ...]:
+    def list_compared_paths(self, target: Item) -> tuple[Path, ...]:
         return self.target.changing((name,) for name in target)
 
     @property
@@ -77,10 +77,10 @@ class BookedRule(PartRule):
         return Books(mark, fingerprints.of_books(self, self.parent))
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
+    def owned_entities(self) -> tuple[Entity, ...]:
         return (self.target, self.marks)
 
-    def drawn(self) -> Drawing | None:
+    def draw(self) -> Drawing | None:
         return Drawing(self.parent, self.reads, None)
 
     def writing_uses(self) -> Iterator[Use]:

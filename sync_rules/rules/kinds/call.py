@@ -64,7 +64,7 @@ class CallRule(EffectRule):
     def calls_from_horizon(self) -> bool:
         return self.since == "horizon"
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         return Drawing((self.function, "function"), self.watch, (), (f"when {', '.join(sorted(self.when))}",))
 
     def effect(self, change: Change) -> Call | None:

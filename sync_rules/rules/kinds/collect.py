@@ -145,18 +145,18 @@ class CollectRule(ListingRule, PartRule):
         ]
         return self.source.changing(paths)
 
-    def read_of(self, source: Item) -> tuple[Path, ...]:
+    def list_read_paths(self, source: Item) -> tuple[Path, ...]:
         return self.source_paths
 
     def unconditional(self) -> CollectRule:
         find = None if self.find is None else replace(self.find, sparse=False)
         return replace(self, where=None, omit=None, find=find)
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         """An element that went from a node is found among the node's edges, which are listed."""
         return entity is not self.source or not self.unconditional().source_paths
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         return Drawing(self.target, tuple((field,) for field in self.element.fields), self.copies)
 
     def writing_uses(self) -> Iterator[Use]:
@@ -265,7 +265,7 @@ class CollectRule(ListingRule, PartRule):
             if claim is not None:
                 yield Part(self, claim.node, change.key, claim.element)
 
-    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
+    def expand_part(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
         """Replace a part without an element by a part for each element of its edge that the node's set has or should
         have. A part without an edge too is for a value that is not a set, or for elements that name no edge.
         """

@@ -49,9 +49,9 @@ class CopyRule(LinkedRule):
 
     def nodes(self) -> tuple[Node, ...]:
         decides = tuple((self.source, path) for path in (self.where.source_paths if self.where else ()))
-        decided_by = tuple((self.target, path) for path in self.decided_by)
+        deciding = tuple((self.target, path) for path in self.deciding_paths)
         return tuple(
-            Node(self, (self.target, to), ((self.source, path), *decides), decided_by) for path, to in self.mapping
+            Node(self, (self.target, to), ((self.source, path), *decides), deciding) for path, to in self.mapping
         )
 
     def type_of(self, path: Path, known: TypeOf) -> str | None:
@@ -89,10 +89,10 @@ class CopyRule(LinkedRule):
         return self.find is None
 
     @property
-    def streamed(self) -> tuple[Table, ...]:
-        return (self.target.table,) if self.pull_only else super().streamed
+    def streamed_tables(self) -> tuple[Table, ...]:
+        return (self.target.table,) if self.pull_only else super().streamed_tables
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         note: str = "" if self.mode == "live" else f"{self.mode}, no listing" if self.pull_only else self.mode
         if not self.mapping:
             note = f"on_delete: {self.on_delete}"

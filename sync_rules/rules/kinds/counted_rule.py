@@ -68,7 +68,7 @@ class CountedRule(Rule):
         return tuple(path for path in paths if path is not None)
 
     @property
-    def takes(self) -> Mapping[Path, tuple[str, ...]]:
+    def required_types(self) -> Mapping[Path, tuple[str, ...]]:
         needed: dict[Path, tuple[str, ...]] = {} if self.of is None else {self.of: ("N",)}
         return needed if self.per is None else {**needed, self.per: ("S", "N")}
 

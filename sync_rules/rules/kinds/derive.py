@@ -62,7 +62,7 @@ class DeriveRule(TargetRule):
         return {name: parse_path(name) for name in self.formula.fields}
 
     @cached_property
-    def decided_by(self) -> tuple[Path, ...]:
+    def deciding_paths(self) -> tuple[Path, ...]:
         """The inputs, except those inside the item's key, which cannot change. A rule that writes one goes first."""
         return self.target.changing(self.inputs)
 
@@ -81,7 +81,7 @@ class DeriveRule(TargetRule):
         made = "N" if asked and self.formula.may_be_number else self.formula.type
         return made if self.default is None or self._asked is not None or made in self.default else None
 
-    def defaulted(self, item: Item) -> tuple[Path, ...]:
+    def list_defaults(self, item: Item) -> tuple[Path, ...]:
         return self.copies if self.default is not None and same(get(item, self.path), self.default) else ()
 
     def fills(self, path: Path, item: Item) -> bool:
@@ -89,16 +89,18 @@ class DeriveRule(TargetRule):
 
     def nodes(self) -> tuple[Node, ...]:
         reads = tuple((self.target, path) for path in self.inputs)
-        return (Node(self, (self.target, self.path), reads, tuple((self.target, path) for path in self.decided_by)),)
+        return (
+            Node(self, (self.target, self.path), reads, tuple((self.target, path) for path in self.deciding_paths)),
+        )
 
     def body(self) -> Mapping[str, object]:
         default = {} if self.default is None else {"default": self.default}
         return {"path": self.path, **self.formula.body(), **default}
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True  # nothing is read but the item itself
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         said = {"Time to Live": bool(self.times_to_live), "default": self.default is not None}
         notes = tuple(note for note, is_so in said.items() if is_so)
         return Drawing(self.target, tuple(self._named.values()), self.copies, notes)
@@ -120,7 +122,7 @@ class DeriveRule(TargetRule):
         made = None if text is None else self._typed(text)
         return {self.path: self.default if made is None else made}
 
-    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
+    def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         reason = self.formula.unread(lambda name: self._read(target, self._named[name]))
         return None if reason is None else Blocked(reason)
 

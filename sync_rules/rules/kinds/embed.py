@@ -110,20 +110,20 @@ class EmbedRule(GatheredRule):
         shown = entry.get("M", {})
         return {field: shown[name] for field, name in self.ids} if all(name in shown for _, name in self.ids) else None
 
-    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
+    def find_value_sources(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
         """The children that entries at these paths name; None where an entry may be of one child or another."""
         if self.claimed:
             return None
         entries: AttributeValue = {"M": {path[-1]: {"M": {}} for path in paths}}
         return self.named(key, {self.into[0]: nest(self.into[1:], entries)})
 
-    def shown(self, desired: Desired) -> tuple[Path, ...]:
+    def mask_paths(self, desired: Desired) -> tuple[Path, ...]:
         """The name of an entry is a child's key where there is a child and its name is made of nothing else."""
         keys = not self.source.changing(self.source.ref(field).path for field in self.by.fields)
         paths = (path if keys and value is not None else self._copy_at(path) for path, value in desired.items())
         return tuple(dict.fromkeys(paths))
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         shown = ((),) if self.fields is None else tuple(path for path, _ in self.fields)
         return Drawing(self.target, shown, self.copies, ("default",) if self.defaults else ())
 
@@ -154,7 +154,7 @@ class EmbedRule(GatheredRule):
             return {self.into: TOO_MANY}
         return self._written(self._fitting(entries) if excess else entries, target)
 
-    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
+    def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         """The first child that claims an entry which another one has, or that names none."""
         if not self.may_leave_out:
             return None

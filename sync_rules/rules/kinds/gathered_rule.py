@@ -32,7 +32,7 @@ class GatheredRule(ListingRule, TargetRule):
     into: Path
     where: Where | None = None
     gathers = True
-    decided_by = ()  # what a target's members point to is its key, which cannot change
+    deciding_paths = ()  # what a target's members point to is its key, which cannot change
 
     @property
     def copies(self) -> tuple[Path, ...]:
@@ -52,11 +52,11 @@ class GatheredRule(ListingRule, TargetRule):
             "settle_seconds": self.settle_seconds,
         }
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source or not self.source.changing(ref.path for _, ref in self.link)
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         """The targets; and the members, where one that the index does not list would be left out."""
         reported = self.find is not None and self.find.needs and not self.sparse
         return (self.target, self.source) if reported else (self.target,)
@@ -101,7 +101,7 @@ class GatheredRule(ListingRule, TargetRule):
         """The members that the present value names: an index may not show them yet."""
         return ()
 
-    def belongs(self, key: ItemKey, member: Item) -> bool | Blocked:
+    def is_member(self, key: ItemKey, member: Item) -> bool | Blocked:
         """True if an item is a member. One that the listing does not show is none, even if a record or the present
         value names it: else the value would depend on who was asked.
         """

@@ -73,8 +73,8 @@ class VersionRule(MirrorRule):
 class NewestRule(VersionRule):
     """The newest state of an item, under version 0. `fields` are without the version."""
 
-    def drawn(self) -> Drawing:
-        return replace(super().drawn(), notes=("the newest",))
+    def draw(self) -> Drawing:
+        return replace(super().draw(), notes=("the newest",))
 
     def owns(self, item: Item) -> bool:
         key = self.target.table.key_of(item)
@@ -112,7 +112,7 @@ class KeepRule(VersionRule):
     def nodes(self) -> tuple[Node, ...]:
         return ()  # it makes nothing
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         return Drawing(self.target, (), (), (f"keeps the newest {self.keep}",))
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
@@ -124,21 +124,21 @@ class KeepRule(VersionRule):
         return ()
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
+    def owned_entities(self) -> tuple[Entity, ...]:
         return ()
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         return (self.target,)
 
     @property
-    def streamed(self) -> tuple[Table, ...]:
+    def streamed_tables(self) -> tuple[Table, ...]:
         return (self.target.table,)
 
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:
         return ()
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True
 
     def uses(self) -> Iterator[Use]:
@@ -177,12 +177,12 @@ class KeepRule(VersionRule):
         partition, *sort = ((one, self.target.templates[one.name]) for one in self.target.table.key)
         return Find(None, (partition,), tuple(sort))
 
-    def among(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:
+    def list_wrong_parts(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:
         """The versions beyond the newest."""
         mine = sorted((key for key in dict.fromkeys(keys) if self._is_of(source, key)), key=_number, reverse=True)
         return [Part(self, key, source, seen=BEYOND) for key in mine[self.keep :]]
 
-    def comes_first(self, part: Part, key: ItemKey) -> bool:
+    def is_first_part(self, part: Part, key: ItemKey) -> bool:
         return part.source is not None and self._is_of(part.source, key) and _number(key) <= _number(part.target)
 
     def _is_of(self, source: ItemKey, key: ItemKey) -> bool:
@@ -206,11 +206,11 @@ class HistoryRule(VersionRule):
     snapshot = True
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         return (self.source,)
 
     @property
-    def streamed(self) -> tuple[Table, ...]:
+    def streamed_tables(self) -> tuple[Table, ...]:
         return (self.source.table,)
 
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:
@@ -240,7 +240,7 @@ class HistoryRule(VersionRule):
         named = super().mirrors(source)
         return {key: fields for key, fields in named.items() if not (self.version and self.is_newest(key))}
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source  # its states come and go
 
     def writing_uses(self) -> Iterator[Use]:
@@ -285,7 +285,7 @@ class HistoryRule(VersionRule):
         held = {name: value for name, value in image.items() if name in names}
         return Part(self, next(iter(self.mirrors(held)), key), key, seen=Seen(canonical(held), held))
 
-    def taken_by(self, part: Part) -> Part | None:
+    def find_removing_part(self, part: Part) -> Part | None:
         if self.kept is None or part.target == part.source:
             return None
         return Part(self.kept, part.target, part.source)

@@ -61,7 +61,7 @@ class LinkedRule(TargetRule):
         }
 
     @property
-    def named_by(self) -> tuple[str, ...]:
+    def source_fields(self) -> tuple[str, ...]:
         return tuple(ref.field for _, ref in self.link)
 
     @property
@@ -127,7 +127,7 @@ class LinkedRule(TargetRule):
         return (*read, *self.sparse_paths)
 
     @cached_property
-    def decided_by(self) -> tuple[Path, ...]:
+    def deciding_paths(self) -> tuple[Path, ...]:
         return (*self.link_paths, *self.where_paths)
 
     @cached_property
@@ -182,16 +182,16 @@ class LinkedRule(TargetRule):
         return self.on_delete == "restrict" and self.where_holds({}, target) is True
 
     def outlives(self, image: Item) -> bool:
-        kept = (copy for copy in self.copies if get(image, copy) is not None and copy not in self.defaulted(image))
+        kept = (copy for copy in self.copies if get(image, copy) is not None and copy not in self.list_defaults(image))
         return bool(self.where_holds({}, image)) and any(kept)
 
-    def defaulted(self, item: Item) -> tuple[Path, ...]:
+    def list_defaults(self, item: Item) -> tuple[Path, ...]:
         return tuple(copy for copy, value in self.defaults.items() if same(get(item, copy), value))
 
-    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:
+    def find_value_sources(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:
         return self.source_keys(image)
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True  # a target names its source by what it holds, and a source lists its targets
 
     # ---------------------------------------------------------------- what it needs of tables

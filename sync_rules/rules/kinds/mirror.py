@@ -145,24 +145,24 @@ class MirrorRule(PartRule):
         return tuple(Node(self, (self.target, path), reads) for path in writes)
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
+    def owned_entities(self) -> tuple[Entity, ...]:
         return (self.target,)
 
     def owns(self, item: Item) -> bool:
         """True if an item names a source where a mirror has it."""
         return self.pointer(item) is not None
 
-    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+    def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         """All copies of a mirror; none on an application's own item that stands under a mirror's key."""
         return self.copies if self.owns(item) else ()
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         known = True
         if entity is self.source:
             known = self.each is None and not entity.changing(ref.path for _, ref in self.fields)
         return known and (entity is not self.target or not self.identity_paths)
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         pairs = (((), ()),) if self.attributes is None else self.attributes
         return Drawing(self.target, tuple(path for path, _ in pairs), tuple(path for _, path in pairs))
 
@@ -190,7 +190,7 @@ class MirrorRule(PartRule):
             return self.source_paths
         return self.source.changing((*self._reads, *sorted({(name,) for source in sources for name in source or ()})))
 
-    def read_of(self, source: Item) -> tuple[Path, ...]:
+    def list_read_paths(self, source: Item) -> tuple[Path, ...]:
         return self.paths_of(source)
 
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
@@ -252,8 +252,8 @@ class MirrorRule(PartRule):
             return self.copies
         return self.target.changing((name,) for mirror in mirrors for name in mirror or ())
 
-    def compared(self, target: Item) -> tuple[Path, ...]:
-        return self._kept(target) if self.owned else ()
+    def list_compared_paths(self, target: Item) -> tuple[Path, ...]:
+        return self._kept(target) if self.owned_entities else ()
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """Put, update or delete one mirror; nothing when it is as it should be."""

@@ -45,7 +45,7 @@ class MoveRule(MirrorRule):
     def body(self) -> Mapping[str, object]:
         return {**super().body(), "mode": "move"}
 
-    def beside(self, others: Iterable[Rule]) -> Self:
+    def adapt_to(self, others: Iterable[Rule]) -> Self:
         writes = [node.writes for rule in others if not rule.moves for node in rule.nodes()]
         names = {path[0] for entity, path in writes if entity is self.target and len(path) == 1}  # a map stays
         return replace(self, theirs=tuple(sorted(names)))
@@ -56,26 +56,26 @@ class MoveRule(MirrorRule):
         return ()
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
+    def owned_entities(self) -> tuple[Entity, ...]:
         return ()
 
     def owns(self, item: Item) -> bool:
         return False
 
-    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+    def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         return ()
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source  # what it had when it went
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         return (self.source,)
 
     def nodes(self) -> tuple[Node, ...]:
         return (Node(self, (self.target, ()), ((self.source, ()),)),)
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         return Drawing(self.target, ((),), ((),), ("moves",))
 
     def writing_uses(self) -> Iterator[Use]:
@@ -105,7 +105,7 @@ class MoveRule(MirrorRule):
     def label(self, part: Part) -> str:
         return part.element  # names of attributes
 
-    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
+    def expand_part(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
         """The part; of an item that went, with the names of what its moved self lacks, if that stands there."""
         if not part.element:
             return (part,)

@@ -105,8 +105,8 @@ class TreeRule(LinkedRule):
         return () if self.crumb is None else self.target.changing((self.crumb.name.path,))
 
     @cached_property
-    def decided_by(self) -> tuple[Path, ...]:
-        return (*super().decided_by, *self.name_paths)
+    def deciding_paths(self) -> tuple[Path, ...]:
+        return (*super().deciding_paths, *self.name_paths)
 
     @cached_property
     def relevant_paths(self) -> tuple[Path, ...]:
@@ -119,11 +119,11 @@ class TreeRule(LinkedRule):
 
     def nodes(self) -> tuple[Node, ...]:
         """Without what each attribute reads of itself, one level up: hierarchies are the cycles that end."""
-        decided_by = tuple((self.target, path) for path in self.decided_by)
+        deciding = tuple((self.target, path) for path in self.deciding_paths)
         parent = (self.source, self.path)
         names = [] if self.crumb is None else [(self.target, path) for path in self.name_paths]
         reads = {self.path: ()} if self.crumb is None else {self.path: (), self.crumb.path: (parent, *names)}
-        return tuple(Node(self, (self.target, copy), reads.get(copy, (parent,)), decided_by) for copy in self.copies)
+        return tuple(Node(self, (self.target, copy), reads.get(copy, (parent,)), deciding) for copy in self.copies)
 
     def type_of(self, path: Path, known: TypeOf) -> str | None:
         if path in self.carry:
@@ -150,7 +150,7 @@ class TreeRule(LinkedRule):
             return {}
         return {"crumb": self.crumb.path, "by": self.crumb.name.path, "between": self.crumb.separator}
 
-    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+    def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         """All copies, but for a root what its descendants take from it, which is the root's own."""
         is_root = self.source_key(item) in (None, key)
         return tuple(path for path in self.copies if path not in self.carry) if is_root else self.copies
@@ -159,7 +159,7 @@ class TreeRule(LinkedRule):
         path = get(image, self.path)
         return path["S"].count(self.separator) + 1 if path and "S" in path else 0
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         notes = ("default",) if self.defaults else ()
         named = () if self.crumb is None else (self.crumb.name.path,)
         reads = (*(ref.path for _, ref in self.link), *named, *self.carry)
@@ -224,7 +224,7 @@ class TreeRule(LinkedRule):
             return item
         return apply_write(update_of(key, item, changes, ()), item) or item
 
-    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
+    def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         """The breadcrumb of an item whose parent has none yet; a parent that is an orphan gets none."""
         parent = sources[0] if sources else None
         due = self.crumb is not None and parent is not None and self.crumb.is_due(parent)

@@ -83,7 +83,7 @@ class RankedRule(BookedRule):
     def unconditional(self) -> Self:
         return replace(self, where=None)
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source or not self.unconditional().source_paths
 
     def writing_uses(self) -> Iterator[Use]:

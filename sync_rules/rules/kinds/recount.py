@@ -48,7 +48,7 @@ class RecountRule(CountedRule, GatheredRule):
             return listing
         return replace(listing, max_items=1, enough=True, backward=self.function == "max")
 
-    def drawn(self) -> Drawing | None:
+    def draw(self) -> Drawing | None:
         return None if self.ends else Drawing(self.target, self.reads, self.copies)
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:

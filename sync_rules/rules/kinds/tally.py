@@ -59,7 +59,7 @@ class TallyRule(CountedRule, BookedRule):
         if any(isinstance(self._contribution(entry, image), Blocked) for image in images):
             yield self._nowhere(change.key)
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True  # an entry is named by the key of its child alone
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
@@ -73,7 +73,7 @@ class TallyRule(CountedRule, BookedRule):
             return Effort(ledger_writes=6, transactions=6, source_reads=2, ledger_reads=3, moves=True)
         return Effort(ledger_writes=4, transactions=4, source_reads=2, ledger_reads=5)
 
-    def adds_to(self, item: Item) -> ItemKey | None:
+    def find_total(self, item: Item) -> ItemKey | None:
         held = self.held_by(item)
         return None if held is None else held.total
 
@@ -110,7 +110,7 @@ class TallyRule(CountedRule, BookedRule):
         moved = (_increment(total, nets) for total, nets in _moves(held, wanted).items())
         return Transaction((*moved, self._entered(part, target, wanted)))
 
-    def rebuilt(self, part: Part, target: Item | None, source: Item | None) -> Transaction | None:
+    def rebuild_part(self, part: Part, target: Item | None, source: Item | None) -> Transaction | None:
         """The entry as its child is now. No total is moved: what the entry added, and where, is not known."""
         if self.target.fields(part.target) is None:
             return None
@@ -191,7 +191,7 @@ class TotalRule(TargetRule):
     function: Literal["count", "sum"]
     per: bool = False
     shards: int = 1
-    decided_by = ()  # a parent is named by its key alone, which cannot change
+    deciding_paths = ()  # a parent is named by its key alone, which cannot change
 
     @property
     def kind(self) -> str:
@@ -225,13 +225,13 @@ class TotalRule(TargetRule):
         return Effort(target_writes=1, target_reads=1, ledger_reads=4)
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
+    def owned_entities(self) -> tuple[Entity, ...]:
         return (self.source,)
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True  # a total names its parent by its key
 
-    def drawn(self) -> None:
+    def draw(self) -> None:
         return None  # the arrow of its entries stands for it
 
     # ---------------------------------------------------------------- what matters

@@ -48,7 +48,7 @@ class ValueRule(RankedRule):
         return tuple(dict.fromkeys((self.of, self.order)))
 
     @property
-    def takes(self) -> Mapping[Path, tuple[str, ...]]:
+    def required_types(self) -> Mapping[Path, tuple[str, ...]]:
         return {self.order: ("S", "N", "NULL"), self.of: ("N",) if self.numbers else ("S", "N")}
 
     def body(self) -> Mapping[str, object]:
@@ -116,7 +116,7 @@ class ValuesRule(GatheredRule):
             "descending": self.descending,
         }
 
-    def drawn(self) -> None:
+    def draw(self) -> None:
         return None  # the arrow of its ledger items stands for it
 
     def members(self, key: ItemKey, target: Item) -> Members | None:

@@ -435,7 +435,7 @@ def test_remote_backfill_of_an_old_execution_ends_no_newer_one(ended):
     old, new = account.machine(InPeace(), "old"), account.machine(InPeace(), "new")
     old.answer = old.ask({"do": "begin", "asked": account.asked(), "execution": "old"})
     late = account.state.load(asked_of("old"))
-    rule = min(rule.title for rule in account.scene.rules.rules.values() if rule.swept)
+    rule = min(rule.title for rule in account.scene.rules.rules.values() if rule.swept_entities)
     new.answer = new.ask({"do": "begin", "asked": account.asked(rules=[rule], restart=True), "execution": "new"})
     if ended:
         assert new.go_on()["error"] == ""

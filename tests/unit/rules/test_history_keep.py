@@ -109,7 +109,7 @@ def test_keep_deletes_a_version_only_as_it_was_read():
     shop = scene()
     rule = shop.rules.rules["versions.keep"]
     source, keys = shop.at("shop", "PRODUCT#7", "PRODUCT"), [shop.at("shop", "PRODUCT#7", f"V#00{at}") for at in "321"]
-    (part,) = rule.among(source, keys)
+    (part,) = rule.list_wrong_parts(source, keys)
     write = rule.write_for(part, {**part.target.attributes(), "price": n(1)}, None)
     there(shop, 1)
     shop.there("shop", {**part.target.attributes(), "price": n(2)})
@@ -209,7 +209,7 @@ def test_keep_costs_one_query_for_each_version_that_came():
 
 
 def test_keep_is_drawn():
-    assert scene().rules.rules["versions.keep"].drawn().notes == ("keeps the newest 2",)
+    assert scene().rules.rules["versions.keep"].draw().notes == ("keeps the newest 2",)
 
 
 NUMBERED = """

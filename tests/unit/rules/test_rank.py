@@ -175,5 +175,5 @@ def test_rank_tells_the_house_what_it_reads_and_writes():
     assert node.writes == (MADE.ranks, ("n",))
     assert {path for _, path in node.reads} == {("order_id",), ("total",), ("user_id",), ("status",)}
     assert RULE.copies == ()
-    assert RULE.streamed == (ORDERS, COUNTS)
+    assert RULE.streamed_tables == (ORDERS, COUNTS)
     assert ranked(function="max").body() != RULE.body()

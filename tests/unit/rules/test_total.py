@@ -88,7 +88,7 @@ def test_total_is_a_copy_like_any_other():
     assert rule.pulls(Change(at, old, {"user_id": s("u")}))
     assert not rule.pulls(Change(at, old, {**old, "name": s("Bea")}))
     assert not rule.pulls(Change(at, old, None))
-    assert rule.link_guard(old) == rule.decided_by == ()
+    assert rule.link_guard(old) == rule.deciding_paths == ()
     assert not rule.pushes(Change(at, old, None))
 
 
@@ -100,7 +100,7 @@ def test_total_nodes_follow_those_of_the_tally():
     assert node.writes == (USER, INTO)
     assert [causes(writer, node) for writer in made.nodes() if writer.writes[0] is made.totals] == [True]
     assert rule.copies == (INTO,)
-    assert rule.streamed == (COUNTS, USERS)
+    assert rule.streamed_tables == (COUNTS, USERS)
 
 
 def test_total_bodies_differ_where_rules_do():

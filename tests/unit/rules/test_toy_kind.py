@@ -287,10 +287,10 @@ def test_toy_kind_said_little(rules):
     """A toy kind that answers little has the default answers of its family."""
     (rule,) = rules.rules.values()
     assert isinstance(rule, LatestRule)
-    assert (rule.owned, rule.rounds_max, rule.archive, rule.calls) == ((), 1, None, "")
+    assert (rule.owned_entities, rule.rounds_max, rule.archive, rule.calls) == ((), 1, None, "")
     assert not rule.fills_index_keys
     assert not rule.snapshot
-    assert rule.swept == (rule.target,)
+    assert rule.swept_entities == (rule.target,)
 
 
 def test_toy_kind_that_says_least_is_handled_verified_and_allowed(monkeypatch):
