@@ -9,7 +9,7 @@ Invariant: compiled rules name no section, so no function imports one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
@@ -39,6 +39,7 @@ class Section:
     and the compiled rules. Its result is in `Rules.sections`. `lint` sees compiled rules. `entities_of` lists the
     entities that a result names, so that none of them is reported as unused. `form_of` gives the form of one entry, and
     `meant` the cure for a value of another type: of an option, by its name and value, and True if a list is expected.
+    `renamed` maps former names of options to the present ones; `check` warns of the former ones.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Section:
     entities_of: Callable[[Any], Iterable[str]] = lambda _: ()
     form_of: Callable[[Any], type[Model] | None] = lambda _: None
     meant: Callable[[str, Any, bool], str | None] = lambda _name, _value, _as_list: None
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,6 @@ def all_sections() -> tuple[Section, ...]:
 
 
 def _first_use(document: Document, name: str, built_in: BuiltIn) -> Location | None:
-    """The first place that needs a section."""
     if name in document.data:
         return document.key(name)
     entities = document.data.get("entities")

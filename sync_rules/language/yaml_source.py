@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -33,9 +35,9 @@ TAGS_CURE = "write the value itself; ${VAR} takes a name from the environment"
 CONSTANTS = {"true": True, "false": False}
 
 
-def _rename(by_path: dict[KeyPath, Any], section: str, meant: str) -> None:
-    for path in [path for path in by_path if path[:1] == (section,)]:
-        by_path[(meant, *path[1:])] = by_path.pop(path)
+def _rename(by_path: dict[KeyPath, Any], key: KeyPath, meant: str) -> None:
+    for path in [path for path in by_path if path[: len(key)] == key]:
+        by_path[(*key[:-1], meant, *path[len(key) :])] = by_path.pop(path)
 
 
 def type_name(value: Any) -> str:
@@ -64,19 +66,20 @@ class Document:
         return Location(key_path=path)
 
     def key(self, *path: str | int) -> Location:
-        """The location of a value's key."""
         return self.starts.get(path) or self.value(*path)
 
     def names(self, section: str) -> list[str]:
-        """The names a section declares, in the order of the file."""
         entries = self.data.get(section)
         return list(entries) if isinstance(entries, dict) else []
 
-    def rename(self, section: str, meant: str) -> None:
-        """Take a section for another one, whose name was misspelled."""
-        self.data = {meant if name == section else name: value for name, value in self.data.items()}
+    def rename(self, meant: str, *key: str) -> None:
+        """Read the key at this path as another one: it is misspelled, or has a former name."""
+        parent = reduce(getitem, key[:-1], self.data)
+        values = {meant if name == key[-1] else name: value for name, value in parent.items()}
+        parent.clear()
+        parent.update(values)
         for table in (self.starts, self.locations, self.text_at, self.numbers):
-            _rename(table, section, meant)
+            _rename(table, key, meant)
 
     def inside(self, offset: int, *path: str | int) -> Location:
         """The location of a letter of a one-line text; of the text when the letter's cannot be known."""
@@ -209,7 +212,6 @@ class _Reader:
         self.left = VALUES_MAX  # values that aliases may still stand for; negative once there are too many
 
     def convert(self, node: Node, path: KeyPath) -> Any:
-        """The value of a node."""
         if self.within is not None or id(node) not in self.aliases:
             return self._convert(node, path)
         self.within = self.aliases[id(node)][1]

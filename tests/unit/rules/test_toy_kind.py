@@ -71,7 +71,7 @@ entities:
 rules:
   last: {latest: order.total, into: user.last, by: order_id}
 patterns:
-  user-with-last: {get: user, by: [user_id], returns: [last], rate: 10/s}
+  user-with-last: {get: user, by: [user_id], attributes: [last], rate: 10/s}
   add-order: {put: order, rate: 5/s}
 """
 
@@ -245,7 +245,7 @@ def test_toy_kind_serves_access_patterns(registered, shown):
     (registered / "asked.yaml").write_text(ASKED)
     unread = "no pattern reads what rule last keeps"
     assert unread not in shown("patterns", "asked.yaml")
-    (registered / "asked.yaml").write_text(ASKED.replace("returns: [last]", "returns: [first]"))
+    (registered / "asked.yaml").write_text(ASKED.replace("attributes: [last]", "attributes: [first]"))
     assert unread in shown("patterns", "asked.yaml")
 
 
