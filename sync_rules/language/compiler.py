@@ -142,7 +142,6 @@ class RuleCompiler:
         return AttributeRef(entity, tuple(path))
 
     def entity(self, text: str, option: str) -> Entity | None:
-        """The entity that an option names."""
         ref = self.resolve(text, option)
         if ref is not None and ref.path:
             self.add("SR108", option, f"{text!r} is an attribute: expected an entity, such as {ref.entity.name}")
@@ -167,7 +166,6 @@ class RuleCompiler:
         return path
 
     def option_path(self, text: str | None, option: str) -> Path | None:
-        """The path in an option that may be missing."""
         return None if text is None else self.path(text, option)
 
     def paths(self, texts: Iterable[str] | None, option: str) -> tuple[Path, ...]:

@@ -219,7 +219,6 @@ def _kept(
     *,
     via: str | None,
 ) -> Iterator[CopyRule]:
-    """The rule that keeps on the pointing items what names the item behind this hop."""
     near, many = hop
     find = compiler.find(link, near, many, via, "link", choose=links.choose, whole=True)
     if find is None:

@@ -26,7 +26,6 @@ def default_template(attribute: str) -> Template:
 
 
 def template_of(entity: Entity, attribute: KeyAttribute) -> Template:
-    """The template that makes a key attribute of an entity's table or index."""
     return entity.templates.get(attribute.name) or default_template(attribute.name)
 
 

@@ -279,12 +279,10 @@ class Lookalikes:
         return tuple(other for other in others.touching(_literal(entity)) if may_be_both(other, entity))
 
     def add(self, entity: Entity) -> None:
-        """Add an entity."""
         self._tables.setdefault(entity.table.name, Prefixes()).add(_literal(entity), entity)
 
 
 def _literal(entity: Entity) -> str:
-    """The text that the partition keys of an entity begin with."""
     return entity.templates[entity.table.partition.name].literals[0]
 
 
@@ -295,7 +293,6 @@ def may_be_both(one: Entity, two: Entity) -> bool:
 
 
 def _repeats(entity: Entity) -> bool:
-    """True if the attributes of the entity's key have a field in common."""
     fields = [field for a in entity.table.key for field in set(entity.templates[a.name].fields)]
     return len(fields) > len(set(fields))
 

@@ -33,7 +33,6 @@ def key_types(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def _typed(what: str, wanted: str, found: str | None) -> str:
-    """The cure for a value of another type than the key's."""
     if wanted == "S" and found == "N":
         return f"declare {what} as N; or write another attribute, and make {what} of that by a derive rule"
     return f"declare {what} as {found}" if found in ("S", "N", "B") else "write an attribute that is in no key"

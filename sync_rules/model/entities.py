@@ -78,8 +78,6 @@ def told_twice(tables: Iterable[Table]) -> Iterator[tuple[Table, Table]]:
 
 @dataclass(frozen=True)
 class KeyAttribute:
-    """One attribute of a key schema."""
-
     name: str
     type: KeyType
 
@@ -133,12 +131,10 @@ class Table:
 
     @cached_property
     def address(self) -> Address:
-        """The address in DynamoDB."""
         return address_of(self.physical_name)
 
     @cached_property
     def key(self) -> tuple[KeyAttribute, ...]:
-        """Its key: one attribute or two."""
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
     @property
@@ -147,7 +143,6 @@ class Table:
         return tuple(dict.fromkeys((*self.key, *(a for index in self.indexes for a in index.attributes))))
 
     def index(self, name: str) -> Index:
-        """The index of this name, which must exist."""
         return next(index for index in self.indexes if index.name == name)
 
     def row(self, index: Index, item: Item) -> Item:
@@ -291,7 +286,6 @@ class Entity:
 
     @cached_property
     def _padded(self) -> frozenset[str]:
-        """The fields that are padded in a key."""
         return frozenset(field for template in self.templates.values() for field, _ in template.pads)
 
     def key_of(self, fields: Fields) -> ItemKey | None:

@@ -21,7 +21,6 @@ class ItemKey(NamedTuple):  # a tuple, for fast dictionaries
     values: tuple[tuple[str, str, str | bytes], ...]
 
     def attributes(self) -> dict[str, AttributeValue]:
-        """The key as DynamoDB's Key parameter."""
         return {name: {kind: value} for name, kind, value in self.values}
 
     def __str__(self) -> str:
@@ -58,7 +57,6 @@ class Change:
 
     @property
     def event_name(self) -> EventName:
-        """The name of the change in a stream record."""
         return "REMOVE" if self.new is None else "INSERT" if self.old is None else "MODIFY"
 
 

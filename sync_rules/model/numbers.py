@@ -39,7 +39,6 @@ def holdable(number: Decimal) -> bool:
 
 
 def digits_of(number: Decimal) -> str:
-    """The significant digits."""
     return "".join(map(str, number.as_tuple().digits)).strip("0")
 
 
@@ -69,7 +68,6 @@ def respelt_in(value: AttributeValue) -> AttributeValue:
 
 
 def total_of(numbers: Iterable[Decimal]) -> Decimal:
-    """The exact sum."""
     total = Decimal(0)
     for number in numbers:
         total = EXACT.add(total, number)

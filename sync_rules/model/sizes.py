@@ -24,7 +24,6 @@ ELEMENT_BYTES = 1
 
 
 def item_bytes(item: Item) -> int:
-    """The size of an item: every attribute name and value."""
     return sum(_text_bytes(name) + value_bytes(value) for name, value in item.items())
 
 

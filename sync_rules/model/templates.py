@@ -174,7 +174,6 @@ def _formless(field: str, padded: dict[str, int], cased: dict[str, str]) -> str:
 
 
 def as_text(value: AttributeValue | None) -> str | None:
-    """The text of a string or number in a composite key."""
     if value is None:
         return None
     text = value.get("S", value.get("N"))

@@ -63,7 +63,6 @@ def parse_path(text: str) -> Path:
 
 
 def show_path(path: Path) -> str:
-    """The path as the rules file spells it."""
     return ".".join(name if UNQUOTED.fullmatch(name) else f'"{name}"' for name in path)
 
 

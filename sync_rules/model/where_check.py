@@ -81,7 +81,6 @@ def cure(text: str) -> str:
 
 
 def depth(tree: Node) -> int:
-    """The number of levels of a syntax tree."""
     levels, row = 0, [tree]
     while row:
         levels += 1
@@ -211,7 +210,6 @@ def _calls_type(node: Node) -> bool:
 
 
 def _retyped(sides: list[Node], types: tuple[Types, Types]) -> str:
-    """The cure for two sides of different types."""
     if all(side["type"] == "literal" for side in sides):
         return "compare an attribute, such as status == 'OPEN': these are two constants"
     for side, other in ((sides[0], types[1]), (sides[1], types[0])):
@@ -265,7 +263,6 @@ def conjuncts(text: str) -> tuple[str, ...]:
 
 
 def _held(value: str | float) -> AttributeValue:
-    """A literal as an item holds it."""
     if isinstance(value, bool):
         return {"BOOL": value}
     return {"S": value} if isinstance(value, str) else {"N": spelt(Decimal(repr(value)))}
@@ -293,7 +290,6 @@ def _constant(node: Node) -> bool:
 
 
 def quoted_names(text: str) -> list[str]:
-    """The names in double quotes."""
     return [token["value"] for token in Lexer().tokenize(text) if token["type"] == "quoted_identifier"]
 
 

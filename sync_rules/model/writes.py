@@ -17,8 +17,6 @@ from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, nest
 
 # ---------------------------------------------------------------- conditions and writes
 class Test(Enum):
-    """The test of a condition on a path."""
-
     EQUALS = "="
     EXISTS = "exists"
     ABSENT = "absent"
@@ -68,8 +66,6 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete one item if the guard holds."""
-
     key: ItemKey
     guard: tuple[Condition, ...]
 
@@ -116,8 +112,6 @@ Write = Update | Put | Delete | Transaction
 
 
 class Status(Enum):
-    """The store's answer to a write, in a word."""
-
     WRITTEN = "written"
     REFUSED = "refused"  # a guard did not hold: an answer, not an error
     REJECTED = "rejected"  # can never succeed as it stands: over 400 KB, wrong type
@@ -202,7 +196,6 @@ def update_of(
 
 
 def distinct(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    """Each condition once, in order: several rules may want the same."""
     once: list[Condition] = []
     for condition in conditions:
         if condition not in once:
@@ -211,7 +204,6 @@ def distinct(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
 
 
 def _missing_map(image: Item, path: Path) -> Path | None:
-    """The outermost map on the way to a path that does not exist."""
     return next((path[:length] for length in range(1, len(path)) if get(image, path[:length]) is None), None)
 
 

@@ -49,7 +49,6 @@ Marks = Mapping[str, tuple[str, str]]  # what stands in the rules for a variable
 
 
 def beside(rules_file: Path) -> Path:
-    """The path of the compiled form of a rules file."""
     return rules_file.with_suffix(SUFFIX)
 
 

@@ -141,7 +141,6 @@ class ArchivePlace:
 
     @property
     def text(self) -> str:
-        """The address in S3."""
         return f"s3://{self.bucket}/{self.prefix}"
 
 

@@ -33,7 +33,6 @@ class ListingRule(Rule):
 
     @cached_property
     def pointer(self) -> Pointer:
-        """From a source to the target that the source names."""
         return Pointer(self.link, self.target)
 
     def points(self, item: Item) -> bool:
@@ -139,7 +138,6 @@ class TargetRule(Rule):
 
     @cached_property
     def _maps(self) -> tuple[Path, ...]:
-        """The maps that its copies stand in."""
         return tuple(dict.fromkeys(copy[:length] for copy in self.copies for length in range(1, len(copy))))
 
     @cached_property
@@ -255,7 +253,6 @@ class TargetRule(Rule):
         yield from listing_uses(self, Moment.LISTED)
 
     def writing_uses(self) -> Iterator[Use]:
-        """Writes where something is not as the rule says."""
         update = Operation.UPDATE if self.strict else Operation.UPDATES
         yield Use(Moment.WRITTEN, update, self.target.table, f"copies on {name_of(self.target)}")
         if self.strict:
@@ -372,7 +369,6 @@ class PartRule(Rule):
         yield from sweeping_uses(self)
 
     def writing_uses(self) -> Iterator[Use]:
-        """Writes where something is not as the rule says."""
         table, name = self.target.table, name_of(self.target)
         yield Use(Moment.WRITTEN, Operation.PUT, table, f"{name}, where one is missing")
         yield Use(Moment.WRITTEN, Operation.DELETE, table, f"{name}, where there should be none")

@@ -71,7 +71,6 @@ class Formula:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields it reads, each once."""
         return tuple(dict.fromkeys(piece.field for piece in self.pieces if isinstance(piece, Slot)))
 
     def text(self, read: Read) -> str | None:

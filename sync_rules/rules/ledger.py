@@ -67,7 +67,6 @@ class Contribution:
 
 
 def entry_item(key: ItemKey, contribution: Contribution) -> Item:
-    """The ledger item that records a contribution."""
     into: AttributeValue = {"L": [{"S": value} for _, _, value in contribution.total.values]}
     amount = spelt(contribution.amount)
     return {**key.attributes(), INTO: into, AT: {"S": contribution.at}, AMOUNT: {"N": amount}}
@@ -187,7 +186,6 @@ def _entity(name: str, table: Table, partition: str, sort: str = ALONE) -> Entit
 
 
 def _texts(entity: Entity, role: Role) -> tuple[str, ...]:
-    """An entity's key templates, under field names that no other entity's have."""
     return tuple(_text(entity.templates[attribute.name], role) for attribute in entity.table.key)
 
 

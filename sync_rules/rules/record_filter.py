@@ -89,7 +89,6 @@ def _both(one: Watched, other: Watched) -> Watched:
 
 
 def _watched(entity: Entity, rules: Iterable[Rule]) -> Watched:
-    """All that any of the rules watches; nothing where no rule speaks of the entity."""
     return attributes_read((rule, entity) for rule in rules).get(entity.table.name, frozenset())
 
 

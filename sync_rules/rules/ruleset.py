@@ -42,7 +42,6 @@ class Concern:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All of these rules, each once."""
         return tuple(dict.fromkeys((*self.reading, *self.into, *self.parts, *self.anchored)))
 
     @property
@@ -227,12 +226,10 @@ class Rules:
 
     @cached_property
     def functions(self) -> Mapping[str, str]:
-        """The user's functions that rules call, by the names of the rules."""
         return {name: rule.calls for name, rule in self.rules.items() if rule.calls}
 
     @cached_property
     def archives(self) -> Mapping[str, ArchivePlace]:
-        """The places where rules keep objects, by the names of the rules."""
         return {name: rule.archive for name, rule in self.rules.items() if rule.archive is not None}
 
     @cached_property
@@ -248,7 +245,6 @@ class Rules:
 
     @cached_property
     def record_filters(self) -> Mapping[str, RecordFilter]:
-        """The filters of stream records, by their tables."""
         return {name: RecordFilter(table, self._concerned(table)) for name, table in self.tables.items()}
 
     def _concerned(self, table: Table) -> Mapping[Entity, tuple[Rule, ...]]:

@@ -179,7 +179,6 @@ def _sources(compiler: RuleCompiler, form: CopyForm) -> list[tuple[str, Location
 def _defaults(
     compiler: RuleCompiler, form: CopyForm, target: Entity, pairs: tuple[tuple[Path, Path], ...]
 ) -> dict[Path, AttributeValue]:
-    """The defaults, by the paths of their copies."""
     if isinstance(form.copied, str):
         return defaults.of_one(compiler, form.default, target, pairs[0][1])
     into = compiler.resolve(form.into, "into")

@@ -186,7 +186,6 @@ def _recounted(compiler: RuleCompiler, form: GroupForm, group: Group) -> tuple[R
 
 
 def _base_listing(compiler: RuleCompiler, group: Group) -> Find | None:
-    """The Query of the base table for the children of a parent."""
     child, parent = group.child, group.into.entity
     found = [way for way in links.ways(parent, child, group.link) if way.find.index is None]
     if not found:

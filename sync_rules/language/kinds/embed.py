@@ -160,7 +160,6 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
 def _defaults(
     compiler: RuleCompiler, form: EmbedForm, into: AttributeRef | None, fields: tuple[tuple[Path, Path], ...] | None
 ) -> dict[str, AttributeValue]:
-    """The defaults of an entry, by the names of its fields."""
     if fields is None:
         message = "`default` goes by the names of `fields`, which are not given"
         compiler.refuse("default", message, "remove it, or name the fields")
@@ -174,7 +173,6 @@ def _defaults(
 
 
 def _limits(compiler: RuleCompiler, form: EmbedForm) -> tuple[int | None, int | None]:
-    """The most entries and the most bytes."""
     items, size = (form.limit.items, form.limit.bytes) if form.limit else (None, None)
     if items is None and size is None:
         location = compiler.at("limit") if form.limit else compiler.at_key("embed")

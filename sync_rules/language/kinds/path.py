@@ -134,7 +134,6 @@ def _breadcrumb(compiler: RuleCompiler, form: PathForm, ref: AttributeRef) -> Br
 
 
 def _ids(compiler: RuleCompiler, form: PathForm, path: Path) -> Path:
-    """The attribute for the ids of a rule with a breadcrumb."""
     ids = compiler.option_path(form.ids, "ids") or (*path[:-1], f"{path[-1]}_ids")
     if overlaps(ids, path):
         compiler.add("SR301", "ids", f"{form.path} holds the names already", "name another attribute for the ids")

@@ -112,7 +112,6 @@ def parse_into(text: str) -> tuple[str, str]:
 
 
 def misnamed(bucket: str) -> str:
-    """The mistake in the name of a bucket; "" when there is none."""
     return (
         "" if re.fullmatch(BUCKET, bucket) else f"{bucket!r} is not a name of a bucket: expected 3 to 63 of a-z 0-9 . -"
     )

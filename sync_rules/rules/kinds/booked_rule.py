@@ -38,7 +38,6 @@ class BookedRule(PartRule):
 
     @cached_property
     def pointer(self) -> Pointer:
-        """From a child to its parent."""
         return Pointer(self.link, self.parent)
 
     @property

@@ -36,7 +36,6 @@ class CallRule(EffectRule):
 
     @cached_property
     def watched(self) -> tuple[Path, ...]:
-        """The places where an item keeps what `watch` names."""
         return tuple(self.source.stored(path) for path in self.watch)
 
     def follows(self, when: When) -> bool:
@@ -85,7 +84,6 @@ class CallRule(EffectRule):
         return replace(asked, rule=self.name, function=self.function, unsure=unsure, former=self.former_name or "")
 
     def _what_happened(self, change: Change) -> When | None:
-        """The kind of change; None for one that is not watched."""
         if change.new is None:
             return "deleted"
         if change.old is None:

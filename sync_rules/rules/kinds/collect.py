@@ -115,7 +115,6 @@ class CollectRule(ListingRule, PartRule):
 
     # ---------------------------------------------------------------- finding
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
-        """The Query for the edges of a node."""
         named = self._named(anchor)
         return None if self.find is None or named is None else self.find.conditions(named)
 
@@ -130,7 +129,6 @@ class CollectRule(ListingRule, PartRule):
     # ---------------------------------------------------------------- what an edge asks for
     @cached_property
     def element_refs(self) -> Mapping[str, Ref]:
-        """The places where an edge holds the fields of its element."""
         return {field: self.source.ref(field) for field in self.element.fields}
 
     @cached_property
@@ -230,7 +228,6 @@ class CollectRule(ListingRule, PartRule):
         return "NS" if self.numbers else "SS"
 
     def _misfit(self, node: Item) -> bool:
-        """True if there is something in the set's place that is no such set."""
         value = node.get(self.into)
         return value is not None and self._type not in value
 
@@ -283,7 +280,6 @@ class CollectRule(ListingRule, PartRule):
 
     @cached_property
     def _of_keys(self) -> bool:
-        """True if an element is made of the edge's key alone."""
         return not self.source.changing(ref.path for ref in self.element_refs.values())
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:

@@ -28,7 +28,6 @@ class Weights:
     default: str = "0"
 
     def of(self, value: AttributeValue | None) -> Decimal:
-        """The weight of a value."""
         text = text_of(value)
         weight = self.words.get(_word_of(value)) if text is None else self.texts.get(text)
         return Decimal(self.default if weight is None else weight)
@@ -40,7 +39,6 @@ class Weights:
 
 
 def _word_of(value: AttributeValue | None) -> str:
-    """The word for a truth value or NULL; "" for anything else."""
     if value is None:
         return ""
     return str(value["BOOL"]).lower() if "BOOL" in value else NULL if "NULL" in value else ""
@@ -109,5 +107,4 @@ class CountedRule(Rule):
         return group or None  # a map has no empty key
 
     def _read(self, child: Item, path: Path) -> AttributeValue | None:
-        """The value of a field, be it an attribute or bound by the child's key."""
         return get(self.source.view(child, (path,)), path)

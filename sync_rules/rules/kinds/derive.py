@@ -43,7 +43,6 @@ class DeriveRule(TargetRule):
 
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
-        """The paths where an item stores the fields of the formula."""
         return tuple(dict.fromkeys(self._read_as.stored(path) for path in self._named.values()))
 
     @cached_property
@@ -58,7 +57,6 @@ class DeriveRule(TargetRule):
 
     @cached_property
     def _named(self) -> Mapping[str, Path]:
-        """The fields of the formula as paths."""
         return {name: parse_path(name) for name in self.formula.fields}
 
     @cached_property

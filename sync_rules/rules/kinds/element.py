@@ -25,7 +25,6 @@ class Element:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields and attributes it is made of, each once."""
         return tuple(dict.fromkeys(self.template.fields))
 
     def text(self, read: Reader) -> str | None:

@@ -106,7 +106,6 @@ class EmbedRule(GatheredRule):
         return tuple(dict.fromkeys(child for child in children if child is not None))
 
     def _ids_in(self, entry: AttributeValue) -> Mapping[str, AttributeValue] | None:
-        """The fields of a child's key, as its entry shows them."""
         shown = entry.get("M", {})
         return {field: shown[name] for field, name in self.ids} if all(name in shown for _, name in self.ids) else None
 
@@ -250,7 +249,6 @@ class EmbedRule(GatheredRule):
 
 
 def _place(entry: Entry) -> tuple[str | bytes, ...]:
-    """A child's place among its siblings, by its key."""
     return tuple(value for _, _, value in entry.child.values)
 
 

@@ -85,7 +85,6 @@ class GatheredRule(ListingRule, TargetRule):
 
     # ---------------------------------------------------------------- finding
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
-        """The Query for the members of a target."""
         assert self.find is not None, "without a listing every target would look empty"
         return self.find.conditions(named_fields(self.link, self.target, anchor))
 

@@ -90,7 +90,6 @@ class NewestRule(VersionRule):
 
 
 def _number(key: ItemKey) -> tuple[Decimal, str]:
-    """The place of an item in its partition."""
     _, kind, value = key.values[-1]
     return (Decimal(str(value)), "") if kind == "N" else (Decimal(0), str(value))
 
@@ -153,7 +152,6 @@ class KeepRule(VersionRule):
 
     # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """A version that came, which stands for all of its item."""
         if entity is not self.target or change.old is not None or change.new is None:
             return ()
         source = self.pointer(change.new)
@@ -178,7 +176,6 @@ class KeepRule(VersionRule):
         return Find(None, (partition,), tuple(sort))
 
     def list_wrong_parts(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:
-        """The versions beyond the newest."""
         mine = sorted((key for key in dict.fromkeys(keys) if self._is_of(source, key)), key=_number, reverse=True)
         return [Part(self, key, source, seen=BEYOND) for key in mine[self.keep :]]
 

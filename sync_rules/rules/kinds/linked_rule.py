@@ -93,19 +93,16 @@ class LinkedRule(TargetRule):
         return (self.target.name, self.find, self.link)
 
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
-        """The Query for the targets of a source."""
         return None if self.find is None else self.find.conditions(named_fields(self.link, self.source, anchor))
 
     @cached_property
     def pointer(self) -> Pointer:
-        """From a target to its source."""
         return Pointer(self.link, self.source)
 
     def points(self, item: Item) -> bool:
         return self.pointer(item) is not None
 
     def source_key(self, target: Item) -> ItemKey | None:
-        """The key of the source that a target points to; None when it points to none."""
         return self.pointer(target)
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:

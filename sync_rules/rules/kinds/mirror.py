@@ -95,7 +95,6 @@ class MirrorRule(PartRule):
     # ---------------------------------------------------------------- what a mirror holds
     @cached_property
     def pointer(self) -> Pointer:
-        """From a mirror to its source."""
         return Pointer(self.names, self.source)
 
     @cached_property
@@ -256,7 +255,6 @@ class MirrorRule(PartRule):
         return self._kept(target) if self.owned_entities else ()
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """Put, update or delete one mirror; nothing when it is as it should be."""
         if part.source is None:
             return None
         lets_in = source is not None and let_in(self.where, source, self.source)
@@ -336,7 +334,6 @@ def put_of(key: ItemKey, held: Values, guard: tuple[Condition, ...]) -> Put:
 
 
 def _item(key: ItemKey, held: Values) -> Item:
-    """The item of this key that holds these values, in as many maps as it takes."""
     update = update_of(key, key.attributes(), {path: value for path, value in held.items() if value is not None}, ())
     return {**key.attributes(), **{path[0]: value for path, value in update.sets}}
 

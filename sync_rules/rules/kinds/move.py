@@ -115,7 +115,6 @@ class MoveRule(MirrorRule):
         return (replace(part, element=_element(late)),) if late else ()
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """The transaction that moves an item; nothing where there is none to move."""
         if part.source is None:
             return None
         if part.element:

@@ -47,7 +47,6 @@ class Breadcrumb:
         return text_of(self.name.read(item)) or None
 
     def of(self, item: Item) -> str | None:
-        """The breadcrumb that an item has."""
         value = get(item, self.path)
         return None if value is None else value.get("S") or None
 
@@ -101,7 +100,6 @@ class TreeRule(LinkedRule):
 
     @cached_property
     def name_paths(self) -> tuple[Path, ...]:
-        """The place of an item's own name, where a breadcrumb is made of it."""
         return () if self.crumb is None else self.target.changing((self.crumb.name.path,))
 
     @cached_property

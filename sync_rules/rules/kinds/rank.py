@@ -64,7 +64,6 @@ class RankedRule(BookedRule):
 
     # ---------------------------------------------------------------- what matters
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
-        """The places of a child as it was and as it is."""
         for image in (change.old, change.new):
             place = self._place(change.key, image)
             if place is not None:
@@ -108,7 +107,6 @@ class RankedRule(BookedRule):
         return self._checked(part, source, Put(part.target, {**part.target.attributes(), AMOUNT: place.held}, seen))
 
     def _place(self, key: ItemKey, child: Item | None) -> RankPlace | Blocked | None:
-        """The place of a child; None when it belongs nowhere."""
         if child is None:
             return None
         parent, rank, speaks = self.pointer(child), self.rank_of(child), self._speaks_of(child)

@@ -119,7 +119,6 @@ class TallyRule(CountedRule, BookedRule):
         return None if right else Transaction((self._entered(part, target, wanted),))
 
     def _wanted(self, part: Part, child: Item | None) -> Contribution | None:
-        """The contribution that the entry of a child must have; None for no entry."""
         wanted = None if child is None else self._contribution(part.target, child)
         return None if isinstance(wanted, Blocked) else wanted
 
@@ -236,7 +235,6 @@ class TotalRule(TargetRule):
 
     # ---------------------------------------------------------------- what matters
     def hints(self, change: Change) -> Iterable[Hint]:
-        """The parent that a total names by its key."""
         parent = ledger.named("parent", self.target, self.source.fields(change.key))
         return () if parent is None else (Hint(parent),)
 
