@@ -31,8 +31,8 @@ from sync_rules.model.semantics import (
     make_item,
     same_item,
 )
-from sync_rules.model.sizes import impossible, max_bytes, possible_key
-from sync_rules.model.templates import possible
+from sync_rules.model.sizes import describe_impossible, is_possible_key, max_bytes
+from sync_rules.model.templates import is_possible
 from sync_rules.model.values import AttributeValue, Item, Names, Path, same
 from sync_rules.model.writes import (
     WRITTEN,
@@ -154,7 +154,7 @@ class MemoryStore:
     # ------------------------------------------------------------ requests of the pipeline
     def read(self, request: Read) -> tuple[Item | None, ...]:
         found = [self.item(key) for key in request.keys]
-        if not all(item is not None or possible_key(key) for key, item in zip(request.keys, found, strict=True)):
+        if not all(item is not None or is_possible_key(key) for key, item in zip(request.keys, found, strict=True)):
             raise StoreError("ValidationException", "a key that no item can have")
         tables = dict.fromkeys(key.table for key in request.keys)  # attributes may be said of others
         wanted = {table: self._wanted(table, request.attributes.get(table)) for table in tables}
@@ -165,7 +165,7 @@ class MemoryStore:
         rows = stored.rows if request.index is None else stored.indexes.get(request.index)
         if rows is None:
             raise StoreError("IndexNotFound", f"table {request.table} has no index {request.index}")
-        if not all(possible(value, max_bytes(name, rows.partition)) for name, value in request.conditions.equals):
+        if not all(is_possible(value, max_bytes(name, rows.partition)) for name, value in request.conditions.equals):
             raise StoreError("ValidationException", f"a key of table {request.table} that no item can have")
         names = dict.fromkeys((*rows.partition, *rows.sort, *stored.table.key))
         place = None if request.cursor is None else rows.sort + stored.table.key
@@ -304,9 +304,9 @@ class MemoryStore:
         for name, kind, value in key.values:
             if not same(item.get(name), {kind: value}):
                 raise RejectedError("ValidationException")  # a key cannot change
-        if not possible_key(key):
+        if not is_possible_key(key):
             raise RejectedError("ValidationException")  # empty or too long
-        if reason := impossible(table, item):
+        if reason := describe_impossible(table, item):
             raise RejectedError(reason)
 
     def _store_or_raise(self, key: ItemKey, item: Item) -> None:
@@ -344,7 +344,7 @@ def projected(item: Item | None, names: Names) -> Item | None:
 def _valid(actions: Sequence[Action]) -> bool:
     """Check that there are not too many actions, each is valid, and no item is named twice."""
     keys = [action.key for action in actions]
-    places = {(key.table, identity(key)) for key in keys if possible_key(key)}
+    places = {(key.table, identity(key)) for key in keys if is_possible_key(key)}
     return len(places) == len(keys) <= TRANSACTION_MAX_ACTIONS and all(map(is_well_formed, actions))
 
 

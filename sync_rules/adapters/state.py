@@ -25,7 +25,7 @@ from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.files import read_if_there, replacing
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.json_bytes import tagged, untagged
+from sync_rules.model.json_bytes import tag_binary, untag_binary
 
 Body = Mapping[str, Any]  # JSON-ready
 APPLIED: Final = "applied"  # the document of the applied rules: {name: fingerprint}, and AT
@@ -102,7 +102,7 @@ class FileState(MemoryState):
         if text is None:
             return {}
         try:
-            found = json_bytes.parsed(text, object_hook=untagged)
+            found = json_bytes.parsed(text, object_hook=untag_binary)
         except ValueError:
             found = None
         if not isinstance(found, dict) or not all(isinstance(body, dict) for body in found.values()):
@@ -115,7 +115,7 @@ class FileState(MemoryState):
     def _write(self) -> None:
         try:
             with replacing(self.path) as file:
-                file.write(json.dumps(self.documents, default=tagged, indent=1, sort_keys=True).encode())
+                file.write(json.dumps(self.documents, default=tag_binary, indent=1, sort_keys=True).encode())
         except OSError as error:
             raise StoreError("StateNotWritten", f"{self.path}: {error.strerror}") from error
 
@@ -196,14 +196,14 @@ class TableState:
 
 
 def _text(body: Body) -> str:
-    return json.dumps(body, default=tagged, separators=(",", ":"), sort_keys=True)
+    return json.dumps(body, default=tag_binary, separators=(",", ":"), sort_keys=True)
 
 
 def _parsed(item: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a stored document. Raises StoreError for an item that holds none: it is not the same as no item."""
     body: object = None
     with suppress(ValueError, KeyError, TypeError):
-        body = json_bytes.parsed(item["document"]["S"], object_hook=untagged)
+        body = json_bytes.parsed(item["document"]["S"], object_hook=untag_binary)
     if not isinstance(body, dict):
         words = f"sync-rules cannot read document {item['id']['S']}. Delete it, and start its job again"
         raise StoreError("StateUnreadable", words)

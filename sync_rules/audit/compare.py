@@ -23,7 +23,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
-from sync_rules.model.sizes import impossible
+from sync_rules.model.sizes import describe_impossible
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.writes import Delete, Transaction, Update, Write, differences, misfit, update_of
 from sync_rules.pipeline.ancestors import read_expected
@@ -300,7 +300,9 @@ def _refused(rule: TargetRule, target: Target, paths: Desired) -> str:
     """
     if reason := misfit(target.image, paths):
         return reason
-    return impossible(rule.target.table, apply_write(update_of(target.key, target.image, paths, ()), target.image))
+    return describe_impossible(
+        rule.target.table, apply_write(update_of(target.key, target.image, paths, ()), target.image)
+    )
 
 
 def _differing_part(part: Part, write: Write | Blocked, target: Item | None, source: Item | None) -> Difference:
@@ -319,7 +321,9 @@ def _differing_part(part: Part, write: Write | Blocked, target: Item | None, sou
         drift = Drift.MISSING if target is None else Drift.WRONG
         held = at_stake(target, last, part.rule.copies)
     tried = isinstance(write, Blocked) and write.patient
-    if not isinstance(write, Blocked) and (reason := impossible(part.rule.target.table, apply_write(write, target))):
+    if not isinstance(write, Blocked) and (
+        reason := describe_impossible(part.rule.target.table, apply_write(write, target))
+    ):
         drift, tried = Drift.STUCK, True
     repairable = drift is not Drift.STUCK
     truth = digest(whole(source))

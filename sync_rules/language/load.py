@@ -129,7 +129,7 @@ def _turn(entry: str | Model) -> int:
     if isinstance(entry, str):
         return 2
     kind = kind_of_form(entry)
-    return 0 if kind.alone else 1 if kind.gives and defaults.said(entry) else 2
+    return 0 if kind.alone else 1 if kind.gives and defaults.has_default(entry) else 2
 
 
 def _compile_rule(known: Known, name: str, entry: str | Model) -> tuple[Rule, ...]:
@@ -169,7 +169,6 @@ def _check_renames(known: Known, entries: Mapping[str, str | Model]) -> None:
         renamed.setdefault(old, name)
 
 
-# ---------------------------------------------------------------- entities
 def _entities(
     document: Document, problems: Problems, valid: ValidFile, tables: Mapping[str, Table]
 ) -> dict[str, Entity]:

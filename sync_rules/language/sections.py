@@ -34,12 +34,11 @@ def _no_problem(_rules: Rules, _document: Document) -> Iterator[Problem]:
 class Section:
     """A section of the rules file.
 
-    `form` is the type of its value, `default` the value of a file without the section. `entity` has the keys that the
-    section adds to each entity. `compile` takes the names of the file, its forms, which `FileForm.section` looks up,
-    and the compiled rules. Its result is in `Rules.sections`. `lint` sees compiled rules. `entities_of` lists the
-    entities that a result names, so that none of them is reported as unused. `form_of` gives the form of one entry, and
-    `meant` the cure for a value of another type: of an option, by its name and value, and True if a list is expected.
-    `renamed` maps former names of options to the present ones; `check` warns of the former ones.
+    `form`: the type of its value; `default`: the value of a file without it; `entity`: the keys that it adds to each
+    entity. `compile` takes the names of the file, its forms (`FileForm.section`) and the compiled rules; its result is
+    in `Rules.sections`. `lint` takes compiled rules. `entities_of`: the entities that a result uses. `form_of`: the
+    form of one entry. `meant`: the cure for a value of another type, by option, value, and True for an expected list.
+    `renamed`: the present names of options by their former names, and `check` warns of these.
     """
 
     name: str

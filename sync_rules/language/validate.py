@@ -183,7 +183,6 @@ class _Validator:
         else:
             add("SR106", at_value, self._out_of_range(detail, path))
 
-    # ------------------------------------------------------------ forms
     def _kind(self, path: KeyPath) -> Kind | None:
         return kind_of_rule(self.data["rules"][path[1]]) if path[0] == "rules" and len(path) > 1 else None
 
@@ -211,7 +210,6 @@ class _Validator:
             fields = {key: one for form in forms for key, one in _keys(form).items()} or fields
         return fields
 
-    # ------------------------------------------------------------ messages and cures
     def _unknown_key(self, path: KeyPath) -> tuple[str, str | None]:
         """The message for an unknown key, which most often belongs somewhere else, and its cure."""
         name = str(path[-1])

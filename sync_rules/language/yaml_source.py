@@ -129,10 +129,10 @@ class Tags:
     words: Mapping[str, Any] = field(default_factory=dict)
 
 
-def composed(text: str) -> tuple[Node | None, Mapping[int, tuple[Node, Any]]]:
+def compose_nodes(text: str) -> tuple[Node | None, Mapping[int, tuple[Node, Any]]]:
     """The nodes of a document, which callers do not change, and its aliases. Raises what the parser does."""
     yaml = YAML(typ="safe", pure=True)
-    yaml.Composer = _Composer
+    yaml.Composer = _AliasComposer
     yaml.composer.warn_double_anchors = False  # an anchor may be used again; the nearest before an alias counts
     node: Node | None = yaml.compose(text)
     return node, yaml.composer.aliases
@@ -141,7 +141,7 @@ def composed(text: str) -> tuple[Node | None, Mapping[int, tuple[Node, Any]]]:
 def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
     """The document in a text; None, with the problem reported, when it is not one YAML document."""
     try:
-        node, aliases = composed(text)
+        node, aliases = compose_nodes(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark
         location = Location(mark.line + 1, mark.column + 1) if mark else Location()
@@ -162,7 +162,7 @@ def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
     except (YAMLError, ValueError) as error:
         problems.add("SR001", Location(), f"not YAML: {str(error).splitlines()[0]}")
         return None
-    reader = _Reader(Document(), problems, tags, aliases)
+    reader = _NodeReader(Document(), problems, tags, aliases)
     if node is not None:
         reader.document.data = reader.convert(node, ())
     return None if reader.left < 0 else reader.document
@@ -175,7 +175,7 @@ def places_of(text: str, section: str) -> dict[str, int]:
     return {name: document.key(section, name).line for name in names} if document is not None else {}
 
 
-class _Composer(Composer):
+class _AliasComposer(Composer):
     """Makes nodes. That of an alias is elsewhere than what it stands for: `aliases` has the node and its mark."""
 
     def __init__(self, loader: Any = None) -> None:
@@ -198,7 +198,7 @@ class _Composer(Composer):
         return node
 
 
-class _Reader:
+class _NodeReader:
     """Turn YAML nodes into values, noting the location of each: within an alias, that of the alias."""
 
     def __init__(

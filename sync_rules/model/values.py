@@ -127,7 +127,7 @@ def overlaps(left: Path, right: Path) -> bool:
     return left[:shorter] == right[:shorter]
 
 
-def changed(old: Item | None, new: Item | None, paths: Iterable[Path]) -> bool:
+def has_changed(old: Item | None, new: Item | None, paths: Iterable[Path]) -> bool:
     """True if any of the paths has another value in the new item than in the old one."""
     if old is None or new is None:
         return any(get(old, path) != get(new, path) for path in paths)

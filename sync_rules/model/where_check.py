@@ -18,7 +18,7 @@ import jmespath
 from jmespath.functions import Functions
 from jmespath.lexer import Lexer
 
-from sync_rules.model.numbers import SPELLING, spelt
+from sync_rules.model.numbers import SPELLING, spell
 from sync_rules.model.values import AttributeValue
 
 Node = dict[str, Any]
@@ -238,7 +238,7 @@ def equalities(text: str) -> tuple[tuple[str, AttributeValue], ...]:
     return tuple(found.items())
 
 
-def named(text: str) -> tuple[str, ...]:
+def list_names(text: str) -> tuple[str, ...]:
     """The names of an item's own attributes in a condition, each once."""
     rows, found = [cast("Node", jmespath.compile(text).parsed)], dict[str, None]()
     while rows:
@@ -265,12 +265,12 @@ def conjuncts(text: str) -> tuple[str, ...]:
 def _held(value: str | float) -> AttributeValue:
     if isinstance(value, bool):
         return {"BOOL": value}
-    return {"S": value} if isinstance(value, str) else {"N": spelt(Decimal(repr(value)))}
+    return {"S": value} if isinstance(value, str) else {"N": spell(Decimal(repr(value)))}
 
 
 def bare_words(text: str) -> Iterator[tuple[str, Node]]:
-    """The names of attributes that a condition compares something with, each with the other side, which is no literal.
-    Of two names, the right one, unless the left one is written as constants are.
+    """The names of attributes in comparisons without a literal, each with the other side: of two names the right one,
+    unless the left one is written like a constant.
     """
     row: list[Node] = [cast("Node", jmespath.compile(text).parsed)]
     while row:

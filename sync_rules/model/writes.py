@@ -15,7 +15,6 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, nest, same, show_path
 
 
-# ---------------------------------------------------------------- conditions and writes
 class Test(Enum):
     EQUALS = "="
     EXISTS = "exists"
@@ -40,8 +39,8 @@ def equals_seen(path: Path, seen: AttributeValue | None) -> Condition:
 
 
 def unchanged(partition: str, item: Item | None, paths: Iterable[Path]) -> tuple[Condition, ...]:
-    """The item is as it was read: still absent, or still there with the same value at each path. `partition` is the
-    name of its table's partition key; the conditions test it to see if the item exists.
+    """The item is as it was read: still absent, or there with the same value at each path. `partition`: the name of
+    its partition key, which tells if it exists.
     """
     if item is None:
         return (Condition(Test.ABSENT, (partition,)),)

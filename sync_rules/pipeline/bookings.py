@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Final
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.model.writes import Action, Increment, Put, Transaction, Update, Write, unchanged
 from sync_rules.pipeline.sources import Found
@@ -29,7 +29,7 @@ def increments(write: Write) -> tuple[Increment, ...]:
 
 def sayable(increment: Increment) -> bool:
     """True if each difference fits into one number: from 0.0000000001 to 1E+30 takes 41 digits, and DynamoDB has 38."""
-    return all(holdable(Decimal(amount)) for _, amount in increment.amounts)
+    return all(is_holdable(Decimal(amount)) for _, amount in increment.amounts)
 
 
 def in_whole(write: Transaction, totals: Mapping[ItemKey, Found]) -> Transaction | Blocked:
@@ -61,9 +61,9 @@ def _new_total(increment: Increment, total: Item | None) -> Update | Put | Block
     for name, amount in increment.amounts:
         held = number_of((total or {}).get(name)) or Decimal(0)
         number = total_of((held, Decimal(amount)))
-        if not holdable(number):
+        if not is_holdable(number):
             return Blocked("NumberTooLong")
-        numbers[name] = {"N": spelt(number)}
+        numbers[name] = {"N": spell(number)}
     guard = unchanged(increment.key.values[0][0], total, [(name,) for name in numbers])
     if total is None:
         return Put(increment.key, {**increment.key.attributes(), **numbers}, guard)

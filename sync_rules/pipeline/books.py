@@ -17,7 +17,7 @@ from sync_rules.model.writes import Put, Status
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import PartRule
-from sync_rules.rules.ledger import key_in, suitable
+from sync_rules.rules.ledger import is_suitable, key_in
 from sync_rules.rules.ruleset import Rules
 
 TRIES_MAX: Final = 5
@@ -165,7 +165,7 @@ def books_named(rules: Rules, identity: str) -> Books | None:
     """The books of an identity that another version of these rules has; None if their ledger is no table of these."""
     physical_name, partition, fingerprint, *_ = identity.split(" ")
     for table in rules.tables.values():
-        if table.physical_name == physical_name and suitable(table):
+        if table.physical_name == physical_name and is_suitable(table):
             return Books(key_in(table, partition), fingerprint)
     return None
 

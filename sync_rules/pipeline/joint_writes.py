@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Final
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import holdable, spelt, total_of
+from sync_rules.model.numbers import is_holdable, spell, total_of
 from sync_rules.model.values import AttributeValue, Path
 from sync_rules.model.writes import Action, Check, Delete, Increment, Transaction, Update, Write
 from sync_rules.pipeline.tasks import PartLook
@@ -103,6 +103,6 @@ def _sum(one: Increment, two: Increment) -> Increment | None:
     amounts = {name: Decimal(amount) for name, amount in one.amounts}
     for name, amount in two.amounts:
         amounts[name] = total_of((amounts.get(name, Decimal(0)), Decimal(amount)))
-    if not all(map(holdable, amounts.values())):
+    if not all(map(is_holdable, amounts.values())):
         return None
-    return replace(one, amounts=tuple((name, spelt(amount)) for name, amount in amounts.items()))
+    return replace(one, amounts=tuple((name, spell(amount)) for name, amount in amounts.items()))

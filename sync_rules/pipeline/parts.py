@@ -18,7 +18,7 @@ from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
-from sync_rules.model.sizes import TOO_LARGE, too_large
+from sync_rules.model.sizes import TOO_LARGE, is_too_large
 from sync_rules.model.values import Item
 from sync_rules.model.writes import (
     Check,
@@ -170,7 +170,7 @@ def _write_for(look: PartLook, target: Item | None, source: Item | None, report:
 
 def _with_room(write: Write | Blocked | None, target: Item | None) -> Write | Blocked | None:
     """The write; blocked if it certainly makes its item too large: a refused write costs the whole item."""
-    no_room = write is not None and not isinstance(write, Blocked) and too_large(apply_write(write, target))
+    no_room = write is not None and not isinstance(write, Blocked) and is_too_large(apply_write(write, target))
     return NO_ROOM if no_room else write
 
 

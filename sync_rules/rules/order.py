@@ -26,9 +26,8 @@ class Step:
 def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
     """Order these rules, each after those that feed it.
 
-    No copy of sound rules feeds itself, but a rule, or two, may feed each other through different copies. Such rules,
-    with all that come after them, are one step: each round makes the next copies of every chain right, so as many
-    rounds as there are copies are enough. A hierarchy takes a round per level.
+    Rules that feed each other through different copies, and all rules after them, are one step. Each round makes the
+    next copies of every chain right, so one round per copy suffices. A hierarchy takes a round per level.
     """
     waiting = [rule for rule in rules.rules.values() if rule.name in names]
     place = {rule: number for number, rule in enumerate(waiting)}

@@ -27,9 +27,8 @@ STREAMS_KEPT_MAX: Final = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """The rules that an event on items of an entity concerns: those that read it, that keep attributes of it, that it
-    may start a listing for, that it names targets of, that act outside the tables, that have parts. `listed` has those
-    that list its items by an index from now on, and one of them could be missing there.
+    """The rules that an event on items of an entity concerns, by their task. `listed`: rules whose index must list the
+    items, each with that listing.
     """
 
     reading: tuple[Rule, ...]
@@ -52,8 +51,8 @@ class Concern:
 
 @dataclass(frozen=True)
 class Rules:
-    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does. `sections`: what
-    the file has beside tables, entities and rules, by the names of its sections. No function reads them.
+    """One compiled rules file. `fingerprint` changes with everything that matters to the pipeline. `sections`: the
+    compiled sections for tools, by name; no function reads them.
     """
 
     tables: Mapping[str, Table]
@@ -172,8 +171,8 @@ class Rules:
         return self.concern(entity).anchored
 
     def unlisted(self, entity: Entity, item: Item, *, at_rest: bool = False) -> tuple[Rule, ...]:
-        """The rules that do not find this item, because it lacks a key attribute of the index that they list. An
-        attribute that another rule is about to write does not count; `at_rest`: those that read other items are done.
+        """The rules that cannot find this item, because it lacks a key attribute of their index that no rule will
+        write. `at_rest`: rules that read other items have already written.
         """
         return tuple(
             rule
@@ -183,9 +182,7 @@ class Rules:
         )
 
     def concern(self, entity: Entity, event_name: EventName = "MODIFY") -> Concern:
-        """The rules that an event on items of an entity concerns, found once for each entity and event. The pipeline
-        asks it of records, and `write` of the actions of an application.
-        """
+        """The rules that an event on items of an entity concerns."""
         name = entity.name
         if (name, event_name) not in self._concerns:
             around = self._around[name]

@@ -15,7 +15,7 @@ from sync_rules.adapters import aws
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import EventName, ItemKey
-from sync_rules.model.numbers import number_of, respelt_in
+from sync_rules.model.numbers import number_of, respell_in
 from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, has_encodable_texts, is_encodable, raw_of
 from sync_rules.model.semantics import SETS, InvalidUpdateError, apply_update, identity, is_storable
 from sync_rules.model.suggest import unknown
@@ -195,7 +195,7 @@ class Actions:
         if self._raw:
             if not all(map(_is_attribute_value, given.values())):
                 raise WriteError("not all are attribute values", 'with raw=True give values such as {"S": "x"}')
-            values: Item = {name: respelt_in(value) for name, value in given.items()}
+            values: Item = {name: respell_in(value) for name, value in given.items()}
         else:
             try:
                 values = {name: raw_of(value) for name, value in given.items()}

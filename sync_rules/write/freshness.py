@@ -17,7 +17,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.python_values import plain_of, raw_of
 from sync_rules.model.semantics import same_item
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Store
 from sync_rules.rules.ruleset import Rules
@@ -74,7 +74,7 @@ def fresh(
         (found,) = site.store.read(Read((key,)))
         return None if found is None else _output(found, raw=raw)
     image = {**values, **key.attributes()}
-    site.seen.load(one for one in (key, *judgement.sources_of(key, image, rules)) if possible_key(one))
+    site.seen.load(one for one in (key, *judgement.sources_of(key, image, rules)) if is_possible_key(one))
     (now,) = site.judged([key], repair=repair)
     return None if now is None else _output(now, raw=raw)
 
@@ -155,7 +155,7 @@ class _Site:
     def judged(self, keys: Sequence[ItemKey], *, repair: bool) -> list[Item | None]:
         """The items of these keys as they must be now."""
         likely = (one for key, item in self.guessed.items() for one in judgement.sources_of(key, item, self._rules))
-        self.seen.load(one for one in (*keys, *likely) if possible_key(one))
+        self.seen.load(one for one in (*keys, *likely) if is_possible_key(one))
         try:
             found = judgement.judge(keys, self._rules, self.seen, self._deadline.passed)
         except StoreError as error:

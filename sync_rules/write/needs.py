@@ -12,7 +12,7 @@ from dataclasses import replace
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.semantics import SETS, same_item
-from sync_rules.model.values import AttributeValue, Item, Path, changed, get, overlaps, same
+from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, overlaps, same
 from sync_rules.model.writes import Condition, unchanged
 from sync_rules.pipeline.requests import List
 from sync_rules.rules.families import Part, PartRule, TargetRule
@@ -116,7 +116,7 @@ class Needs:
     def _read_of(self, place: Place, paths: Paths) -> bool:
         """True if any of these paths of an item changes."""
         before, now = self._store.before[place] or {}, self._store.now(place) or {}
-        return paths is None or changed(before, now, paths) or (not before) != (not now)
+        return paths is None or has_changed(before, now, paths) or (not before) != (not now)
 
     def _need_looked_at(self, rule: TargetRule, key: ItemKey, of: Collection[Item | None] = ()) -> None:
         """Note that a rule found copies of an item right, or no item at all: that must be so when their source is

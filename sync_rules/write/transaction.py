@@ -19,7 +19,7 @@ from sync_rules.adapters.plain_client import plain
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.python_values import plain_of
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
@@ -282,7 +282,7 @@ class Transact:
             elif own.verb == "update":
                 attributes = own.key.attributes()
                 found += keys_of(own.key, attributes, self._rules.concern(own.entity, own.event_name), self._rules)
-        return [key for key in found if possible_key(key)]
+        return [key for key in found if is_possible_key(key)]
 
     def _play(self, seen: ReadThrough) -> None:
         """Do the application's actions in memory."""

@@ -35,8 +35,8 @@ BUCKET: Final = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ArchiveRule(EffectRule):
-    """`prefix` is what the names of all objects begin with; it ends in a slash or is empty. `ttl` is the
-    table's attribute of Time to Live: it makes no difference to what is kept, so it is not in the body.
+    """`prefix`: of all objects' names, ends in a slash or is empty. `ttl`: the table's attribute of Time to Live; it
+    changes no object, so it is not in the body.
     """
 
     bucket: str
@@ -68,7 +68,7 @@ class ArchiveRule(EffectRule):
     def resolve_variables(self, name: str) -> ArchiveRule:
         """The rule with its place taken apart now: a variable may hold a bucket and a part of the prefix."""
         bucket, prefix = parse_into(self.archive.text)
-        if wrong := misnamed(bucket):
+        if wrong := check_bucket_name(bucket):
             raise UserError(f"{name}: rule {self.name}: {wrong}")
         return replace(self, bucket=bucket, prefix=prefix)
 
@@ -111,7 +111,7 @@ def parse_into(text: str) -> tuple[str, str]:
     return bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
 
 
-def misnamed(bucket: str) -> str:
+def check_bucket_name(bucket: str) -> str:
     return (
         "" if re.fullmatch(BUCKET, bucket) else f"{bucket!r} is not a name of a bucket: expected 3 to 63 of a-z 0-9 . -"
     )

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from sync_rules.model.item_change import When
 from sync_rules.model.items import Call, Change
-from sync_rules.model.values import Path, changed, overlaps
+from sync_rules.model.values import Path, has_changed, overlaps
 from sync_rules.model.where import Where
 from sync_rules.rules.description import Drawing, Effort, Occasion, Paths
 from sync_rules.rules.families import EffectRule
@@ -73,9 +73,7 @@ class CallRule(EffectRule):
         return self.retry(Call(self.name, self.function, change))
 
     def retry(self, asked: Call) -> Call | None:
-        """Calls the function that the rule names now, if it speaks of the item: all that may have changed since the
-        message was sent.
-        """
+        """The call of the rule's present function, if its present condition holds."""
         item = asked.change.old if asked.change.new is None else asked.change.new
         lets_in = item is not None and let_in(self.where, item, self.source)
         unsure = lets_in.reason if isinstance(lets_in, Blocked) else ""
@@ -88,4 +86,4 @@ class CallRule(EffectRule):
             return "deleted"
         if change.old is None:
             return "created"
-        return "changed" if not self.watch or changed(change.old, change.new, self.watched) else None
+        return "changed" if not self.watch or has_changed(change.old, change.new, self.watched) else None

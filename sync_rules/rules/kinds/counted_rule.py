@@ -18,8 +18,8 @@ WORDS: Final = ("true", "false", NULL)  # for the truth values and for NULL
 
 @dataclass(frozen=True)
 class Weights:
-    """How much a child counts by the value at a path: `texts` by the text of a string or number, `words` by a truth
-    value or NULL. `default` is for every other value, and for none.
+    """The weight of a child by its value at a path: `texts` for strings and numbers, `words` for true, false and NULL,
+    `default` for all others and a missing value.
     """
 
     path: Path
@@ -46,8 +46,8 @@ def _word_of(value: AttributeValue | None) -> str:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountedRule(Rule):
-    """`of` is the field of a child, here the source, that is added up or compared; `weights` says instead how much each
-    value of a field counts; `per` is the field by whose values children are grouped.
+    """`of`: the field of a child, the source, that is added up or compared; `weights`: the weights of a field's values
+    instead; `per`: the field that groups children.
     """
 
     function: Function

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.numbers import respelt
-from sync_rules.model.sizes import KeyLimit, fitting, index_key_limits
+from sync_rules.model.numbers import respell
+from sync_rules.model.sizes import KeyLimit, fit_value, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path, same
 from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf, Use
 from sync_rules.rules.expiry import Expiry
@@ -47,8 +47,8 @@ class DeriveRule(TargetRule):
 
     @cached_property
     def _read_as(self) -> Entity:
-        """The entity without the template of what is derived: a field that only this binds is an attribute of its own
-        name. If it were read from the key that is made of it, it could never have a first value.
+        """The entity without the template of the derived attribute. A field that only this template binds is read from
+        the attribute of its name: the derived key cannot give its first value.
         """
         keys = {attribute.name for attribute in self.target.table.key}
         templates = self.target.templates.items()
@@ -113,7 +113,6 @@ class DeriveRule(TargetRule):
     def finding_uses(self) -> Iterator[Use]:
         return iter(())
 
-    # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired:
         """The text of the formula, as a number where an index wants one; the default where it cannot be made."""
         text = self.formula.text(lambda name: self._read(target, self._named[name]))
@@ -137,9 +136,9 @@ class DeriveRule(TargetRule):
             return {self.formula.type: text}
         match self._asked:
             case "S", max_bytes:
-                return fitting({"S": text}, max_bytes)
+                return fit_value({"S": text}, max_bytes)
             case "N", _:
-                number = respelt(text)
+                number = respell(text)
                 return None if number is None else {"N": number}
         return None  # no text is binary
 

@@ -1,9 +1,8 @@
 """history: an item for each version of an item, as the application numbers them.
 
-Invariant: what a version holds follows from one state of its source, which a record, a scan or a consistent read
-showed: so it is put once, where there is none, and never changed. Unlike any other rule this one writes what records
-show, and not what is read now: the states between are nowhere else. A second state under one version is reported. The
-newest state under version 0 is a mirror: made of what is read now, and checked, so that it never goes back.
+Invariant: a version follows from one state of its source, which a record, scan or consistent read showed. The rule puts
+it once and never changes it. Only this rule writes states from records, because past states are nowhere else. A second
+state under one version is reported. The newest state, under version 0, is a mirror of the source as it is now.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from sync_rules.model.lookups import Find, Link
 from sync_rules.model.numbers import text_of
 from sync_rules.model.sizes import index_key_limits
 from sync_rules.model.templates import Fields
-from sync_rules.model.values import AttributeValue, Item, Path, changed, overlaps
+from sync_rules.model.values import AttributeValue, Item, Path, has_changed, overlaps
 from sync_rules.model.writes import Delete, Write, differences, unchanged
 from sync_rules.rules.description import Drawing, Effort, Moment, Occasion, Operation, Paths, Use, name_of
 from sync_rules.rules.families import Members, Part, Seen
@@ -38,15 +37,15 @@ ZERO: Final[AttributeValue] = {"N": "0"}  # the version under which the newest s
 BEYOND: Final = Seen("beyond", {})  # of a part that a listing showed
 
 
-def telling(source: Entity, target: Entity, fields: Link) -> list[str]:
+def list_version_fields(source: Entity, target: Entity, fields: Link) -> list[str]:
     """The fields of a version's key that tell it from others of its item: what they are read from may change."""
     return [field for field, ref in fields if field in target.identity and source.changing([ref.path])]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class VersionRule(MirrorRule):
-    """A version is made like a mirror: `fields` and `attributes` are those of its key and of what it holds. `version`
-    is the field of the key that tells the newest from the others; "" where the newest stands nowhere else.
+    """A version is made like a mirror, of `fields` for its key and `attributes`. `version`: the key field that is 0 for
+    the newest state; "" without `newest`.
     """
 
     version: str = ""
@@ -96,9 +95,8 @@ def _number(key: ItemKey) -> tuple[Decimal, str]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KeepRule(VersionRule):
-    """The newest versions of an item alone: `keep` of them, by the order of their keys, beside the newest state. The
-    record of a version that was put asks for a look, also if another rule put it: the last of several is seen
-    with all others, and a version that is put again, of an old record, goes again.
+    """Deletes the versions of an item beyond the newest `keep`, by the order of their keys; version 0 does not count.
+    The record of each put version requires a look, so a version that an old record puts again is deleted again.
     """
 
     keep: int
@@ -150,7 +148,6 @@ class KeepRule(VersionRule):
             Moment.WRITTEN, Operation.DELETE, self.target.table, f"{name_of(self.target)}, where there are too many"
         )
 
-    # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
         if entity is not self.target or change.old is not None or change.new is None:
             return ()
@@ -220,7 +217,7 @@ class HistoryRule(VersionRule):
 
     def owns(self, item: Item) -> bool:
         """True for a version. Version 0 may be the newest of a rule that had one: then that is left over."""
-        key, numbers = self.target.table.key_of(item), telling(self.source, self.target, self.fields)
+        key, numbers = self.target.table.key_of(item), list_version_fields(self.source, self.target, self.fields)
         fields = (self.target.fields(key) if key is not None else None) or {}
         return super().owns(item) and any(text_of(fields.get(field)) != ZERO["N"] for field in numbers)
 
@@ -254,22 +251,24 @@ class HistoryRule(VersionRule):
         read = (self.source.stored(one) for one, _ in self.attributes)
         return any(overlaps(path, one) for one in self.source.changing(read))
 
-    # ---------------------------------------------------------------- parts
     def label(self, part: Part) -> str:
         return STATE if part.seen is not None else part.element
 
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """For a source, its versions before and after: what was there before the first change is kept with that. A
-        deletion shows nothing new, and makes no version: who erases an item may have erased its versions with it. For
-        a version that came or changed, itself.
+        """For a source, the versions of its old and new image; none for a deletion, because an application that erases
+        an item may have erased its versions. For a version that was created or changed, itself.
         """
         old, new = change.old, change.new
         found: list[Part] = []
-        if entity is self.source and new is not None and (old is None or changed(old, new, self.paths_of(old, new))):
+        if (
+            entity is self.source
+            and new is not None
+            and (old is None or has_changed(old, new, self.paths_of(old, new)))
+        ):
             states = (self._state(change.key, image) for image in (old, new) if image is not None)
             found += (state for state in states if state is not None)
         kept = entity is self.target and not (self.version and self.is_newest(change.key))
-        if kept and new is not None and (old is None or changed(old, new, self._kept(old, new))):
+        if kept and new is not None and (old is None or has_changed(old, new, self._kept(old, new))):
             source = self.pointer(new)
             found += () if source is None else (Part(self, change.key, source),)
         return dict.fromkeys(found)

@@ -33,8 +33,8 @@ LATE: Final = "AttributeLeftBehind"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MoveRule(MirrorRule):
-    """The source is the item under its old key, the target the same item under its new one. `theirs` has the attributes
-    that other rules write on the target, and remove from it.
+    """The source is the item under its old key, the target the same item under its new key. `theirs`: attributes that
+    other rules write on the target.
     """
 
     theirs: tuple[str, ...] = ()
@@ -50,7 +50,6 @@ class MoveRule(MirrorRule):
         names = {path[0] for entity, path in writes if entity is self.target and len(path) == 1}  # a map stays
         return replace(self, theirs=tuple(sorted(names)))
 
-    # ---------------------------------------------------------------- the item is no mirror
     @cached_property
     def copies(self) -> tuple[Path, ...]:
         return ()
@@ -83,11 +82,9 @@ class MoveRule(MirrorRule):
         yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, f"{new}, where {old} moves")
         yield Use(Moment.WRITTEN, Operation.DELETE, self.source.table, f"{old}, which moves")
 
-    # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """The place to which an item that is there should move. An item that went is looked for at the place where it
-        should be, by the names of all that it had, to tell what was left behind; none that expired has moved. Where
-        another one went, an item may wait for its key.
+        """The new key of an existing item. For a deleted item, its new key with the names of its attributes, to report
+        those left behind; an expired item did not move. A deleted target may free the key for a waiting source.
         """
         if entity is self.target and change.new is None:
             waiting = None if change.old is None else self.pointer(change.old)
@@ -143,9 +140,7 @@ class MoveRule(MirrorRule):
         return Transaction((Delete(part.source, still), moved))
 
     def _overwritten(self, key: ItemKey, source: Item, moved: Item) -> str:
-        """An attribute that the new item could not have as it was: one with the name of a field of the old or the new
-        key. What the target's templates make for indexes is made again.
-        """
+        """An attribute that the move would overwrite: its name is a field of the old or the new key; "" if none."""
         kept = (name for name in source if name not in self._anew(key))
         return next((show_path((name,)) for name in kept if not same(moved.get(name), source[name])), "")
 

@@ -1,9 +1,8 @@
-"""path: where an item stands in a hierarchy, as the path of ids from the root down to it, and as one of names.
+"""path: the place of an item in a hierarchy, as the path of ids from the root down, and as a breadcrumb of names.
 
-Invariant: a path is its parent's path and one segment more; the record of one level triggers the next. An id that is in
-the parent's path already is never appended, so paths stay simple and every walk ends, on a true cycle too. Segments are
-compared whole: CM1 is not in CM10. Names may repeat, and say nothing of cycles: a breadcrumb is written with the path
-of ids, in one write, and only where that path can be.
+Invariant: a path is its parent's path and one more segment; the record of one level triggers the next. An id that is
+already in the parent's path is never appended, so every walk ends, on a true cycle too. Segments are compared whole:
+CM1 is not in CM10. Names may repeat, so one write has the breadcrumb and its path of ids.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import text_of
 from sync_rules.model.semantics import apply_write
-from sync_rules.model.values import AttributeValue, Item, Path, changed, get
+from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed
 from sync_rules.model.writes import differences, misfit, update_of
 from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf
 from sync_rules.rules.families import Desired
@@ -34,8 +33,8 @@ LEVELS_MAX: Final = 1_000  # of a hierarchy: the rounds end with the first that 
 
 @dataclass(frozen=True, slots=True)
 class Breadcrumb:
-    """The names from the root down to an item, as text at `path`. `name` is the place of an item's own; the
-    text is never parsed, so that a name may hold the separator.
+    """The names from the root down to an item, as text at `path`. `name`: the place of an item's own name. The text is
+    never parsed, so names may contain the separator.
     """
 
     path: Path
@@ -64,12 +63,12 @@ class Breadcrumb:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TreeRule(LinkedRule):
-    """Source and target are one entity, the source being the parent; the first pair of `link` names it. `own` is the id
-    that becomes the item's segment. `graph` holds `<root id>#<n>`, n from 1 to `shards`; `carry` is taken from the
-    parent, or from `defaults` where that has none, and is a root's own. `crumb` is made of names.
+    """Source and target are one entity; the source is the parent, which the first pair of `link` names. `own`: the id
+    that becomes the item's segment. `graph` holds `<root id>#<n>`, n from 1 to `shards`. `carry`: attributes taken
+    from the parent, or from `defaults`; a root has its own.
 
-    Only the children of a parent that is gone are under its delete policy. What hangs below a cleared child waits, with
-    the paths it has, because a parent without a path may just have been put again.
+    `on_delete` applies to the children of a deleted parent. Items below a cleared child keep their paths and wait,
+    because a parent without a path may have been put just now.
     """
 
     path: Path
@@ -163,27 +162,22 @@ class TreeRule(LinkedRule):
         reads = (*(ref.path for _, ref in self.link), *named, *self.carry)
         return Drawing(self.target, reads, self.copies, notes)
 
-    # ---------------------------------------------------------------- what matters
     def pushes(self, change: Change) -> bool:
-        """A parent came or went, or changed in what its children take from it. Of one without a path they take nothing:
-        its own record gives it one, and the record of that pushes. One that loses its name before it had a breadcrumb
-        has children that wait for that.
+        """True for a deleted parent, and for one with a path that was created or changed in what children take. Without
+        a path children take nothing: its own record writes one, and that write's record pushes.
         """
         if change.new is None:
             return self.on_delete != "keep"
         if self._path_of(change.new) is None:
             return False
-        if change.old is None or changed(change.old, change.new, self.source_paths):
+        if change.old is None or has_changed(change.old, change.new, self.source_paths):
             return True
         return self.crumb is not None and self.crumb.is_due(change.old) and not self.crumb.is_due(change.new)
 
     def orphans(self, target: Item) -> bool:
-        """True if it is reported that a parent does not exist, whatever the policy: the paths below lead nowhere. Where
-        they are cleared, it is what the rule says.
-        """
+        """True unless paths are cleared: below a missing parent they lead nowhere."""
         return self.on_delete != "clear"
 
-    # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
         own = text_of(self.own.read(target))
         if own is None:

@@ -199,7 +199,7 @@ class Refusing:
 
 # ---------------------------------------------------------------- Lambda
 def deployed(monkeypatch, folder, rules: Rules, **environment: str) -> Consumer:
-    compiled_file.beside(folder / "rules.yaml").write_bytes(compiled_file.written(rules, {}))
+    compiled_file.compiled_path(folder / "rules.yaml").write_bytes(compiled_file.dump(rules, {}))
     monkeypatch.setenv(runtime.RULES_FILE, str(folder / "rules.yaml"))
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

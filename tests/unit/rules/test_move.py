@@ -25,7 +25,7 @@ from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import decode, encode
 from sync_rules.pipeline.parts import message_of
 from sync_rules.pipeline.tasks import part_of
-from sync_rules.rules.compiled_file import read, written
+from sync_rules.rules.compiled_file import dump, read
 from sync_rules.rules.families import Part
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import n, s
@@ -135,7 +135,7 @@ def test_move_misses_nothing_that_other_rules_took_away(delivery, tmp_path):
 def test_move_knows_what_other_rules_write(rule):
     """Whole attributes of the new item, in compiled rules too; in a map only its entries are theirs, never the map."""
     rules = parse_rules(RULES + THEIRS + "  inner: copy dept.name into dept_order.dept.name")
-    told = read(written(rules, {}), "rules.compiled").rules["closed"]
+    told = read(dump(rules, {}), "rules.compiled").rules["closed"]
     assert (rule.theirs, told.theirs) == ((), ("dept_name", "label"))
     assert told.body() == rule.body()
     had = {"note", "dept_name", "label", "dept"}

@@ -7,7 +7,7 @@ import pytest
 from sync_rules.model.items import Change
 from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.tally import TotalRule
-from sync_rules.rules.ledger import ledger_of, naming
+from sync_rules.rules.ledger import ledger_of, write_fields
 from sync_rules.rules.rule import Blocked, causes
 from tests.support.builders import entity, key, m, n, s, table
 from tests.support.ledgers import COUNTS, ORDER, USER, USERS, ledger, tally
@@ -75,7 +75,7 @@ def test_total_hints_at_a_parent_with_a_number_for_a_key():
     years = entity("year", table("years", {"year": "N"}))
     at = ledger_of("sold", ORDER, years, COUNTS).totals
     rule = TotalRule("sold", at, years, into=("sold",), function="count", books=tally().books)
-    record = Change(at.key_of(naming("parent", years, key(years.table, "2024.0"))), None, {})
+    record = Change(at.key_of(write_fields("parent", years, key(years.table, "2024.0"))), None, {})
     assert list(rule.hints(record)) == [Hint(key(years.table, "2024"))]
 
 

@@ -150,7 +150,7 @@ def test_toy_kind_is_compiled_for_functions(registered, rules, monkeypatch):
     """The file that functions read has its declared fields, and makes the same rule."""
     monkeypatch.setattr(compiled_file, "PACKAGES", (*compiled_file.PACKAGES, "tests.support.toy_kind."))
     assert rules.rules["last"].watches(rules.entities["order"])  # which is worked out once, and not written
-    data = compiled_file.written(rules, {})
+    data = compiled_file.dump(rules, {})
     assert b"LatestRule" in data
     assert b"read_paths" not in data
     read = compiled_file.read(data, "rules")

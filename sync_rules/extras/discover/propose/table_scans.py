@@ -30,7 +30,7 @@ from sync_rules.extras.discover.propose.table_files import GatheredTable
 from sync_rules.jobs.backfill.segments import Segment
 from sync_rules.jobs.backfill.throttle import slowing, utc_now
 from sync_rules.model import json_bytes
-from sync_rules.model.entities import address_of, misnamed
+from sync_rules.model.entities import address_of, check_table_name
 from sync_rules.model.errors import UserError
 from sync_rules.model.units import READ_UNIT_BYTES, read_units
 
@@ -74,8 +74,8 @@ def live_tables(client: DynamoDBClient, names: Sequence[str]) -> tuple[LiveTable
     """
     made = []
     for name in dict.fromkeys(names):
-        if misnamed(name):
-            raise UserError(misnamed(name))
+        if check_table_name(name):
+            raise UserError(check_table_name(name))
         found, answer = describe_table(client, name)
         identity = f"{answer.get('TableArn', name)} {answer.get('TableId', '')}".rstrip()
         count = answer.get("ItemCount", 0), answer.get("TableSizeBytes", 0)

@@ -402,7 +402,7 @@ def test_patterns_change_nothing_of_the_rules():
     rules = parse_rules(f"{BASE}\npatterns:\n  order: {{get: order, by: [user_id, order_id]}}\n")
     assert rules.fingerprint == plain.fingerprint
     assert fingerprints.of_each(rules) == fingerprints.of_each(plain)
-    again = compiled_file.read(compiled_file.written(rules, {}), "rules.compiled", {})
+    again = compiled_file.read(compiled_file.dump(rules, {}), "rules.compiled", {})
     assert again.fingerprint == rules.fingerprint
     assert told(prove(again).answers["order"]) == told(prove(rules).answers["order"])
 

@@ -118,7 +118,7 @@ def test_search_via_an_index_that_is_not_there_is_refused():
 def test_search_outlives_compilation_and_is_called_by_the_application():
     """Compiled rules have the pattern; the reader has no vector to search with, and says who calls."""
     rules = parse_rules(FILE + "patterns: {near: {search: product, by: [tenant], attributes: [title]}}\n")
-    again = compiled_file.read(compiled_file.written(rules, {}), "rules.compiled", {})
+    again = compiled_file.read(compiled_file.dump(rules, {}), "rules.compiled", {})
     assert design_of(again).patterns == design_of(rules).patterns
     with pytest.raises(UserError, match="pattern near is a search"):
         Patterns(rules, Reader(MemoryClient(rules.tables.values(), {}), raw=True)).plan("near")
