@@ -29,9 +29,9 @@ from sync_rules.model.writes import Delete, Transaction, Update, Write, differen
 from sync_rules.pipeline.ancestors import read_expected
 from sync_rules.pipeline.decide import lost_source
 from sync_rules.pipeline.parts import read_parts
-from sync_rules.pipeline.requests import Read, Scan, Work
+from sync_rules.pipeline.requests import Found, Read, Scan, Work
 from sync_rules.pipeline.series import by_series, series_of, taken_again
-from sync_rules.pipeline.sources import Found, Sources, Target, rounds_of, slices
+from sync_rules.pipeline.sources import Sources, Target, rounds_of, slices
 from sync_rules.pipeline.stock import Stock
 from sync_rules.rules.families import Desired, Part, TargetRule
 from sync_rules.rules.rule import Blocked, Waiting

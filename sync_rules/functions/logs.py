@@ -12,8 +12,7 @@ import hashlib
 import hmac
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
@@ -21,17 +20,9 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 
 from sync_rules.model.items import Failure, ItemKey, Outcome
-from sync_rules.pipeline.messages import (
-    KINDS,
-    CallMessage,
-    ChunkMessage,
-    Message,
-    PartMessage,
-    PullMessage,
-    PushMessage,
-)
+from sync_rules.pipeline.messages import KINDS, CallMessage, ChunkMessage, Message, PushMessage, names_in
 from sync_rules.pipeline.requests import Failures, Queue
-from sync_rules.pipeline.telemetry import SECOND_LOOK, SERVICE, Telemetry
+from sync_rules.pipeline.telemetry import SECOND_LOOK, SERVICE, Telemetry, sum_over_rules, title_of
 from sync_rules.rules.ledger import without_amount
 
 LOG_KEYS: Final = "SYNC_RULES_LOG_KEYS"
@@ -154,48 +145,25 @@ class CountedQueue:
 
 
 # ---------------------------------------------------------------- one message
-@contextmanager
-def message_keys(message: Message) -> Iterator[None]:
-    """Add a message's kind, rules, source and target to each log line of the block."""
-    about = _about(message)
-    logger.append_keys(**about)
-    try:
-        yield
-    finally:
-        logger.remove_keys(about)
-
-
-def _about(message: Message) -> dict[str, Any]:
-    about: dict[str, Any] = {"kind": KINDS[type(message)]}
-    match message:
-        case PushMessage() | ChunkMessage():
-            about |= {"rules": list(message.rules), "source": key_text(message.source)}
-            if isinstance(message, ChunkMessage):
-                about["targets"] = len(message.targets)
-            elif message.delay_seconds:
-                about["kind"] = SECOND_LOOK
-        case PullMessage():
-            about |= {"target": key_text(message.target), "attempt": message.attempt}
-        case PartMessage():
-            about |= {"rules": [message.rule], "target": key_text(message.target), "attempt": message.attempt}
-            if message.source is not None:
-                about["source"] = key_text(message.source)
-        case CallMessage():
-            about |= {"rules": [message.rule], "source": key_text(message.change.key), "attempt": message.attempt}
-    return about
+def describe_message(message: Message) -> dict[str, Any]:
+    """A message's kind, rules, source and target, for each log line about it."""
+    source = message.change.key if isinstance(message, CallMessage) else getattr(message, "source", None)
+    target = getattr(message, "target", None)
+    second_look = isinstance(message, PushMessage) and message.delay_seconds > 0
+    about = {
+        "kind": SECOND_LOOK if second_look else KINDS[type(message)],
+        "rules": [*names_in(message)] or None,
+        "source": source and key_text(source),
+        "target": target and key_text(target),
+        "targets": len(message.targets) if isinstance(message, ChunkMessage) else None,
+        "attempt": getattr(message, "attempt", None),
+    }
+    return {name: value for name, value in about.items() if value is not None}
 
 
 def log_done(telemetry: Telemetry, before: Mapping[tuple[str, Outcome], int]) -> None:
     """Log the outcomes of a message: the difference to the counts before it."""
-    logger.info("message done", outcomes=summed(telemetry.outcomes - Counter(before)))
-
-
-def summed(counted: Mapping[tuple[str, Outcome], int]) -> dict[str, int]:
-    """Count each outcome over all rules."""
-    summed: Counter[str] = Counter()
-    for (_, outcome), count in counted.items():
-        summed[outcome.value] += count
-    return dict(summed)
+    logger.info("message done", outcomes=sum_over_rules(telemetry.outcomes - Counter(before)))
 
 
 # ---------------------------------------------------------------- one invocation
@@ -211,12 +179,15 @@ def sum_up(telemetry: Telemetry, noted: Noted) -> None:
     lines, room = [*failed, *continued], max(0, LINES_MAX - noted.lines)
     for log, message, fields in lines[:room]:
         log(message, **fields)
-    for title, count in _waiting(telemetry).items():
+    waiting = Counter[str]()
+    for (rule, outcome), count in telemetry.outcomes.items():
+        waiting[title_of(rule)] += count if outcome is Outcome.WAITING else 0
+    for title, count in sorted((+waiting).items()):
         log_waiting(title, times=count)
     figures: dict[str, Any] = {
         "records": telemetry.records,
         "unreadable": telemetry.unreadable_records,
-        "outcomes": summed(telemetry.outcomes),
+        "outcomes": sum_over_rules(telemetry.outcomes),
         "failed": len(telemetry.failed),
         "failure_records": noted.failures.total(),
         "sent": dict(noted.sent),
@@ -233,12 +204,3 @@ def log_waiting(title: str, **more: Any) -> None:
     """Log that a rule waits for a backfill, and the command that ends it."""
     command = f"sync-rules backfill --remote --rule {title}"
     logger.warning("waits for a backfill", rule=title, cure=command, **more)
-
-
-def _waiting(telemetry: Telemetry) -> dict[str, int]:
-    """How often each rule, by its name in the rules file, left a number as it is because it waits for a backfill."""
-    found: Counter[str] = Counter()
-    for (rule, outcome), count in telemetry.outcomes.items():
-        if outcome is Outcome.WAITING:
-            found[rule.partition(".")[0]] += count
-    return dict(sorted(found.items()))

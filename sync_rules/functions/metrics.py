@@ -28,6 +28,7 @@ from sync_rules.pipeline.telemetry import (
     UNREADABLE,
     VERIFIED,
     Telemetry,
+    title_of,
 )
 
 if TYPE_CHECKING:  # imported by verify alone
@@ -41,11 +42,11 @@ def emit(telemetry: Telemetry) -> None:
     noted = notes.take()
     per_rule: dict[str, Counter[str]] = {}
     for (rule, what), count in (*telemetry.outcomes.items(), *telemetry.alterations.items()):
-        per_rule.setdefault(_title(rule), Counter())[METRIC_NAMES[what]] += count
+        per_rule.setdefault(title_of(rule), Counter())[METRIC_NAMES[what]] += count
     for rule, count in noted.failures.items():
-        per_rule.setdefault(_title(rule), Counter())[FAILURE_RECORDS] += count
+        per_rule.setdefault(title_of(rule), Counter())[FAILURE_RECORDS] += count
     for rule, lag_ms in telemetry.lag_ms.items():
-        figures = per_rule.setdefault(_title(rule), Counter())
+        figures = per_rule.setdefault(title_of(rule), Counter())
         figures[LAG] = max(figures[LAG], lag_ms)
     for rule in sorted(per_rule.keys() - {""}):  # an unreadable message is of no rule
         _write(per_rule[rule], rule=rule)
@@ -65,15 +66,15 @@ def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> N
     drift: drift elsewhere may stay, and so must its alarm.
     """
     noted = notes.take()
-    titles = sorted({_title(name) for name in names})
+    titles = sorted({title_of(name) for name in names})
     seen: Counter[str] = Counter()
     drift: Counter[str] = Counter()
     for name in names:
-        seen[_title(name)] += tally.seen(name)
-        drift[_title(name)] += tally.drift[name]
+        seen[title_of(name)] += tally.seen(name)
+        drift[title_of(name)] += tally.drift[name]
     altered = {title: Counter[str]() for title in titles}
     for (name, each), count in tally.alterations.items():
-        altered[_title(name)][METRIC_NAMES[each]] += count
+        altered[title_of(name)][METRIC_NAMES[each]] += count
     for title in titles:
         _write({**_share(seen[title], drift[title], whole=whole), **altered[title]}, rule=title)
     _write({**_share(seen.total(), drift.total(), whole=whole), **sum(altered.values(), Counter())})
@@ -86,11 +87,6 @@ def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> N
 def _share(seen: int, drift: int, *, whole: bool) -> dict[str, float]:
     share = {DRIFT_SHARE: 100 * drift / seen} if seen and (whole or drift) else {}
     return {VERIFIED: seen, DRIFT: drift, **share}
-
-
-def _title(name: str) -> str:
-    """The rule's name in the rules file, from which several rules may have been compiled."""
-    return name.partition(".")[0]
 
 
 def _write_noted(noted: Noted) -> None:

@@ -69,26 +69,19 @@ class Context(Protocol):
 
 
 class InvocationTime:
-    """The time left to the current invocation. It changes with `context`, once per invocation; log lines then name the
-    invocation.
-    """
+    """The time left to the current invocation."""
 
     def __init__(self) -> None:
-        self._context: Context | None = None
+        self.context: Context | None = None  # None outside of an invocation
 
-    @property
-    def context(self) -> Context | None:
-        """Lambda's context object; None outside of an invocation."""
-        return self._context
-
-    @context.setter
-    def context(self, context: Context | None) -> None:
-        self._context = context
+    def begin(self, context: Context | None) -> None:
+        """Begin an invocation: log lines name it from now on."""
+        self.context = context
         logger.append_keys(function_request_id=getattr(context, "aws_request_id", None))
         notes.begin()
 
     def remaining_ms(self) -> int:
-        return 60_000 if self._context is None else self._context.get_remaining_time_in_millis()
+        return 60_000 if self.context is None else self.context.get_remaining_time_in_millis()
 
     def remaining_seconds(self) -> float:
         return self.remaining_ms() / 1000
@@ -122,18 +115,13 @@ def invocation(context: Context) -> Iterator[None]:
         raise UserError(SIDE_BY_SIDE)
     try:
         relax_collector()
-        deadline.context = context
+        deadline.begin(context)
         try:
             yield
         finally:
             emit(telemetry)
     finally:
         alone.release()
-
-
-def partial_response(failed: list[str]) -> dict[str, Any]:
-    """Lambda's partial batch response."""
-    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}
 
 
 # ---------------------------------------------------------------- made once per process

@@ -15,7 +15,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.model.writes import Action, Increment, Put, Transaction, Update, Write, unchanged
-from sync_rules.pipeline.sources import Found
+from sync_rules.pipeline.requests import Found
 from sync_rules.rules.rule import Blocked
 
 TOTAL_BROKEN: Final = Blocked("TotalBroken")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.limits import Limits
@@ -16,28 +15,43 @@ from sync_rules.pipeline.requests import Failures, Host
 DUE_MARGIN_SECONDS: Final = 2.0  # clocks are not exact, and a queue may count in whole seconds
 
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def _remember(memory: OrderedDict[Key, Value], key: Key, value: Value, max_items: int) -> None:
+    """Note a value as the newest, and forget the oldest beyond `max_items`."""
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > max_items:
+        memory.popitem(last=False)
+
+
 @dataclass
 class Breaker:
-    """Counts how often the same value is written on a target, in windows of fixed length, for the latest writes. A
-    value written again and again is parked, because something else keeps writing the attribute back. A parent whose
-    count rises a thousand times gets another value each time, and is just busy.
+    """Counts how often the same is done to an item, such as writing one value, in windows of fixed length, for the
+    latest `max_items`. A value written again and again is parked, because something else keeps writing the attribute
+    back. A parent whose count rises a thousand times gets another value each time, and is just busy.
     """
 
-    limits: Limits
-    monotonic: Callable[[], float]
+    max_times: int
+    window_seconds: float
+    max_items: int
+    host: Host
     _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
 
-    def may_write(self, target: ItemKey, what: object = None) -> bool:
-        """Count a write of this on a target; False when the window's share of it is used up."""
-        now = self.monotonic()
-        key = hash((target, repr(what)))  # a hash is small, and keeps no value
-        since, count = self._windows.pop(key, (now, 0))
-        if now - since >= self.limits.fixes_window_seconds:
-            since, count = now, 0
-        self._windows[key] = (since, count + 1)
-        if len(self._windows) > self.limits.fixes_counted_max_items:
-            self._windows.popitem(last=False)
-        return count < self.limits.fixes_per_target_max_writes
+    def __post_init__(self) -> None:
+        self._lock = self.host.lock()
+
+    def allows(self, key: ItemKey, what: object = None) -> bool:
+        """Count that this is done to an item; False when the window's share of it is used up."""
+        now, done = self.host.monotonic(), hash((key, repr(what)))  # a hash is small, and keeps no value
+        with self._lock:
+            since, count = self._windows.get(done, (now, 0))
+            if now - since >= self.window_seconds:
+                since, count = now, 0
+            _remember(self._windows, done, (since, count + 1), self.max_items)
+            return count < self.max_times
 
 
 @dataclass
@@ -69,10 +83,7 @@ class DeduplicatedFailures:
         if now - self._kept.get(known, -math.inf) < self.limits.failure_again_seconds:
             return
         self.failures.park(failure)
-        self._kept[known] = now
-        self._kept.move_to_end(known)
-        if len(self._kept) > self.limits.failures_remembered_max_items:
-            self._kept.popitem(last=False)
+        _remember(self._kept, known, now, self.limits.failures_remembered_max_items)
 
 
 @dataclass
@@ -101,10 +112,8 @@ class LooksToCome:
         """Note when a look is due."""
         look = _same_look(message)
         with self._lock:
-            self._due.setdefault(look, {}).update(dict.fromkeys(rules, self.host.monotonic() + delay_seconds))
-            self._due.move_to_end(look)
-            if len(self._due) > self.limits.failures_remembered_max_items:
-                self._due.popitem(last=False)
+            due = self._due.get(look, {}) | dict.fromkeys(rules, self.host.monotonic() + delay_seconds)
+            _remember(self._due, look, due, self.limits.failures_remembered_max_items)
 
     def begins(self, message: Message) -> None:
         """Forget a look, which begins: it no longer serves what asks from now on."""
@@ -170,11 +179,8 @@ class FanOutsToCome:
         longer = min(2 * delay_seconds, self.limits.fan_out_again_max_seconds)
         due, due_monotonic = (clock + delay_seconds for clock in began)
         with self._lock:
-            same = _same_fan_out(message)
-            self._last[same] = FanOut(due, due_monotonic, max(longer, self.limits.fan_out_again_first_seconds))
-            self._last.move_to_end(same)
-            if len(self._last) > self.limits.fan_outs_remembered_max_items:
-                self._last.popitem(last=False)
+            sent = FanOut(due, due_monotonic, max(longer, self.limits.fan_out_again_first_seconds))
+            _remember(self._last, _same_fan_out(message), sent, self.limits.fan_outs_remembered_max_items)
 
 
 def _same_fan_out(message: PushMessage) -> str:

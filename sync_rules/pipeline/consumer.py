@@ -1,15 +1,5 @@
-"""From a batch of stream records, or a message of the queue, to its answer.
-
-1. Records (`records.read_event`): every record becomes a `Change`. The record filter of the rules drops, unread, the
-   records that no rule can concern; records that cannot be understood are parked.
-2. Tasks (`tasks.tasks_of`): the changes name the targets to pull, the sources to push, the parts and the effects.
-3. Work (`work.do_tasks`): the stages, in their order. Targets are listed page by page, and their images are read;
-   sources are read after the images, and what differs is written under a guard. What does not fit goes on as messages:
-   the rest of a push (`fanout.relay` goes on with a base table's, `handover.spread` with an index's), chunks of keys, a
-   second look through an index. What cannot succeed now is parked, and a message will retry it.
-4. Report (`report.Report`): outcomes per rule, and the items whose records must be delivered again.
-
-Lambda functions and `sync-rules run` share this module.
+"""From a batch of stream records, or a message of the queue, to its answer. Records become changes, changes become
+tasks, `work.do_tasks` does them, and a `Report` says what must come again. Lambda functions and `run` share this.
 
 Invariant: an item whose work failed is reported by its first record in the batch, everything else goes on, and nothing
 is reported as done before its effect. Records of one item are one piece of work, so none overtakes another. A store
@@ -135,15 +125,9 @@ class Consumer:
         self.world = replace(world, failures=failures, looks=self._looks, fan_outs=self._fan_outs)
         self.telemetry = telemetry or Telemetry()
         self._now = host.now
-        self._breaker = Breaker(self.limits, host.monotonic)
-        self._calls = Breaker(
-            replace(
-                self.limits,
-                fixes_per_target_max_writes=self.limits.calls_per_item_max_tries,
-                fixes_window_seconds=self.limits.calls_window_seconds,
-            ),
-            host.monotonic,
-        )
+        of, counted = self.limits, self.limits.fixes_counted_max_items
+        self._writes = Breaker(of.fixes_per_target_max_writes, of.fixes_window_seconds, counted, host)
+        self._calls = Breaker(of.calls_per_item_max_tries, of.calls_window_seconds, counted, host)
         self._lock = host.lock()
         self._full: OrderedDict[ItemKey, None] = OrderedDict()
 
@@ -190,8 +174,8 @@ class Consumer:
         return Bounds(
             self.limits,
             lambda: remaining_ms() < TIME_RESERVED_MS,
-            self._may_write,
-            self._may_call,
+            self._writes.allows,
+            self._calls.allows,
             self._full,
             unaccepted=self.unaccepted(),
         )
@@ -210,14 +194,6 @@ class Consumer:
         with self._lock:
             self.telemetry.add(report, records, self._now())
             self.telemetry.unreadable_records += unreadable
-
-    def _may_call(self, key: ItemKey, rule: str) -> bool:
-        with self._lock:
-            return self._calls.may_write(key, rule)
-
-    def _may_write(self, key: ItemKey, what: object) -> bool:
-        with self._lock:
-            return self._breaker.may_write(key, what)
 
 
 def lowest(positions: Iterable[str]) -> str | None:

@@ -29,8 +29,8 @@ from sync_rules.pipeline.messages import Message, PullMessage
 from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.reconcile import reconcile
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Later, Work
-from sync_rules.pipeline.sources import ALL, Target, read_all, slices
+from sync_rules.pipeline.requests import ALL, Later, Work, read_all
+from sync_rules.pipeline.sources import Target, slices
 from sync_rules.pipeline.tasks import Chunk, PartLook, Pull, Push, message_of
 from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.rule import attributes_read

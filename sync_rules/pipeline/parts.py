@@ -20,25 +20,15 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
 from sync_rules.model.sizes import TOO_LARGE, too_large
 from sync_rules.model.values import Item
-from sync_rules.model.writes import (
-    Check,
-    Delete,
-    Put,
-    Result,
-    Status,
-    Test,
-    Transaction,
-    Update,
-    Write,
-)
+from sync_rules.model.writes import Check, Delete, Put, Result, Status, Test, Transaction, Update, Write
 from sync_rules.pipeline.acceptance import protect_part
 from sync_rules.pipeline.bookings import TOTAL_BROKEN, addable, in_whole, increments, sayable
 from sync_rules.pipeline.books import begin
 from sync_rules.pipeline.joint_writes import JointWrite, joined
 from sync_rules.pipeline.report import Report, Unfinished, retry_parked
-from sync_rules.pipeline.requests import Work, apply_writes
+from sync_rules.pipeline.requests import Found, Work, apply_writes, read_all
 from sync_rules.pipeline.series import by_series, series_of, taken_again
-from sync_rules.pipeline.sources import Found, read_all, slices
+from sync_rules.pipeline.sources import slices
 from sync_rules.pipeline.tasks import PartLook, message_of
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import Part
@@ -202,9 +192,8 @@ def _with_books(
     ready: list[tuple[PartLook, Write]] = []
     for look, write in wanted:
         books = look.part.rule.books
-        known = None if books is None else begun[books]
-        if isinstance(known, StoreError):
-            _fail(look, str(known), report)
+        if books is not None and isinstance(error := begun[books], StoreError):
+            _fail(look, str(error), report)
         else:
             ready.append((look, write))
     return ready

@@ -35,8 +35,8 @@ from sync_rules.pipeline.decide import (
 )
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, retry_parked
-from sync_rules.pipeline.requests import Park, Work, apply_writes
-from sync_rules.pipeline.sources import Sources, Target, read_all, rounds_of, slices
+from sync_rules.pipeline.requests import Park, Work, apply_writes, read_all
+from sync_rules.pipeline.sources import Sources, Target, rounds_of, slices
 from sync_rules.rules.families import Desired, TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
 

@@ -82,12 +82,6 @@ def _filter(record: Any, table: Table, rules: Rules) -> Names | Literal[False]:
 
 def position_of(record: object) -> str:
     """The sequence number of a record in Lambda's answer, "" when it has none."""
-    try:
-        number = record["dynamodb"]["SequenceNumber"]  # type: ignore[index]  # a wrong shape is looked at below
-        if type(number) is str:
-            return number
-    except (TypeError, KeyError, IndexError):
-        pass
     for part, name in (("dynamodb", "SequenceNumber"), ("kinesis", "sequenceNumber")):
         inner = record.get(part) if isinstance(record, dict) else None
         number = inner.get(name) if isinstance(inner, dict) else None
@@ -201,8 +195,6 @@ def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None
 
 
 def _milliseconds(stamp: object) -> int | None:
-    if type(stamp) is float and 0 <= stamp < SECONDS_MAX:  # as most are: all of these are dates
-        return int(stamp * 1000)
     if not isinstance(stamp, (int, float)) or isinstance(stamp, bool) or not abs(stamp) < STAMP_MAX:
         return None
     if stamp < SECONDS_MAX:

@@ -16,17 +16,14 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.books import read_marks
-from sync_rules.pipeline.requests import List, Page, Read, Work
+from sync_rules.pipeline.requests import Found, List, Page, Work, read_all
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import Desired, Members, TargetRule
 from sync_rules.rules.rule import Blocked, Rule, Waiting, attributes_read
 
 T = TypeVar("T")
-Found = Item | StoreError | None  # an error stands for an item that could not be read
 Keys = tuple[ItemKey, ...] | StoreError | Blocked
 
-
-ALL: Final[Mapping[str, Names]] = {}
 NO_NAMES: Final[Names] = frozenset()
 TOO_MANY: Final = Blocked("TooManyMembers")
 
@@ -106,24 +103,25 @@ class Sources:
             if isinstance(item, StoreError):
                 return item
             found.append(item)
-        return self._with_members(found, rule, target) if self.members else tuple(found)
-
-    def _with_members(
-        self, found: list[Item | None], rule: TargetRule, target: Target
-    ) -> tuple[Item | None, ...] | StoreError | Blocked:
         members = self.members.get((target.key, rule.name), ())
-        if isinstance(members, StoreError | Blocked):
-            return members
-        for key in members:
+        belonging = members if isinstance(members, StoreError | Blocked) else self.select(rule, target, members)
+        return belonging if isinstance(belonging, StoreError | Blocked) else (*found, *belonging.values())
+
+    def select(
+        self, rule: TargetRule, target: Target, keys: Iterable[ItemKey]
+    ) -> dict[ItemKey, Item] | StoreError | Blocked:
+        """The items under these keys that are members of a target."""
+        selected: dict[ItemKey, Item] = {}
+        for key in keys:
             item = self.items[key]
             if isinstance(item, StoreError):
                 return item
             belongs = item is not None and rule.belongs(target.key, item)
             if isinstance(belongs, Blocked):
                 return belongs
-            if belongs:
-                found.append(item)
-        return tuple(found)
+            if item is not None and belongs:
+                selected[key] = item
+        return selected
 
 
 def slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
@@ -169,13 +167,9 @@ def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
                 sources.members[target.key, rule.name] = keys
                 wanted |= {} if isinstance(keys, StoreError | Blocked) else dict.fromkeys(keys)
     sources.items |= yield from read_all((key for key in wanted if key not in sources.items), sources.attributes)
-    sources.marks |= yield from read_marks(one for one in books if not _useless(one, sources.marks[one]))
+    used = (rule.books for rule in rules if rule.books is not None and sources.unusable(rule) is None)
+    sources.marks |= yield from read_marks(used)
     return sources
-
-
-def _useless(books: Books, mark: Found) -> bool:
-    """True if nothing was read from these books, because of what their mark says."""
-    return isinstance(mark, StoreError) or not books.complete(mark)
 
 
 def _list_members(rule: TargetRule, target: Target, members: Members, sources: Sources, bounds: Bounds) -> Work[Keys]:
@@ -195,10 +189,12 @@ def _list_members(rule: TargetRule, target: Target, members: Members, sources: S
         sources.items |= listed if members.index is None else {}
         keys |= dict.fromkeys(listed)
         if members.index is None or cursor is not None or len(keys) > members.max_items:
-            belonging = yield from _belonging(rule, target, keys, sources)
+            unread = (key for key in keys if key not in sources.items)
+            sources.items |= yield from read_all(unread, sources.attributes)
+            belonging = sources.select(rule, target, keys)
             if isinstance(belonging, StoreError | Blocked):
                 return belonging
-            keys = belonging
+            keys = dict.fromkeys(belonging)
         if cursor is None or (members.enough and len(keys) >= members.max_items):
             return tuple(keys) if members.enough or len(keys) <= members.max_items else TOO_MANY
         if len(keys) > members.max_items or rows > bounds.limits.listed_rows_max_items:
@@ -222,38 +218,3 @@ def list_page(
     except StoreError as error:
         return error
     return page
-
-
-def _belonging(
-    rule: TargetRule, target: Target, keys: Iterable[ItemKey], sources: Sources
-) -> Work[dict[ItemKey, None] | StoreError | Blocked]:
-    """The keys whose items are members."""
-    unread = [key for key in keys if key not in sources.items]
-    sources.items |= yield from read_all(unread, sources.attributes)
-    kept: dict[ItemKey, None] = {}
-    for key in keys:
-        item = sources.items[key]
-        if isinstance(item, StoreError):
-            return item
-        belongs = item is not None and rule.belongs(target.key, item)
-        if isinstance(belongs, Blocked):
-            return belongs
-        if belongs:
-            kept[key] = None
-    return kept
-
-
-def read_all(keys: Iterable[ItemKey], attributes: Mapping[str, Names] = ALL) -> Work[dict[ItemKey, Found]]:
-    """Read items by key, each once, strongly consistent, table by table: a table that fails holds up no other.
-    `attributes` names, by table, the attributes that rules read, as in `Read`.
-    """
-    tables: dict[str, dict[ItemKey, None]] = {}
-    for key in keys:
-        tables.setdefault(key.table, {})[key] = None
-    found: dict[ItemKey, Found] = {}
-    for wanted in map(tuple, tables.values()):
-        try:
-            found.update(zip(wanted, (yield Read(wanted, attributes)), strict=True))
-        except StoreError as error:
-            found.update(dict.fromkeys(wanted, error))
-    return found

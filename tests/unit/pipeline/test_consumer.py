@@ -185,12 +185,11 @@ def test_batch_a_fight_over_an_attribute_ends():
 def test_batch_breaker_gives_every_window_a_new_share():
     """A target has its share in each window, on its own; the count of targets remembered is bounded."""
     now = itertools.count()
-    limits = Limits(fixes_per_target_max_writes=2, fixes_window_seconds=10, fixes_counted_max_items=3)
-    breaker = Breaker(limits, lambda: float(next(now)))
+    breaker = Breaker(2, 10, 3, replace(THIS_PROCESS, monotonic=lambda: float(next(now))))
     table = shop().tables["shop"]
     one, *others = (key(table, f"USER#{i}", "ORDER#1") for i in range(5))
-    assert [breaker.may_write(one) for _ in range(12)] == [True, True, *([False] * 8), True, True]
-    assert all(breaker.may_write(other) for other in others)
+    assert [breaker.allows(one) for _ in range(12)] == [True, True, *([False] * 8), True, True]
+    assert all(breaker.allows(other) for other in others)
     assert len(breaker._windows) == 3
 
 

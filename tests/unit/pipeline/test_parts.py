@@ -28,7 +28,6 @@ from sync_rules.model.writes import (
     Update,
     Write,
 )
-from sync_rules.pipeline.breaker import Breaker
 from sync_rules.pipeline.joint_writes import TRANSACTION_MAX_ACTIONS, joined
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.parts import reconcile_parts
@@ -510,14 +509,6 @@ def test_parts_are_bounded_at_a_time():
     scene.deliver()
     assert max(len(request.keys) for request in scene.tap.seen(Read)) == 10
     assert scene.item(scene.at("ledger", "spent/T/USER#1", "PROFILE"))["n"] == n(25)
-
-
-def test_parts_breaker_has_a_share_per_item():
-    """Writes of one item do not use up the share of another."""
-    breaker = Breaker(Limits(fixes_per_target_max_writes=1), lambda: 0.0)
-    scene = scene_of("tags")
-    one, two = scene.at("shop", "A", "1"), scene.at("shop", "A", "2")
-    assert [breaker.may_write(one), breaker.may_write(two), breaker.may_write(one)] == [True, True, False]
 
 
 def test_parts_judge_may_be_any_trouble():

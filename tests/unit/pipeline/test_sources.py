@@ -14,8 +14,8 @@ from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import PullMessage
-from sync_rules.pipeline.requests import List, Read
-from sync_rules.pipeline.sources import Target, read_all, read_sources, rounds_of
+from sync_rules.pipeline.requests import List, Read, read_all
+from sync_rules.pipeline.sources import Target, read_sources, rounds_of
 from sync_rules.rules.kinds import gathered_rule
 from sync_rules.rules.rule import Blocked
 from tests.support import every_kind
