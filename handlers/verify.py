@@ -9,7 +9,6 @@ from sync_rules.adapters import aws, retries
 from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import describe, require
 from sync_rules.adapters.s3 import BucketReports
-from sync_rules.audit.verify_tally import Tally
 from sync_rules.functions import runtime
 from sync_rules.functions.logs import logger
 from sync_rules.functions.metrics import emit_drift
@@ -32,13 +31,15 @@ def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
         reports = BucketReports(aws.s3(runtime.endpoint()), runtime.setting(runtime.BUCKET))
         state = runtime.open_state(runtime.KEPT_SECONDS)
         work = VerifyWork(
-            runtime.rules(), world, state, reports, _sizes, remaining_ms=runtime.deadline.remaining_ms, on_end=_emit
+            runtime.rules(),
+            world,
+            state,
+            reports,
+            _sizes,
+            remaining_ms=runtime.deadline.remaining_ms,
+            on_end=lambda tally, names, whole: emit_drift(tally, names, whole=whole),
         )
         return answer(event, work)
-
-
-def _emit(tally: Tally, names: frozenset[str], whole: bool) -> None:  # noqa: FBT001 -- the work calls it so
-    emit_drift(tally, names, whole=whole)
 
 
 def _sample(world: World, percent: float) -> dict[str, Any]:

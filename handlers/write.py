@@ -24,9 +24,9 @@ WRONG_METHOD: Final = WriteError("the method is not POST", f"send the document a
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Make the transaction that a document asks for. What the caller can mend is an answer, and not raised."""
+    """Make the transaction that a document asks for. An error of the caller is an answer, and not raised."""
     with invocation(context):
-        rules()  # what is wrong with the deployment is no mistake of the caller
+        rules()  # an error of the deployment is raised
         if not _is_request(event):
             return _answered(lambda: event)
         if _method_of(event) != METHOD:
@@ -60,7 +60,7 @@ def _read(body: Callable[[], Any]) -> Document:
 
 
 def _begun(document: Document) -> Transact:
-    """A transaction that was told what to do, and ends in time to answer."""
+    """The transaction of a document, with a deadline that leaves time to answer."""
     tx = Transact(
         rules(),
         aws.dynamodb(endpoint()),
@@ -99,7 +99,7 @@ def _read_body(event: Mapping[str, Any]) -> Any:
     """The JSON document in the body of a request; its numbers are exact.
 
     Raises:
-        UserError: when the body is no JSON.
+        UserError: when the body is not JSON.
     """
     body = event.get("body") or ""
     try:

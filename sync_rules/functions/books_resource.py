@@ -1,13 +1,13 @@
 """Answers CloudFormation when a stack is created or updated: it restarts books that were not kept so far, and completes
 books over empty tables at once.
 
-Two resources ask. `Books` is asked before the stream function has the new rules, `EmptyBooks` after it has. Either
-lists the books that the rules keep, and CloudFormation adds the list of the deployment before. Books that are new in
-the list may be old ones that come back, complete by their mark, and not kept meanwhile. A rollback asks with
-both lists swapped, and cannot know how far the update came: what the failed update did not keep is restarted.
+Resource `Books` asks before the stream function has the new rules, `EmptyBooks` after. Both list the books that the
+rules keep; CloudFormation adds the list of the deployment before. New books in the list may be old ones that come back
+with a mark that says complete. A rollback asks with both lists swapped, and restarts what the failed update did not
+keep.
 
-Invariant: the answer is always SUCCESS, within the time of the call. What cannot be done is logged with its cure: no
-deployment fails because of a number.
+Invariant: the answer is always SUCCESS, within the time of the call. A failure is logged with its cure: no deployment
+fails because of a number.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
 """
 
@@ -55,7 +55,7 @@ def answer_stack(event: Mapping[str, Any], place: Callable[[], tuple[Rules, Worl
 def _list_new(event: Mapping[str, Any]) -> list[str]:
     """The identities of the books that the deployment before did not keep, or not by these rules."""
     kept = _kept(event, "ResourceProperties")
-    if event.get("RequestType") == "Create":  # EmptyBooks is created beside Books, or where Books already was
+    if event.get("RequestType") == "Create":  # EmptyBooks is created with Books, or after it
         return [] if event.get("ResourceType") == AFTER else kept or []
     before = _kept(event, "OldResourceProperties")
     if before is None:

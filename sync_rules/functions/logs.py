@@ -52,7 +52,7 @@ class Continuation:
 
 
 @dataclass
-class Noted:
+class InvocationCounts:
     """The counts of one invocation that telemetry does not have."""
 
     throttles: Counter[str] = field(default_factory=Counter)
@@ -68,25 +68,25 @@ class Notes:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._noted = Noted()
+        self._counts = InvocationCounts()
 
-    def throttled(self, kind: str) -> None:
+    def count_throttle(self, kind: str) -> None:
         """Count a throttle: the `on_throttle` of a store."""
         with self._lock:
-            self._noted.throttles[kind] += 1
+            self._counts.throttles[kind] += 1
 
-    def kept(self, rule: str) -> None:
+    def count_failure(self, rule: str) -> None:
         """Count a failure record; that of an unreadable record names all rules that would have read it."""
         with self._lock:
-            self._noted.failures.update(rule.split(", "))
+            self._counts.failures.update(rule.split(", "))
 
-    def sent(self, message: Message) -> None:
+    def count_message(self, message: Message) -> None:
         """Count a message that was sent."""
         with self._lock:
             later = getattr(message, "delay_seconds", 0) > 0
-            self._noted.sent[SECOND_LOOK if later else KINDS[type(message)]] += 1
+            self._counts.sent[SECOND_LOOK if later else KINDS[type(message)]] += 1
             if isinstance(message, PushMessage | ChunkMessage) and not later:
-                push = self._noted.pushes.setdefault(message.source, Continuation(message.rules))
+                push = self._counts.pushes.setdefault(message.source, Continuation(message.rules))
                 push.chunks += isinstance(message, ChunkMessage)
                 push.targets += len(message.targets) if isinstance(message, ChunkMessage) else 0
                 push.more |= isinstance(message, PushMessage)
@@ -94,21 +94,21 @@ class Notes:
     def may_log(self) -> bool:
         """Reserve a log line of this invocation. Returns False, and counts it as unlogged, when there are too many."""
         with self._lock:
-            room = self._noted.lines < LINES_MAX
-            self._noted.lines += room
-            self._noted.unlogged += not room
+            room = self._counts.lines < LINES_MAX
+            self._counts.lines += room
+            self._counts.unlogged += not room
             return room
 
     def begin(self) -> None:
         """Start the lines of an invocation, even if the one before did not write its notes."""
         with self._lock:
-            self._noted.lines = self._noted.unlogged = 0
+            self._counts.lines = self._counts.unlogged = 0
 
-    def take(self) -> Noted:
+    def take(self) -> InvocationCounts:
         """Return all counts, and reset them."""
         with self._lock:
-            noted, self._noted = self._noted, Noted()
-            return noted
+            counts, self._counts = self._counts, InvocationCounts()
+            return counts
 
 
 notes = Notes()
@@ -124,7 +124,7 @@ class LoggedFailures:
         """Raises StoreError when the queue does not take the record."""
         if self._behind is not None:
             self._behind.park(failure)
-        notes.kept(failure.rule)
+        notes.count_failure(failure.rule)
         if self._behind is None or notes.may_log():
             source = failure.source or (failure.member if failure.element is not None else None)
             keys = {"item": failure.key, "member": failure.member, "source": source}
@@ -141,7 +141,7 @@ class CountedQueue:
     def send(self, message: Message, delay_seconds: int) -> None:
         """Raises StoreError when the queue does not take it."""
         self._behind.send(message, delay_seconds)
-        notes.sent(message)
+        notes.count_message(message)
 
 
 # ---------------------------------------------------------------- one message
@@ -167,16 +167,16 @@ def log_done(telemetry: Telemetry, before: Mapping[tuple[str, Outcome], int]) ->
 
 
 # ---------------------------------------------------------------- one invocation
-def sum_up(telemetry: Telemetry, noted: Noted) -> None:
+def sum_up(telemetry: Telemetry, counts: InvocationCounts) -> None:
     """Log the unfinished items and the pushes that continue, and one line of totals; nothing if nothing happened."""
     failed = [
         (logger.warning, "not finished, comes again", {"item": key_text(key), "rules": one.rules, "reason": one.reason})
         for key, one in telemetry.failed.items()
     ]
     continued = [
-        (logger.info, "push goes on", {"source": key_text(key), **vars(push)}) for key, push in noted.pushes.items()
+        (logger.info, "push goes on", {"source": key_text(key), **vars(push)}) for key, push in counts.pushes.items()
     ]
-    lines, room = [*failed, *continued], max(0, LINES_MAX - noted.lines)
+    lines, room = [*failed, *continued], max(0, LINES_MAX - counts.lines)
     for log, message, fields in lines[:room]:
         log(message, **fields)
     waiting = Counter[str]()
@@ -189,10 +189,10 @@ def sum_up(telemetry: Telemetry, noted: Noted) -> None:
         "unreadable": telemetry.unreadable_records,
         "outcomes": sum_over_rules(telemetry.outcomes),
         "failed": len(telemetry.failed),
-        "failure_records": noted.failures.total(),
-        "sent": dict(noted.sent),
-        "throttles": dict(noted.throttles),
-        "unlogged": noted.unlogged + max(0, len(lines) - room),
+        "failure_records": counts.failures.total(),
+        "sent": dict(counts.sent),
+        "throttles": dict(counts.throttles),
+        "unlogged": counts.unlogged + max(0, len(lines) - room),
     }
     figures = {name: figure for name, figure in figures.items() if figure}
     if figures:

@@ -136,7 +136,7 @@ def identities(rules: Rules) -> dict[str, PartRule]:
 
 
 def books_named(rules: Rules, identity: str) -> Books | None:
-    """The books of an identity that another version of these rules has; None if their ledger is no table of these."""
+    """The books of an identity that another version of these rules has; None if these rules do not have its ledger."""
     physical_name, partition, fingerprint, *_ = identity.split(" ")
     for table in rules.tables.values():
         if table.physical_name == physical_name and suitable(table):
@@ -145,12 +145,12 @@ def books_named(rules: Rules, identity: str) -> Books | None:
 
 
 def finish_empty(rules: Rules) -> Work[tuple[PartRule, ...]]:
-    """Begin all books, and mark those complete that have nothing to hold: there is no child, and no entry of one.
-    Returns the rules whose books are not complete then. To be called when these rules are deployed, once the place is
-    known from which the records are read: a child that comes later has a record. Raises StoreError.
+    """Begin all books, and mark the books complete that have neither a child nor an entry. Returns the rules whose
+    books are not complete then. Call it when these rules are deployed, once the position in the stream is known: a
+    child that comes later has a record. Raises StoreError.
 
-    Books begin here though nothing is entered yet. A child that a former version counts, and these rules do not, makes
-    no entry that would begin them; yet the former version has missed it if it comes back.
+    Books begin here even without an entry. A child that only a former version counts makes no entry here. If the
+    former version comes back, its mark must not say complete.
     """
     found = yield from read_waiting(rules)
     begun = yield from begin_all(rules, frozenset(rule.name for rule in found))

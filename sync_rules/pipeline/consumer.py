@@ -17,7 +17,7 @@ from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import UNKNOWN_RULE, Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.acceptance import collect_old_images
-from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, FanOutsToCome, LooksToCome
+from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, PendingWork
 from sync_rules.pipeline.effects import run_message
 from sync_rules.pipeline.fanout import process_chunks, relay
 from sync_rules.pipeline.handover import spread
@@ -119,10 +119,9 @@ class Consumer:
         self.rules = rules
         self.unaccepted = unaccepted
         self.limits = limits or Limits()
-        self._looks = LooksToCome(self.limits, host)
+        self._pending = PendingWork(self.limits, host)
         failures = DeduplicatedFailures(world.failures, self.limits, host)
-        self._fan_outs = FanOutsToCome(self.limits, host)
-        self.world = replace(world, failures=failures, looks=self._looks, fan_outs=self._fan_outs)
+        self.world = replace(world, failures=failures, pending=self._pending)
         self.telemetry = telemetry or Telemetry()
         self._now = host.now
         of, counted = self.limits, self.limits.fixes_counted_max_items
@@ -143,7 +142,7 @@ class Consumer:
         report = run_work(process(changes, self.rules, self._bounds(remaining_ms)), self.world)
         self._count(report, len(changes), len(unreadable))
         failed = [change.position for change in changes if change.key in report.failed] if report.failed else []
-        first = lowest([*unkept, *failed])
+        first = find_lowest([*unkept, *failed])
         return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
 
     def handle_message(
@@ -158,8 +157,7 @@ class Consumer:
         if bounds.out_of_time():  # it would only be handed over, for ever
             raise StoreError(OUT_OF_TIME, f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
         self._begin()
-        self._looks.begins(message)
-        self._fan_outs.begins(message)
+        self._pending.begins(message)
         report = run_work(process_message(message, self.rules, bounds, again=again), self.world)
         self._count(report)
         if report.failed:
@@ -196,7 +194,7 @@ class Consumer:
             self.telemetry.unreadable_records += unreadable
 
 
-def lowest(positions: Iterable[str]) -> str | None:
+def find_lowest(positions: Iterable[str]) -> str | None:
     """The lowest sequence number, by value: numbers grow in width, so text order would be wrong. A position that is
     no number comes first, because it fails the whole batch.
     """

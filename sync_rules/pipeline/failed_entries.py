@@ -1,7 +1,6 @@
 """Reads entries of failure stores: failure records, batches that were given up, messages that could not be processed.
 
-Invariant: the form of an entry says what it is, not the store that it lies in. An entry of no known form is reported,
-and left.
+Invariant: the form of an entry decides how it is read, not its store. An entry of an unknown form is reported and left.
 
 A batch is the record that Lambda makes for an on-failure destination ("Retaining discarded records for a DynamoDB data
 source", services-dynamodb-errors): with `payload`, the whole event as JSON text, in S3 and in the batches file of

@@ -113,7 +113,7 @@ def read_failure_record(body: Mapping[str, Any]) -> FailureRecord:
     """Read a failure record out of JSON.
 
     Raises:
-        RecordError: when it is none. Names the field, and never its value.
+        RecordError: when it is not a failure record. Names the field, and never its value.
     """
     rule, reason = _expect(body, "rule", str), _expect(body, "reason", str)
     table, key, member = _expect(body, "table", str, None), _expect(body, "key", dict, None), body.get("member")
@@ -156,7 +156,7 @@ def _time(body: Mapping[str, Any], name: str) -> datetime:
     try:
         return parse_time(_expect(body, name, str))
     except ValueError as error:
-        raise RecordError(f"a failure record whose {name!r} is no time") from error
+        raise RecordError(f"a failure record whose {name!r} is not a time") from error
 
 
 def typed_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> ItemKey:
@@ -171,7 +171,7 @@ def typed_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> 
     try:
         if plain.keys() == {attribute.name for attribute in table.key}:
             return typed(plain, table)
-    except UserError:  # said below, without the value
+    except UserError:  # the error below names no value
         pass
     expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
     raise RecordError(f"a key that is not one of table {table_name}: expected {expected}")

@@ -131,7 +131,7 @@ def _read_record(
 
 
 def _room_made(data: Mapping[str, Any]) -> int:
-    """The size that a large item had before it shrank. Raises RecordError for what is no item."""
+    """The size that a large item had before it shrank. Raises RecordError for a value that is not an item."""
     try:
         return room_made(data)
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
@@ -208,7 +208,7 @@ def read_image(image: object, names: Names = None) -> dict[str, AttributeValue]:
     """Check the image of an item, or these attributes of it, and decode its binaries. Binaries may be decoded already.
 
     Raises:
-        RecordError: when it is no item that DynamoDB could hold.
+        RecordError: when DynamoDB could not hold such an item.
     """
     if not isinstance(image, dict):
         raise RecordError("an image of a record is not a map")
@@ -285,7 +285,7 @@ def _read_binary(content: object) -> bytes:
     if isinstance(content, bytes):
         return content
     try:
-        return base64.b64decode(content, validate=True)  # type: ignore[arg-type]  # what is no text is caught below
+        return base64.b64decode(content, validate=True)  # type: ignore[arg-type]  # a value that is not text is caught below
     except (TypeError, binascii.Error, ValueError) as error:
         raise RecordError("a binary attribute of a record is not base64") from error
 

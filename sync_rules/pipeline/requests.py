@@ -18,7 +18,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item, Names
 from sync_rules.model.writes import Result, Status, Write
-from sync_rules.pipeline.messages import CallMessage, Look, Message, PartMessage, PullMessage, PushMessage
+from sync_rules.pipeline.messages import CallMessage, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,27 +162,11 @@ class Failures(Protocol):
         """Returns once the record is safe. Raises StoreError."""
 
 
-class Looks(Protocol):
-    """Knows which looks at parked work are still to come."""
+class Pending(Protocol):
+    """Knows which looks at parked work, and which large fan-outs, are still to come."""
 
-    def to_come(self, message: Look, rules: tuple[str, ...]) -> bool:
-        """True if a look at the same work was sent for each of these rules, and is not due yet."""
-
-    def sent(self, message: Look, rules: tuple[str, ...], delay_seconds: int) -> None:
-        """Note a look that is safe in the queue."""
-
-
-class FanOuts(Protocol):
-    """Knows which large fan-outs are still to come."""
-
-    def delay_seconds(self, message: PushMessage) -> int | None:
-        """The delay with which to send a fan-out; None while one like it is still to come."""
-
-    def sent(self, message: PushMessage, delay_seconds: int, began: tuple[float, float]) -> None:
-        """Note a fan-out that is safe in the queue. `began`: both clocks, wall and monotonic, before it was sent."""
-
-    def clocks(self) -> tuple[float, float]:
-        """Both clocks, now."""
+    def send(self, request: Later, queue: Queue) -> None:
+        """Send a message, unless one that is still to come serves it. Raises StoreError."""
 
 
 class Archive(Protocol):
@@ -257,29 +241,17 @@ class World:
     archive: Archive = NULL_PORTS
     caller: Caller = NULL_PORTS
     kept: KeptCalls = NULL_PORTS
-    looks: Looks | None = None
-    fan_outs: FanOuts | None = None
+    pending: Pending | None = None
 
     def answer(self, request: Request) -> Any:
         """The answer of the port that a request is for. Raises StoreError."""
         return _ANSWERS[type(request)](self, request)
 
     def _send(self, request: Later) -> None:
-        message, looks = request.message, self.looks
-        if request.rules and isinstance(message, PushMessage) and self.fan_outs is not None:
-            self._fan_out(message, self.fan_outs)
-        elif looks is None or not request.rules or not isinstance(message, PullMessage | PartMessage):
-            self.queue.send(message, request.delay_seconds)
-        elif not looks.to_come(message, request.rules):
-            self.queue.send(message, request.delay_seconds)
-            looks.sent(message, request.rules, request.delay_seconds)
-
-    def _fan_out(self, message: PushMessage, fan_outs: FanOuts) -> None:
-        began = fan_outs.clocks()
-        delay_seconds = fan_outs.delay_seconds(message)
-        if delay_seconds is not None:
-            self.queue.send(message, delay_seconds)
-            fan_outs.sent(message, delay_seconds, began)
+        if self.pending is None or not request.rules:
+            self.queue.send(request.message, request.delay_seconds)
+        else:
+            self.pending.send(request, self.queue)
 
 
 _ANSWERS: Final[Mapping[type[Request], Callable[[World, Any], Any]]] = {

@@ -1,8 +1,8 @@
 """Read the sources that targets name and the members that they are made of, after the images of the targets.
 
 Invariant: every read is strongly consistent and later than the images of the round. An index row is only a key. An item
-that could not be read fails the rule and the target that need it, and no other. What stands in books counts only if
-their mark says complete, read before it and once more after it.
+that could not be read fails the rule and the target that need it, and no other. Totals and ranks in books count only
+if their mark says complete, before they are read and after.
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ class Target:
     def only(self, rules: Iterable[Rule]) -> Target:
         """The same target for some of its rules."""
         some = tuple(rules)
-        if some == self.rules:
-            return self
         mine = tuple(rule for rule in self.rules if rule in some)
         return replace(self, rules=mine, removed=tuple(rule for rule in self.removed if rule in some))
 
@@ -94,9 +92,6 @@ class Sources:
         if rule.books is not None and (unusable := self.unusable(rule)) is not None:
             return unusable
         keys, items = rule.source_keys(target.image), self.expected.get(rule, self.items)
-        if len(keys) == 1 and not self.members:  # as most have it
-            item = items[keys[0]]
-            return item if isinstance(item, StoreError) else (item,)
         found: list[Item | None] = []
         for key in keys:
             item = items[key]
@@ -124,26 +119,23 @@ class Sources:
         return selected
 
 
-def slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def split(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     """The items in order, at most `size` at a time."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
 
-def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Target]]:
+def split_rounds(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Target]]:
     """Split targets into rounds that fit into memory: a target made of several members is held with all of them."""
     some: list[Target] = []
     gathering = 0
-    rules: tuple[TargetRule, ...] = ()
-    gathers = False
     for target in targets:
-        if target.rules is not rules:
-            rules, gathers = target.rules, any(rule.gathers for rule in target.rules)
-        gathering += gathers
-        if len(some) >= limits.fan_out_round_max_items or gathering > limits.gathered_round_max_items:
+        gathers = any(rule.gathers for rule in target.rules)
+        if len(some) >= limits.fan_out_round_max_items or gathering + gathers > limits.gathered_round_max_items:
             yield some
-            some, gathering = [], int(gathers)
+            some, gathering = [], 0
         some.append(target)
+        gathering += gathers
     if some:
         yield some
 

@@ -319,7 +319,7 @@ def part_of(message: PartMessage, rules: Rules) -> PartLook | None:
         return None
     made_from = message.source is None or rules.entity_of(message.source) is rule.source
     entity = rules.entity_of(message.target)
-    # the key of a part without a place is that of no entity, or its source's; an element always stands on a node
+    # a part without a place has its source's key, or a key of no entity; an element always has a node
     nowhere = not isinstance(rule, ListingRule) and (
         message.target == message.source or (message.target.table == rule.target.table.name and entity is None)
     )

@@ -109,8 +109,4 @@ class Telemetry:
 
     def clear(self) -> None:
         """Set all counts to zero, after they were written out."""
-        self.records = self.unreadable_records = 0
-        self.outcomes.clear()
-        self.alterations.clear()
-        self.reasons.clear()
-        self.failed, self.lag_ms = {}, {}
+        vars(self).update(vars(Telemetry()))

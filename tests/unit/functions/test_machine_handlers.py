@@ -37,8 +37,8 @@ def test_machine_handlers_write_out_what_was_noted(module, fails, monkeypatch, c
     """Failure records and throttles of each call are metrics, also of one that failed, and none waits for the next."""
 
     def answer(_event: object, _work: object) -> dict[str, bool]:
-        notes.kept("names")
-        notes.throttled("TableWriteKeyRangeThroughputExceeded")
+        notes.count_failure("names")
+        notes.count_throttle("TableWriteKeyRangeThroughputExceeded")
         if fails:
             raise StoreError("Throttled")
         return {"done": True}
