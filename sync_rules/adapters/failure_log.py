@@ -26,7 +26,7 @@ from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure
 from sync_rules.model.json_bytes import compact
-from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.failed_entries import FailedEntry
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import Message, encode
 
@@ -111,7 +111,7 @@ class FailedLines:
         self._removed: Counter[bytes] = Counter()
         self._replaced: dict[bytes, list[bytes]] = {}
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[FailedEntry]:
         """Each line that is in the file at the start. Raises UserError when the file cannot be read."""
         try:
             with self.path.open("rb") as file:
@@ -121,14 +121,14 @@ class FailedLines:
                     if file.tell() > end:
                         return
                     if line.strip():
-                        yield Entry(line, f"{self.path}:{number}", _digest(line))
+                        yield FailedEntry(line, f"{self.path}:{number}", _digest(line))
         except OSError as error:
             raise UserError(f"{self.path}: expected a file of failures to read, found {error.strerror}") from error
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: FailedEntry) -> None:
         self._removed[entry.handle] += 1
 
-    def replace(self, entry: Entry, text: str) -> None:
+    def replace(self, entry: FailedEntry, text: str) -> None:
         self._replaced.setdefault(entry.handle, []).append(text.encode() + b"\n")
 
     def close(self) -> None:

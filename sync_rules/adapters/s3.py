@@ -16,7 +16,7 @@ from tenacity import Retrying
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Keep
-from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.failed_entries import FailedEntry
 
 THERE_ALREADY: Final = "PreconditionFailed"
 REPORTS: Final = "reports/"
@@ -95,7 +95,7 @@ class OnFailureObjects:
         self._after = self.mark = mark
         self._retrying = retrying or retries.retrying()
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[FailedEntry]:
         """Each object, read when its turn comes. Raises StoreError, and UserError when the bucket does not exist."""
         place = {"Bucket": self._bucket, "Prefix": self._prefix}
         if self._after:
@@ -104,12 +104,12 @@ class OnFailureObjects:
             text = self._text(found)
             self.mark = found["Key"]
             if text is not None:
-                yield Entry(text, f"s3://{self._bucket}/{found['Key']}", found["Key"])
+                yield FailedEntry(text, f"s3://{self._bucket}/{found['Key']}", found["Key"])
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: FailedEntry) -> None:
         self._ask(self._client.delete_object, Bucket=self._bucket, Key=entry.handle)
 
-    def replace(self, entry: Entry, text: str) -> None:
+    def replace(self, entry: FailedEntry, text: str) -> None:
         """Do nothing: objects are never written."""
 
     def close(self) -> None:

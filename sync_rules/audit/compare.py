@@ -29,9 +29,9 @@ from sync_rules.model.writes import Delete, Transaction, Update, Write, differen
 from sync_rules.pipeline.ancestors import read_expected
 from sync_rules.pipeline.decide import lost_source
 from sync_rules.pipeline.parts import read_parts
-from sync_rules.pipeline.requests import Read, Scan, Work
-from sync_rules.pipeline.series import by_series, series_of, taken_again
-from sync_rules.pipeline.sources import Found, Sources, Target, rounds_of, slices
+from sync_rules.pipeline.requests import Found, Read, Scan, Work
+from sync_rules.pipeline.series import group_by_series, is_taken_again, list_series
+from sync_rules.pipeline.sources import Sources, Target, split, split_rounds
 from sync_rules.pipeline.stock import Stock
 from sync_rules.rules.families import Desired, Part, TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
@@ -176,22 +176,22 @@ def compare(stock: Stock) -> Work[Comparison]:
     comparison = Comparison()
     unlisted = dict.fromkeys(stock.unlisted)
     comparison.different += (_unlisted(rule, key) for rule, key in unlisted)
-    for targets in rounds_of(stock.targets, BOUNDS.limits):
+    for targets in split_rounds(stock.targets, BOUNDS.limits):
         sources = yield from read_expected(targets, BOUNDS)
         for target in targets:
             for rule in (rule for rule in target.rules if (rule.name, target.key) not in unlisted):
                 _compare_one(rule, target, sources, comparison)
     alone = [part for part in stock.parts if not part.rule.by_listing]
-    for some in slices(alone, BOUNDS.limits.fan_out_round_max_items):
+    for some in split(alone, BOUNDS.limits.fan_out_round_max_items):
         for part, written_on, made_from in (yield from read_parts(some)):
-            taken = written_on is None and (yield from taken_again(part, BOUNDS))
+            taken = written_on is None and (yield from is_taken_again(part, BOUNDS))
             if isinstance(taken, StoreError):
                 raise taken
             if taken:
                 comparison.right.update([part.rule.name] * stock.parts[part])
             else:
                 _compare_part(part, written_on, made_from, stock.parts[part], comparison)
-    for series in by_series([part for part in stock.parts if part.rule.by_listing]).values():
+    for series in group_by_series([part for part in stock.parts if part.rule.by_listing]).values():
         yield from _compare_series(series, stock.parts, comparison)
     comparison.different = [*{one.subject: one for one in comparison.different}.values()]
     return comparison
@@ -221,7 +221,7 @@ def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, c
 
 def _compare_series(series: Sequence[Part], sides: Mapping[Part, bool], comparison: Comparison) -> Work[None]:
     """Compare parts of one listing. What it leaves is no drift, whatever the item is that they are made from."""
-    found = yield from series_of(series[0], BOUNDS)
+    found = yield from list_series(series[0], BOUNDS)
     if isinstance(found, StoreError):
         raise found
     if isinstance(found, Blocked):

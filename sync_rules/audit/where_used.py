@@ -14,7 +14,7 @@ from sync_rules.audit.consequences import parts_on
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item, Path, get
-from sync_rules.pipeline.fanout import still_linked
+from sync_rules.pipeline.fanout import list_linked_rules
 from sync_rules.pipeline.requests import List, Page, Read, Store
 from sync_rules.pipeline.tasks import Push
 from sync_rules.rules.families import Part, PartRule, TargetRule
@@ -119,7 +119,7 @@ def _listed(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Itera
         }
         images = found if index is None else dict(zip(found, store.read(Read(tuple(found))), strict=True))
         for target, image in images.items():
-            if image is not None and still_linked(Push(key, (rule,)), image) and (paths := _there(rule, image)):
+            if image is not None and list_linked_rules(Push(key, (rule,)), image) and (paths := _there(rule, image)):
                 yield Use(rule, target, key, paths), image
         cursor = page.cursor
         if cursor is None:

@@ -27,7 +27,7 @@ class Series:
     more: bool = False
 
 
-def by_series(parts: Sequence[Part]) -> Mapping[tuple[PartRule, ItemKey | None], list[Part]]:
+def group_by_series(parts: Sequence[Part]) -> Mapping[tuple[PartRule, ItemKey | None], list[Part]]:
     """These parts, by the listing that decides about them."""
     found: dict[tuple[PartRule, ItemKey | None], list[Part]] = {}
     for part in parts:
@@ -35,7 +35,7 @@ def by_series(parts: Sequence[Part]) -> Mapping[tuple[PartRule, ItemKey | None],
     return found
 
 
-def series_of(part: Part, bounds: Bounds) -> Work[Series | Blocked | StoreError]:
+def list_series(part: Part, bounds: Bounds) -> Work[Series | Blocked | StoreError]:
     """List the series of a part: a bounded number of rows, from its beginning."""
     listing = part.rule.listing(part)
     if listing is None or part.source is None:
@@ -56,7 +56,7 @@ def series_of(part: Part, bounds: Bounds) -> Work[Series | Blocked | StoreError]
     return Series(found, tuple(keys), cursor is not None)
 
 
-def taken_again(part: Part, bounds: Bounds) -> Work[bool | StoreError]:
+def is_taken_again(part: Part, bounds: Bounds) -> Work[bool | StoreError]:
     """True for a part that is missing because the listing of another rule would have it taken away again. Most parts
     are at the beginning of that, which one row shows.
     """
@@ -71,7 +71,7 @@ def taken_again(part: Part, bounds: Bounds) -> Work[bool | StoreError]:
     first = table.key_of(page.items[0]) if page.items else None
     if first is None or other.rule.is_first_part(other, first):
         return False
-    found = yield from series_of(other, bounds)
+    found = yield from list_series(other, bounds)
     if isinstance(found, StoreError):
         return found
     keys = () if isinstance(found, Blocked) else (*found.keys, other.target)

@@ -19,8 +19,7 @@ from sync_rules.model.values import Item, get, has_changed
 from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Store, Work, World, run_work
-from sync_rules.pipeline.sources import read_all
+from sync_rules.pipeline.requests import Store, Work, World, read_all, run_work
 from sync_rules.pipeline.tasks import Pull, Tasks, tasks_of
 from sync_rules.pipeline.work import STAGES, do_tasks
 from sync_rules.rules.families import TargetRule

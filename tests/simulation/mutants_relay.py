@@ -80,9 +80,9 @@ def dropping(dropped: Callable[[Message, bool], bool]) -> Mutant:
 
 def no_parts() -> Any:
     """Mutant: of what workers list only the targets are looked at, not the parts."""
-    original = fanout.parts_listed
+    original = fanout.list_parts
     return patch.object(
-        fanout, "parts_listed", lambda push, *args: [] if push.spread and not push.index else original(push, *args)
+        fanout, "list_parts", lambda push, *args: [] if push.spread and not push.index else original(push, *args)
     )
 
 

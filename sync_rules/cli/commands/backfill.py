@@ -52,7 +52,7 @@ from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.books import waits
+from sync_rules.pipeline.books import describe_waits
 from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.rules.ruleset import Rules
 
@@ -194,7 +194,7 @@ def _noted(
     whole = job.scope.table is None and job.scope.where is None
     effects = titles - titles_of(rules, names) if whole else frozenset()
     note_applied(documents, rules, (covered | effects) - failed - waiting)
-    for line in waits(waiting, options):
+    for line in describe_waits(waiting, options):
         print(line, file=sys.stderr)
     return waiting & covered
 

@@ -35,7 +35,7 @@ from sync_rules.jobs.backfill.throttle import slowing, until
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.books import waits
+from sync_rules.pipeline.books import describe_waits
 from sync_rules.pipeline.requests import Failures, Store
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
@@ -208,7 +208,8 @@ class BackfillWork:
             applies = frozenset(asked.get("applies", ()))
             waiting = self._waiting(backfill.completes)
             note_applied(self.state, self.rules, applies - failed - waiting)
-            return Answer(error=WAITING, cause="; ".join(waits(waiting, " --remote"))) if waiting - failed else Answer()
+            cause = "; ".join(describe_waits(waiting, " --remote"))
+            return Answer(error=WAITING, cause=cause) if waiting - failed else Answer()
         return self._next(backfill, held, held.load(HEAD) or {}, run)
 
     def _waiting(self, names: Collection[str]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sync_rules.adapters.state import Body, State, applied, applied_at, save_applied
 from sync_rules.jobs.backfill.progress import abandon, began, unfinished
 from sync_rules.model.errors import UserError
-from sync_rules.pipeline.books import titles_waiting
+from sync_rules.pipeline.books import read_waiting
 from sync_rules.pipeline.requests import NULL_PORTS, Store, World, run_work
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
@@ -146,7 +146,7 @@ def titles_of(rules: Rules, names: Iterable[str]) -> frozenset[str]:
 
 def waiting_titles(rules: Rules, store: Store) -> frozenset[str]:
     """The names in the rules file of the rules whose books are not complete. Raises StoreError."""
-    return run_work(titles_waiting(rules), World(store, NULL_PORTS, NULL_PORTS))
+    return frozenset(rule.title for rule in run_work(read_waiting(rules), World(store, NULL_PORTS, NULL_PORTS)))
 
 
 def note_applied(documents: State, rules: Rules, titles: Iterable[str]) -> None:

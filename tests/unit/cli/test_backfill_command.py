@@ -31,7 +31,7 @@ from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
-from sync_rules.pipeline.books import waiting
+from sync_rules.pipeline.books import read_waiting
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules import fingerprints
 from tests.support.builders import s
@@ -358,7 +358,7 @@ def test_backfill_from_an_export_completes_books_only_if_it_is_known_to_be_young
     assert ("the books of volumes are not completed" in err) is not completes
     assert ("rule volumes waits for a backfill" in err) is not completes
     assert code == 0  # of the authors nothing was looked at, and that is said
-    assert {rule.title for rule in command.scene.drive(waiting(command.scene.rules))} == (
+    assert {rule.title for rule in command.scene.drive(read_waiting(command.scene.rules))} == (
         set() if completes else {"volumes"}
     )
     assert "volumes" not in command.scene.item(author)
@@ -398,7 +398,7 @@ def test_backfill_from_an_export_that_may_be_a_part_completes_nothing(command, t
     assert cure in line
     assert "leave out --from-export" in line
     assert (code, command.copied()) == (0, {"x-0", "x-1"})
-    assert {rule.title for rule in command.scene.drive(waiting(command.scene.rules))} == {"volumes"}
+    assert {rule.title for rule in command.scene.drive(read_waiting(command.scene.rules))} == {"volumes"}
     assert command.applied == set()
 
 

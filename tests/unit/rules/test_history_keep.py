@@ -15,7 +15,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.limits import Bounds
 from sync_rules.model.writes import Delete
 from sync_rules.pipeline.requests import Apply
-from sync_rules.pipeline.series import series_of
+from sync_rules.pipeline.series import list_series
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.history import KeepRule
 from tests.support.builders import n, s
@@ -138,7 +138,7 @@ def test_keep_lists_a_bounded_number_of_rows(there_are, listed):
         shop.at("shop", "PRODUCT#7", "PRODUCT"),
     )
     bounds = Bounds(compare.BOUNDS.limits.__class__(fan_out_page_max_items=3, fan_out_round_max_items=4))
-    found = shop.drive(series_of(part, bounds))
+    found = shop.drive(list_series(part, bounds))
     most = part.rule.listing(part).max_items + bounds.limits.fan_out_round_max_items
     assert (len(found.keys), found.more) == (listed, there_are > listed)
     assert len(found.keys) < most + bounds.limits.fan_out_page_max_items
