@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tenacity import Retrying
 
 from sync_rules.adapters import aws, retries
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call
 from sync_rules.pipeline.requests import Caller
 from sync_rules.rules.ruleset import Rules
@@ -163,13 +163,10 @@ class _Table:
 
     def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
         what = f"the beginnings of call rules in {self._name}"
-        try:
-            return retries.ask(self._retrying, what, call, TableName=self._name, **parameters)
-        except StoreError as error:
-            if error.reason != "AccessDeniedException":
-                raise
-            needed = "dynamodb:GetItem, dynamodb:UpdateItem and dynamodb:Scan"
-            raise UserError(f"table {self._name} remembers since when rules call: allow {needed} on it") from error
+        needed = "dynamodb:GetItem, dynamodb:UpdateItem and dynamodb:Scan"
+        denied = f"table {self._name} remembers since when rules call: allow {needed} on it"
+        mistakes = {"AccessDeniedException": denied}
+        return retries.ask(self._retrying, what, call, mistakes=mistakes, TableName=self._name, **parameters)
 
 
 def _noted(item: Mapping[str, Any]) -> dict[str, int]:
@@ -193,14 +190,13 @@ def deployed_ms(endpoint_url: str | None = None) -> int:
     name = os.environ.get(FUNCTION_NAME)
     if not name:
         return now_ms()
+    denied = f"function {name} asks since when its rules are deployed: allow lambda:GetFunctionConfiguration on it"
+    mistakes = {"AccessDeniedException": denied}
+    ask = aws.lambdas(endpoint_url).get_function_configuration
     try:
-        ask = aws.lambdas(endpoint_url).get_function_configuration
-        answer = retries.ask(retries.retrying(), f"function {name}", ask, FunctionName=name)
+        answer = retries.ask(retries.retrying(), f"function {name}", ask, mistakes=mistakes, FunctionName=name)
         return int(datetime.fromisoformat(answer["LastModified"]).timestamp() * SECOND_MS)
-    except StoreError as error:
-        if error.reason == "AccessDeniedException":
-            needed = "allow lambda:GetFunctionConfiguration on it"
-            raise UserError(f"function {name} asks since when its rules are deployed: {needed}") from error
+    except StoreError:
         if endpoint_url:
             return now_ms()
         raise

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sync_rules.adapters import aws, aws_errors, retries
-from sync_rules.adapters.batch_reader import BATCH_GET_MAX_KEYS, BatchGet
+from sync_rules.adapters.batch_reader import split_keys
 from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.writer import MODES, Mode, Writer
 from sync_rules.model.entities import Table
@@ -81,21 +81,16 @@ class DynamoStore:
         """GetItem for one key, else BatchGetItem in chunks of 100, strongly consistent."""
         wanted: dict[Identity, ItemKey] = {self._identity(key): key for key in request.keys}
         distinct = list(wanted.values())
-        found: dict[Identity, Item] = {}
-        if len(distinct) == 1:
-            found = self._get(distinct[0], request.attributes)
-        else:
-            for start in range(0, len(distinct), BATCH_GET_MAX_KEYS):
-                found |= self._batch_get(distinct[start : start + BATCH_GET_MAX_KEYS], request.attributes)
-        if len(distinct) == len(request.keys):
-            return tuple(map(found.get, wanted))
+        get = self._get if len(distinct) == 1 else self._batch_get
+        found = get(distinct, request.attributes)
         return tuple([found.get(self._identity(key)) for key in request.keys])
 
     def _identity(self, key: ItemKey) -> Identity:
         """A name that is equal for two keys if and only if they name the same item: numbers have several texts."""
         return (key.table, identity(key)) if key.table in self._numbered else key
 
-    def _get(self, key: ItemKey, attributes: Mapping[str, Names]) -> dict[Identity, Item]:
+    def _get(self, keys: Sequence[ItemKey], attributes: Mapping[str, Names]) -> dict[Identity, Item]:
+        (key,) = keys
         parameters = {"TableName": self._physical(key.table), "Key": key.attributes(), "ConsistentRead": True}
         parameters |= self._projection(key.table, attributes.get(key.table))
         item = self._ask(self._client.get_item, f"table {self._physical(key.table)}", parameters).get("Item")
@@ -110,8 +105,8 @@ class DynamoStore:
         def note(key: ItemKey, item: Item) -> None:
             found[self._identity(key)] = item
 
-        batch = BatchGet(self._client, self._tables, keys, parameters, note)
-        self._ask(batch, batch.where, {})
+        for batch in split_keys(self._client, self._tables, keys, parameters, note):
+            self._ask(batch, batch.where, {})
         return found
 
     # ------------------------------------------------------------ pages

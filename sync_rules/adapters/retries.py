@@ -22,6 +22,7 @@ from tenacity import (
 from tenacity.stop import stop_base
 
 from sync_rules.adapters import aws_errors, patience
+from sync_rules.model.errors import UserError
 
 RemainingSeconds = Callable[[], float]
 
@@ -145,10 +146,22 @@ def _call(retry_state: RetryCallState) -> str:
 
 
 def ask(
-    retrying: Retrying, where: str, call: Callable[..., Any], cures: Mapping[str, str] | None = None, **parameters: Any
+    retrying: Retrying,
+    where: str,
+    call: Callable[..., Any],
+    cures: Mapping[str, str] | None = None,
+    mistakes: Mapping[str, str] | None = None,
+    **parameters: Any,
 ) -> Any:
-    """The answer to a call that is retried. Raises StoreError: see `store_error`."""
+    """The answer to a call that is retried.
+
+    Raises:
+        UserError: with the sentence that `mistakes` has for the reason of the error.
+        StoreError: for any other error; see `store_error`.
+    """
     try:
         return retrying(call, **parameters)
     except aws_errors.ERRORS as error:
+        if mistake := (mistakes or {}).get(aws_errors.reason(error)):
+            raise UserError(mistake) from error
         raise aws_errors.store_error(error, where, cures) from error

@@ -498,7 +498,7 @@ class Client:
     def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
         def ask(**parameters: Any) -> dict[str, Any]:
             self.asked.append([name, parameters])
-            return {}
+            return {"Responses": {}}
 
         return ask
 

@@ -34,14 +34,6 @@ from sync_rules.language.load import parse_rules, read_text
 from sync_rules.model.errors import StoreError, UserError
 
 ARN_COLONS: Final = 5
-CLIENTS: Final = {
-    "cloudformation": aws.cloudformation,
-    "cloudwatch": aws.cloudwatch,
-    "dynamodb": aws.dynamodb,
-    "iam": aws.iam,
-    "lambda": aws.lambdas,
-    "sqs": aws.sqs,
-}
 
 VERB: Final = Verb(
     well="everything is well",
@@ -61,7 +53,7 @@ def doctor(
     form: opt.Lines = opt.LineForm.TEXT,
 ) -> int:
     """Examine a deployed stack: each finding with its cure. It only reads."""
-    client = partial(_client, endpoint_url, region)
+    client = partial(aws.find_client, endpoint_url=endpoint_url, region=region)
     well = True
     site = _site(client, rules_file, stack_name, opt.place_words(endpoint_url, region))
     for area, findings in _areas(site, client):
@@ -111,10 +103,6 @@ def _of_links(site: Site, client: Callable[[str], Any]) -> list[Finding]:
         denied = error.reason.startswith("AccessDenied")
         return [Finding(f"could not be looked at: {error}", cure if denied else "run it again later")]
     return [Finding(f"rule {one.title}: {one.found}", one.cure) for one in found if one.stops]
-
-
-def _client(endpoint_url: str | None, region: str | None, service: str) -> Any:
-    return CLIENTS[service](endpoint_url, region)
 
 
 def _row(area: str, findings: list[Finding]) -> dict[str, Any]:

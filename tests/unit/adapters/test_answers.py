@@ -19,7 +19,7 @@ from sync_rules.adapters.beginnings import in_table
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import require_calls_table
 from sync_rules.adapters.preflight import latest_streams, survey
-from sync_rules.adapters.s3 import objects
+from sync_rules.adapters.s3 import S3Bucket
 from sync_rules.adapters.sqs import FailedMessages, SqsQueue
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.deploy.deployment import Deployment
@@ -146,7 +146,7 @@ ANSWERS: Mapping[tuple[str, str], tuple[dict[str, Any], list[Callable[[Any], Any
     ),
     ("s3", "ListObjectsV2"): (
         {"Contents": [{"Key": "k", "Size": 1}], "IsTruncated": False, "NextContinuationToken": "t"},
-        [lambda client: [one["Key"] * one["Size"] for one in islice(objects(ask, client, Bucket="b"), 3)]],
+        [lambda client: [one["Key"] * one["Size"] for one in islice(S3Bucket(client, "b", ONCE).list(""), 3)]],
     ),
     ("cloudformation", "DescribeStacks"): (
         {

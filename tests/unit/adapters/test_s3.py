@@ -168,6 +168,8 @@ def test_on_failure_objects_of_a_missing_bucket_are_the_users_mistake(client):
         next(OnFailureObjects(client, "nowhere").entries())
 
     class Denied:
+        meta = client.meta
+
         def __getattr__(self, name):
             def refuse(**_):
                 raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, name)
