@@ -6,7 +6,7 @@ from random import SystemRandom
 from typing import Any
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.metered import limit_store
 from sync_rules.adapters.preflight import describe, require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.verify_tally import Tally
@@ -36,7 +36,7 @@ from sync_rules.rules.order import swept_tables
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Answer one request of the state machine, or of the schedule: {"do": "sample", "percent": 1}."""
     with invocation(context):
-        store = within_budget(tables(), rules().tables, budget(event.get("run", {}).get("workers", 1)))
+        store = limit_store(tables(), rules().tables, budget(event.get("run", {}).get("workers", 1)))
         world = World(store, NULL_PORTS, distinct_failures())
         if event["do"] == "sample":
             return _sample(world, float(event["percent"]))

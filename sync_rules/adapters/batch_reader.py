@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sync_rules.adapters.answers import keyless
+from sync_rules.adapters.answers import make_keyless_error
 from sync_rules.adapters.aws_errors import UnprocessedError
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
@@ -75,7 +75,7 @@ class BatchGet:
             for item in items:
                 key = None if table is None else table.key_of(item)
                 if key is None:
-                    raise keyless()
+                    raise make_keyless_error()
                 self._on_item(key, item)
         before, self._pending = self.left, answer.get("UnprocessedKeys") or {}
         if self._pending:

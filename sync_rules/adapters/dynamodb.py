@@ -39,7 +39,7 @@ WRITES: Final = "SYNC_RULES_WRITES"  # batch: updates share requests; update: ea
 Identity = ItemKey | tuple[str, tuple[Any, ...]]
 
 
-def mode_given() -> Mode | None:
+def read_mode() -> Mode | None:
     """How the environment says that updates are sent; None where it does not. Raises UserError."""
     given = os.environ.get(WRITES, "")
     if given not in ("", *MODES):
@@ -73,7 +73,7 @@ class DynamoStore:
         self._tables = tables
         self._numbered = {name for name, table in tables.items() if any(one.type == "N" for one in table.key)}
         self._retrying = retries.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
-        mode = write_mode or mode_given() or ("batch" if aws.records_statements(client) else "update")
+        mode = write_mode or read_mode() or ("batch" if aws.records_statements(client) else "update")
         self._writer = Writer(client, tables, self._retrying, workers, mode=mode)
 
     # ------------------------------------------------------------ reads

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tenacity import Retrying
 
-from sync_rules.adapters.files import OWNER_ONLY, replacing
+from sync_rules.adapters.files import OWNER_ONLY, replace_file
 from sync_rules.adapters.s3 import S3Bucket
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.item_change import identity
@@ -92,7 +92,7 @@ class CallsInFolder:
         try:
             for folder in (self._folder, path.parent):  # the mode is for the last folder of a path only
                 folder.mkdir(mode=OWNER_ONLY | 0o100, parents=True, exist_ok=True)
-            with replacing(path) as file:
+            with replace_file(path) as file:
                 file.write(text_of(message).encode())
         except OSError as error:
             raise StoreError("FileNotWritten", f"{path}: {error.strerror}") from error

@@ -102,7 +102,7 @@ def retrying(
     called with the kinds of each throttle, from the thread that met it. `only_unprocessed` leaves all other errors to a
     client that retries by itself. The last error is raised as it is. May be shared by threads.
     """
-    again = _is_unprocessed if only_unprocessed else aws_errors.transient
+    again = _is_unprocessed if only_unprocessed else aws_errors.is_transient
 
     def fails(retry_state: RetryCallState) -> bool:
         """Tell if an attempt may be made again. Counts its throttles, and notes it for the patience of the command."""

@@ -23,7 +23,7 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.batch_reader import split_keys
-from sync_rules.adapters.files import read_if_there, replacing
+from sync_rules.adapters.files import read_if_there, replace_file
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError, UserError
@@ -118,7 +118,7 @@ class FileState(MemoryState):
 
     def _write(self) -> None:
         try:
-            with replacing(self.path) as file:
+            with replace_file(self.path) as file:
                 file.write(json.dumps(self.documents, default=tagged, indent=1, sort_keys=True).encode())
         except OSError as error:
             raise StoreError("StateNotWritten", f"{self.path}: {error.strerror}") from error
@@ -262,7 +262,7 @@ class LeasedState:
 
 
 # ---------------------------------------------------------------- the rules that were applied
-def applied(state: State) -> dict[str, str]:
+def read_applied(state: State) -> dict[str, str]:
     """The fingerprints of the applied rules, by name.
 
     Raises:
@@ -276,7 +276,7 @@ def applied(state: State) -> dict[str, str]:
     return found
 
 
-def applied_at(state: State) -> datetime | None:
+def read_applied_time(state: State) -> datetime | None:
     """The time since which all applied rules were applied; None if it is not known. Raises StoreError."""
     with suppress(ValueError):
         return datetime.fromisoformat(str((state.load(APPLIED) or {}).get(AT)))

@@ -18,10 +18,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.state import TableState, applied_at
+from sync_rules.adapters.state import TableState, read_applied_time
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import sample_new_rules
 from sync_rules.cli.verb import Verb
@@ -76,7 +76,7 @@ def _of_loads(site: Site, client: Callable[[str], Any]) -> list[Finding]:
     """The bulk loads that a backfill may not have seen. The reason why they are unknown goes to standard error."""
     dynamodb, state_table = client("dynamodb"), site.physical("StateTable")
     try:
-        at = applied_at(TableState(dynamodb, state_table)) if state_table else None
+        at = read_applied_time(TableState(dynamodb, state_table)) if state_table else None
     except StoreError:  # the area of links says so
         return []
     if at is None:
@@ -93,7 +93,7 @@ def _of_links(site: Site, client: Callable[[str], Any]) -> list[Finding]:
     dynamodb = client("dynamodb")
     state_table = site.physical("StateTable")
     try:
-        applied = applied_so_far(TableState(dynamodb, state_table), site.rules) if state_table else {}
+        applied = find_applied(TableState(dynamodb, state_table), site.rules) if state_table else {}
         store = DynamoStore(dynamodb, site.rules.tables, write_mode="update")  # it writes nothing
         found = sample_new_rules(site.rules, site.rules.kept, applied, (), store)
     except StoreError as error:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.answers import REQUIRED, missing
-from sync_rules.adapters.beginnings import in_table
+from sync_rules.adapters.answers import REQUIRED, list_missing
+from sync_rules.adapters.beginnings import note_in_table
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import require_calls_table
 from sync_rules.adapters.preflight import latest_streams, survey
@@ -116,7 +116,7 @@ ANSWERS: Mapping[tuple[str, str], tuple[dict[str, Any], list[Callable[[Any], Any
     ),
     ("dynamodb", "UpdateItem"): (
         {"Attributes": {"id": {"S": "x"}}},
-        [lambda client: in_table(client, RULES, "calls", lambda: 1, retrying=ONCE)],
+        [lambda client: note_in_table(client, RULES, "calls", lambda: 1, retrying=ONCE)],
     ),
     ("dynamodb", "BatchGetItem"): (
         {"Responses": {"authors": [ITEM]}, "UnprocessedKeys": {"authors": {"Keys": [ITEM]}}},
@@ -282,7 +282,7 @@ def test_required_members_are_those_of_a_good_answer(service, operation):
     """A path of the table that is misspelt would refuse every answer, or none."""
     good = ANSWERS.get((service, operation), ({},))[0]
     if (service, operation) in NOT_READ | WRITE_ONLY | DECODED:
-        assert list(missing(service, operation, {})) == REQUIRED[service][operation].split()
+        assert list(list_missing(service, operation, {})) == REQUIRED[service][operation].split()
     else:
-        assert not list(missing(service, operation, good))
-        assert any(list(missing(service, operation, one)) for one in damaged(good))
+        assert not list(list_missing(service, operation, good))
+        assert any(list(list_missing(service, operation, one)) for one in damaged(good))

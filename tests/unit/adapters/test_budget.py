@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.budget import PARTITIONS_MAX, Budget, Costs
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.metered import limit_store
 from sync_rules.cli import commands
 from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.writes import WRITTEN, Condition, Test, Transaction, Update
@@ -124,7 +124,7 @@ def store_of(limit: int | None, **options):
     tables = tables_of(shop=limit)
     memory = MemoryStore(tables)
     budget, clock = budget_of(tables, **options)
-    return within_budget(memory, tables, budget), memory, clock
+    return limit_store(memory, tables, budget), memory, clock
 
 
 def items(memory: MemoryStore, count: int, size: int = 10):
@@ -195,7 +195,7 @@ def test_within_budget_without_a_limit_is_the_store_itself():
     """Without a limit the store is used as it is."""
     tables = tables_of(shop=None)
     memory = MemoryStore(tables)
-    assert within_budget(memory, tables) is memory
+    assert limit_store(memory, tables) is memory
 
 
 def test_budget_counts_a_partition_by_its_value():
@@ -214,7 +214,7 @@ def test_budget_is_kept_to_by_each_command_that_writes(name):
     """Every command that writes makes its store with the budget of the rules file."""
     text = (Path(commands.__file__).parent / f"{name}.py").read_text()
     (store,) = re.findall(r".*\bDynamoStore\(.*", text)
-    assert "within_budget(" in store or "budget=Budget(" in text
+    assert "limit_store(" in store or "budget=Budget(" in text
 
 
 def test_budget_is_kept_to_by_each_command_there_is():

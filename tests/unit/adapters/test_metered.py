@@ -17,7 +17,7 @@ from sync_rules.adapters.metered import (
     MeteredStore,
     SeenItems,
     base_units,
-    within_budget,
+    limit_store,
 )
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.errors import StoreError
@@ -295,7 +295,7 @@ def test_metered_stream_spends_no_more_than_the_limit(limit):
     records, scene.records[:] = [*scene.records], []
     note = scene.memory.on_change
     scene.memory.on_change = lambda key, old, new: (spent.append((clock(), base_units(old, new))), note(key, old, new))
-    store = within_budget(scene.memory, made.tables, Budget(made.tables, clock=clock, sleep=clock.sleep))
+    store = limit_store(scene.memory, made.tables, Budget(made.tables, clock=clock, sleep=clock.sleep))
     consumer = Consumer(made, replace(scene.world, store=store), THIS_PROCESS)
     assert consumer.handle_event(event_of(made, *records), lambda: 900_000) == {"batchItemFailures": []}
     assert [units for _, units in spent] == [20] * 20

@@ -101,7 +101,7 @@ def commanded(world: World, seconds: float | None = PATIENCE_SECONDS) -> Iterato
     """The world in a command with so much patience; tenacity sees the world's clock."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tenacity.time", SimpleNamespace(monotonic=lambda: world.now))
-        with patience.having(Patience(world.show, seconds, lambda: world.now)) as one:
+        with patience.use_patience(Patience(world.show, seconds, lambda: world.now)) as one:
             yield one
 
 

@@ -14,7 +14,15 @@ import pytest
 from moto import mock_aws
 
 from sync_rules.adapters import aws, state
-from sync_rules.adapters.state import APPLIED, FileState, LeasedState, MemoryState, TableState, applied, save_applied
+from sync_rules.adapters.state import (
+    APPLIED,
+    FileState,
+    LeasedState,
+    MemoryState,
+    TableState,
+    read_applied,
+    save_applied,
+)
 from sync_rules.jobs.backfill.progress import unfinished
 from sync_rules.model.errors import StoreError, UserError
 
@@ -58,9 +66,9 @@ def test_state_gives_back_what_was_saved(documents):
 
 def test_state_says_which_rules_were_applied(documents):
     """Fingerprints by rule, without the time that stands beside them."""
-    assert applied(documents) == {}
+    assert read_applied(documents) == {}
     save_applied(documents, {"names": "f1"}, NOON)
-    assert applied(documents) == {"names": "f1"}
+    assert read_applied(documents) == {"names": "f1"}
     assert documents.load(APPLIED) == {"names": "f1", "at": "2026-11-21T12:00:00+00:00"}
 
 
@@ -172,7 +180,7 @@ def test_state_document_that_is_damaged_is_not_absent(documents, damaged):
         lambda: LeasedState(documents).load("backfill"),
         lambda: LeasedState(documents).fetch(["backfill"]),
         lambda: LeasedState(documents).claim("backfill", "me"),
-        lambda: applied(documents) or unfinished(documents),
+        lambda: read_applied(documents) or unfinished(documents),
     )
     for read in reads:
         with pytest.raises(StoreError, match=f"StateUnreadable: .*{state.PREFIX}backfill.*Delete it"):
