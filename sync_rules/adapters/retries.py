@@ -33,15 +33,6 @@ FIRST_ATTEMPTS_MAX: Final = 2  # of a command's first call, where nothing answer
 FIRST_MAX_SECONDS: Final = 5
 
 
-def uncounted(_kind: str) -> None:
-    """Ignore a throttle: the default of `on_throttle`."""
-
-
-def no_deadline() -> float:
-    """Return infinity: the default of `remaining_seconds`."""
-    return math.inf
-
-
 class _NoServiceThere(stop_base):
     """Stops soon where no service answered before: the address is more likely wrong than down. A throttle is an answer.
 
@@ -87,13 +78,13 @@ class _Tried(stop_base):
 
 
 def retrying(
-    remaining_seconds: RemainingSeconds = no_deadline,
+    remaining_seconds: RemainingSeconds = lambda: math.inf,
     attempts_max: int = ATTEMPTS_MAX,
     sleep: Callable[[float], None] = time.sleep,
     *,
     first: bool = False,
     only_unprocessed: bool = False,
-    on_throttle: Callable[[str], None] = uncounted,
+    on_throttle: Callable[[str], object] = lambda _kind: None,
 ) -> Retrying:
     """Calls a function until it answers: full jitter from 25 ms doubling to 2 s, while the next wait fits the deadline.
 

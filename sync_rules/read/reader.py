@@ -6,6 +6,7 @@ There is one retry mechanism: a client that retries by itself is not retried her
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -78,7 +79,7 @@ class Reader:
         *,
         raw: bool = False,
         consistent: bool = False,
-        remaining_seconds: retries.RemainingSeconds = retries.no_deadline,
+        remaining_seconds: retries.RemainingSeconds = lambda: math.inf,
         attempts_max: int = retries.ATTEMPTS_MAX,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
