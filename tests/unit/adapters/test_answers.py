@@ -29,7 +29,7 @@ from sync_rules.deploy.permissions import FUNCTIONS
 from sync_rules.jobs.account.stack import Machine, stack_of
 from sync_rules.jobs.consume.shards import as_stream_record
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError, SyncRulesError, UserError
+from sync_rules.model.errors import SyncRulesError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.pipeline.requests import List, Read, Scan
@@ -261,13 +261,6 @@ def test_answer_with_an_odd_part_is_read_or_refused(service, operation, client):
             except Exception as error:
                 raise AssertionError(one) from error
         given[operation] = good
-
-
-def test_key_schema_without_names_is_refused_at_once(client):
-    """`KeySchema: [{}]` is named as what it is."""
-    made = client("dynamodb", {"DescribeTable": {"Table": {**TABLE, "KeySchema": [{}]}}})
-    with pytest.raises(StoreError, match="ResponseParserError: something else answers at"):
-        survey(made, RULES, retrying=ONCE)
 
 
 REQUIRING = [(service, operation) for service, of in REQUIRED.items() for operation in of]

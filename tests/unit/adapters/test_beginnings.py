@@ -7,9 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Lock
 
-import boto3
 import pytest
-from moto import mock_aws
 from tenacity import Retrying, stop_after_attempt
 
 from sync_rules.adapters import aws, beginnings, retries
@@ -38,18 +36,8 @@ def rules_of(**names: str):
 
 
 @pytest.fixture
-def client(monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    with mock_aws():
-        client = boto3.client("dynamodb", region_name="us-east-1")
-        client.create_table(
-            TableName="calls",
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        yield client
+def client(table_of_ids):
+    return table_of_ids("calls")
 
 
 def made_call(client, rules) -> None:

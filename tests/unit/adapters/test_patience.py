@@ -130,15 +130,6 @@ def test_outage_is_shown_from_the_start_to_the_end_or_until_the_command_gives_up
         assert not ends
 
 
-@pytest.mark.parametrize("fault", ["throttled", "503", "timeout"])
-def test_error_after_an_outage_has_a_cure(fault):
-    """A read that was given up says what to do."""
-    world = World(fault, 1_000)
-    with commanded(world):
-        cure = "is DynamoDB running there? Correct --endpoint-url" if fault == "timeout" else "Try again later"
-        assert cure in world.ask("batch get")
-
-
 def test_short_fault_is_not_shown():
     """A throttle that passes within seconds is everyday work."""
     world = World("throttled", FIRST_SHOWN_SECONDS - 2 * retries.WAIT_MAX_SECONDS)
