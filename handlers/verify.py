@@ -6,7 +6,7 @@ from random import SystemRandom
 from typing import Any
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.metered import limit_store
 from sync_rules.adapters.preflight import describe, require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.functions import runtime
@@ -22,7 +22,7 @@ from sync_rules.rules.order import swept_tables
 def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
     """Answer one request of the state machine, or of the schedule: {"do": "sample", "percent": 1}."""
     with runtime.invocation(context):
-        store = within_budget(
+        store = limit_store(
             runtime.tables(), runtime.rules().tables, runtime.budget(event.get("run", {}).get("workers", 1))
         )
         world = World(store, NULL_PORTS, runtime.distinct_failures())

@@ -283,13 +283,8 @@ class FailedMessages(_Queue):
             raise errors[0]
 
     def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
-        try:
-            return self._call(call, **parameters)
-        except StoreError as error:
-            if error.reason != "QueueNotFound":
-                raise
-            message = f"queue {self._queue_url} does not exist. Correct its URL, the region or the endpoint."
-            raise UserError(message) from error
+        missing = f"queue {self._queue_url} does not exist. Correct its URL, the region or the endpoint."
+        return self._call(call, mistakes={"QueueNotFound": missing}, **parameters)
 
 
 def _digest(identifier: str) -> str:

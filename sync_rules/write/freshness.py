@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.adapters.plain_client import client_of, converts, table_name
+from sync_rules.adapters.plain_client import client_of, is_converting, table_name
 from sync_rules.model.durations import seconds_of
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
@@ -186,7 +186,7 @@ def _asked(client: Any, query: Mapping[str, Any]) -> tuple[list[Item], Mapping[s
     asks = own.query if {"KeyConditionExpression", "KeyConditions"} & query.keys() else own.scan
     answer = asks(**query)
     found = answer["Items"]
-    if converts(own):
+    if is_converting(own):
         found = [{name: raw_of(value) for name, value in item.items()} for item in found]
     return found, answer.get(LAST) or None
 

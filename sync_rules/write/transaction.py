@@ -340,7 +340,7 @@ class Transact:
                 if reasons:
                     self._raise_own(attempt, reasons)
                     return False
-                if not aws_errors.transient(error):
+                if not aws_errors.is_transient(error):
                     raise self._failed(error) from error
                 times += 1
                 if not self._deadline.wait(times):

@@ -27,7 +27,7 @@ import typer.main
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.state import FileState, TableState, applied, save_applied
+from sync_rules.adapters.state import FileState, TableState, read_applied, save_applied
 from sync_rules.cli.main import main
 from sync_rules.deploy.blocks import blocks_in, inside
 from sync_rules.deploy.deployment import deployment_of
@@ -467,7 +467,7 @@ def backfill() -> Mapping[str, str]:
         assert run(most=1_000)
         save_applied(FileState(path), of_each(rules), AT)
         texts["state-ended.json"] = BEGAN.sub(BEGUN, path.read_text())
-        assert applied(FileState(path)) == of_each(rules)
+        assert read_applied(FileState(path)) == of_each(rules)
     return {**texts, "backfill-tables.txt": contents(store, rules)}
 
 
@@ -499,7 +499,7 @@ class Client:
     def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
         def ask(**parameters: Any) -> dict[str, Any]:
             self.asked.append([name, parameters])
-            return {}
+            return {"Responses": {}}
 
         return ask
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.export_files import find_shelf, parse_time
@@ -135,7 +135,7 @@ def backfill(
     require_rules(rules, accept or ())
     client = aws.dynamodb(endpoint_url, region)
     with open_state(state, client, rules) as documents:
-        before = applied_so_far(documents, rules, waiting_titles(rules, _store(client, rules))) if changed else None
+        before = find_applied(documents, rules, waiting_titles(rules, _store(client, rules))) if changed else None
         names, titles = rules_to_apply(rules, rule or [], before)
         if not names:
             return _nothing_new(documents, rules, titles)
@@ -144,7 +144,7 @@ def backfill(
         require_beginning(documents, job.scope.body(), state, **begin)
         sampled: list[str] = []
         if not resume:  # a resumed backfill took its sample when it began
-            done_before = applied_so_far(documents, rules)
+            done_before = find_applied(documents, rules)
             sampled = require_hits(sample_new_rules(rules, names, done_before, accept or (), _store(client, rules)))
         for notice in (*unseen_changes(client, rules, names), *job.notices(), *sampled):
             print(notice, file=sys.stderr)

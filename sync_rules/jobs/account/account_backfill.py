@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.state import LeasedState, SharedState, State
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, begun_once, left_of, require_units
@@ -108,7 +108,7 @@ class BackfillWork:
 
     # ------------------------------------------------------------ the machine's questions
     def begin(self, asked: Body, execution: str) -> Answer:
-        before = applied_so_far(self.state, self.rules, self._waiting(self.rules.kept)) if asked["changed"] else None
+        before = find_applied(self.state, self.rules, self._waiting(self.rules.kept)) if asked["changed"] else None
         names, titles = rules_to_apply(self.rules, asked["rules"], before)
         if not names:
             note_applied(self.state, self.rules, titles)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.adapters.state import Body, State, applied, applied_at, save_applied
+from sync_rules.adapters.state import Body, State, read_applied, read_applied_time, save_applied
 from sync_rules.jobs.backfill.progress import abandon, began, unfinished
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.books import read_waiting
@@ -155,7 +155,7 @@ def note_applied(documents: State, rules: Rules, titles: Iterable[str]) -> None:
     done = {title: prints[title] for title in titles}
     if done:
         gone = {former for title, (former, _) in fingerprints.before_renaming(rules).items() if title in done}
-        known = {title: digest for title, digest in applied(documents).items() if title not in gone}
+        known = {title: digest for title, digest in read_applied(documents).items() if title not in gone}
         others = (known.keys() & titles_of(rules, rules.kept)) - done.keys()
-        before = applied_at(documents) if others else None
+        before = read_applied_time(documents) if others else None
         save_applied(documents, known | done, before or began(documents))

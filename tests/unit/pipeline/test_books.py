@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.state import MemoryState, applied
+from sync_rules.adapters.state import MemoryState, read_applied
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.account.account_backfill import BackfillWork
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
@@ -525,14 +525,14 @@ def test_a_rule_that_waits_or_is_new_is_changed_and_one_that_was_renamed_is_not(
     """A rollback leaves the fingerprint that was applied, and books that lack something."""
     state, rules = MemoryState(), rules_of(COUNT)
     note_applied(state, rules, ["orders"])
-    assert applied_so_far(state, rules) == fingerprints.of_each(rules)
-    assert applied_so_far(state, rules, ["orders"]) == {}
+    assert find_applied(state, rules) == fingerprints.of_each(rules)
+    assert find_applied(state, rules, ["orders"]) == {}
     renamed = rules_of("sum: {count: order, into: user.number, renamed_from: orders}")
-    assert applied_so_far(state, renamed) == fingerprints.of_each(renamed)
+    assert find_applied(state, renamed) == fingerprints.of_each(renamed)
     changed = rules_of("sum: {sum: order.total, into: user.number, renamed_from: orders}")
-    assert applied_so_far(state, changed) == {}
+    assert find_applied(state, changed) == {}
     note_applied(state, renamed, ["sum"])
-    assert applied(state).keys() == {"sum"}
+    assert read_applied(state).keys() == {"sum"}
 
 
 @pytest.mark.parametrize(

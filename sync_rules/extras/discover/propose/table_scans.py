@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sync_rules.adapters import retries
 from sync_rules.adapters.budget import Rate
 from sync_rules.adapters.dynamodb import CURES
-from sync_rules.adapters.files import writing_whole
+from sync_rules.adapters.files import open_whole
 from sync_rules.adapters.state import State
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.extras.discover.imports.live_tables import describe_table
@@ -233,7 +233,7 @@ class Scanning:
         if lines:
             path = self._path(scan, segment, read.files)
             path.parent.mkdir(parents=True, exist_ok=True)
-            with writing_whole(path) as file, gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL) as out:
+            with open_whole(path) as file, gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL) as out:
                 out.writelines(lines)
             read = Read(read.cursor, read.done, read.files + 1, read.items + len(lines), read.units)
         self.state.save(_document(scan, segment), vars(read))
