@@ -9,7 +9,6 @@ from sync_rules.adapters import aws, retries
 from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import describe, require
 from sync_rules.adapters.s3 import BucketReports
-from sync_rules.audit.verify_tally import Tally
 from sync_rules.functions.logs import logger
 from sync_rules.functions.metrics import emit_drift
 from sync_rules.functions.runtime import (
@@ -42,19 +41,15 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
             return _sample(world, float(event["percent"]))
         reports = BucketReports(aws.s3(endpoint()), setting(BUCKET))
         state = open_state(KEPT_SECONDS)
-        work = VerifyWork(rules(), world, state, reports, _sizes, remaining_ms=deadline.remaining_ms, on_end=_emit)
+        work = VerifyWork(rules(), world, state, reports, _sizes, remaining_ms=deadline.remaining_ms, on_end=emit_drift)
         return answer(event, work)
-
-
-def _emit(tally: Tally, names: frozenset[str], whole: bool) -> None:  # noqa: FBT001 -- the work calls it so
-    emit_drift(tally, names, whole=whole)
 
 
 def _sample(world: World, percent: float) -> dict[str, Any]:
     """Verify a random sample, and write metrics and a log line."""
     found = sample(rules(), world, percent, deadline.remaining_ms, SystemRandom())
     tally = found.tally
-    emit_drift(tally, found.names, whole=False)
+    emit_drift(tally, found.only, whole=False)
     figures: dict[str, Any] = {
         "items": tally.items,
         "drift": tally.drift.total(),

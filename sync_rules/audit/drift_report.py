@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.ledger_balance import slot_of
-from sync_rules.audit.verify_tally import BY_RULE, Finding, Tally
+from sync_rules.audit.verify_tally import BY_RULE, DriftFinding, Tally
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import ItemKey
@@ -54,7 +54,7 @@ def header(rules: Rules, only: Collection[str], at: datetime, share: Share) -> d
     }
 
 
-def row(finding: Finding) -> dict[str, Any]:
+def row(finding: DriftFinding) -> dict[str, Any]:
     """The row of a drift: all that another look needs. `element` is null where the rule keeps no parts."""
     found = finding.difference
     return {
@@ -87,7 +87,7 @@ def ending(tally: Tally, names: Iterable[str], at: datetime) -> dict[str, Any]:
 
 
 def report(
-    findings: Iterable[Finding],
+    findings: Iterable[DriftFinding],
     tally: Tally,
     head: Mapping[str, Any],
     shown: Callable[[], Iterable[str]],
@@ -167,10 +167,10 @@ def open_report(path: Path, rules: Rules) -> DriftReport:
     return DriftReport(path, rules, names, at)
 
 
-def finding_of(body: Mapping[str, Any], where: str, rules: Rules) -> Finding:
+def finding_of(body: Mapping[str, Any], where: str, rules: Rules) -> DriftFinding:
     """The finding of a row. Raises UserError for a row of other rules."""
     found = _difference(body, where, rules)
-    return Finding(found, repaired=bool(body.get("repaired")), came_right=bool(body.get("came_right")))
+    return DriftFinding(found, repaired=bool(body.get("repaired")), came_right=bool(body.get("came_right")))
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

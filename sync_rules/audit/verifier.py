@@ -35,7 +35,7 @@ from sync_rules.audit.compare import (
     sweep_page,
 )
 from sync_rules.audit.ledger_balance import Balance, Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
-from sync_rules.audit.verify_tally import Finding, Tally
+from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
@@ -54,7 +54,7 @@ PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000
 LOOK_AGAIN_MAX_ITEMS: Final = 100
 GRACE_SECONDS: Final = 120.0  # a record is on its way for a second or two; a delayed one for a minute
-Look = Callable[[frozenset[str]], Iterator[Finding]]  # at all targets asked for, by the rules of these names
+Look = Callable[[frozenset[str]], Iterator[DriftFinding]]  # at all targets asked for, by the rules of these names
 Listed = Callable[[frozenset[str]], Iterator[Difference]]  # what a report lists of the rules of these names
 
 
@@ -155,11 +155,11 @@ class Verifier:
         self._rebuilt: set[str] = set()
         self._things: set[int] = set()  # hashes of the parts found: each is met from two sides, perhaps long after
 
-    def sweep(self) -> Iterator[Finding]:
+    def sweep(self) -> Iterator[DriftFinding]:
         """Verify the share of the tables of all rules. Raises StoreError when a page cannot be read."""
         return self._in_order(self.only, self._sweep, completes=self.repair and not self.share.sampled)
 
-    def look_over(self, names: frozenset[str], counted: Collection[str] = ()) -> Iterator[Finding]:
+    def look_over(self, names: frozenset[str], counted: Collection[str] = ()) -> Iterator[DriftFinding]:
         """Verify the share of the tables once, with the rules of one step of a cascade, but no totals of ledgers. The
         items of the tables in `counted` are not counted again. Raises StoreError.
         """
@@ -175,11 +175,11 @@ class Verifier:
         self._scanned |= set(tables)
         yield from self._check_again()
 
-    def add_up(self, names: frozenset[str]) -> Iterator[Finding]:
+    def add_up(self, names: frozenset[str]) -> Iterator[DriftFinding]:
         """Verify the totals of the ledgers of these rules. Raises StoreError."""
         return self._balance(names)
 
-    def one(self, key: ItemKey) -> Iterator[Finding]:
+    def one(self, key: ItemKey) -> Iterator[DriftFinding]:
         """Verify a single target, and repair it alone, whatever else is made from it.
 
         Raises:
@@ -187,7 +187,7 @@ class Verifier:
             StoreError: when it cannot be read.
         """
 
-        def look(names: frozenset[str]) -> Iterator[Finding]:
+        def look(names: frozenset[str]) -> Iterator[DriftFinding]:
             repaired = self.tally.repaired.total() > 0
             self._note(run_work(_compare_item(key, self.rules, names, repaired=repaired), self.world))
             yield from self._check_again()
@@ -199,12 +199,12 @@ class Verifier:
         asked = self.only.intersection(rule.name for rule in about)
         return self._in_order(asked or self.only, look)
 
-    def listed(self, listed: Listed, age_seconds: float) -> Iterator[Finding]:
+    def listed(self, listed: Listed, age_seconds: float) -> Iterator[DriftFinding]:
         """Verify only what a report lists: what is right by now, and what still drifts. For a repair a report that is
         older than the grace period counts as the first look; otherwise each difference is looked at twice.
         """
 
-        def look(names: frozenset[str]) -> Iterator[Finding]:
+        def look(names: frozenset[str]) -> Iterator[DriftFinding]:
             first = names not in looked
             slots: dict[Slot, Difference] = {}
             looked.add(names)
@@ -223,7 +223,7 @@ class Verifier:
             self._wait(self.grace_seconds - age_seconds, "the report is too new")
         yield from self._in_order(self.only, look)
 
-    def _look_at(self, some: Sequence[Difference], *, first: bool) -> Iterator[Finding]:
+    def _look_at(self, some: Sequence[Difference], *, first: bool) -> Iterator[DriftFinding]:
         """Look at what a report lists. Only in the `first` round has something come right by itself."""
         comparison = run_work(look_again(some, self.rules), self.world)
         differing = {one.subject for one in comparison.different}
@@ -236,7 +236,7 @@ class Verifier:
             if len(self._candidates) >= CANDIDATES_MAX:
                 yield from self._check_again()
 
-    def _in_order(self, names: frozenset[str], look: Look, *, completes: bool = False) -> Iterator[Finding]:
+    def _in_order(self, names: frozenset[str], look: Look, *, completes: bool = False) -> Iterator[DriftFinding]:
         """Look with these rules: all at once, or, to repair, step by step down the cascade. `completes`: the
         sweep reads everything, so it marks books complete that have no more differences.
         """
@@ -255,7 +255,7 @@ class Verifier:
                 if self.tally.repaired.total() == repaired and not finished:
                     break
 
-    def _sweep(self, names: frozenset[str]) -> Iterator[Finding]:
+    def _sweep(self, names: frozenset[str]) -> Iterator[DriftFinding]:
         yield from self.look_over(names)
         if not self.share.sampled:
             self._rebuilt.clear()
@@ -282,7 +282,7 @@ class Verifier:
 
     def _balance(
         self, names: frozenset[str], listed: dict[Slot, Difference] | None = None, *, first: bool = True
-    ) -> Iterator[Finding]:
+    ) -> Iterator[DriftFinding]:
         """The totals, or those listed, that differ from the sum of their entries, twice in the same way."""
         for table, tallies in ledgers(self.rules, names):
             asked = {slot: one for slot, one in (listed or {}).items() if slot[0].table == table.name}
@@ -305,7 +305,7 @@ class Verifier:
                 for at, balance in slots.items():
                     yield self.tally.found(as_difference((key, at), balance), repaired=repaired)
 
-    def _balance_rebuilt(self) -> Iterator[Finding]:
+    def _balance_rebuilt(self) -> Iterator[DriftFinding]:
         """Balance the totals of rules with rebuilt entries: the totals may or may not have counted these entries."""
         names, self._rebuilt = frozenset(self._rebuilt), set()
         yield from self._balance(names)
@@ -321,7 +321,7 @@ class Verifier:
             self.on_progress(self.tally, f"{why}; looking again in {seconds:.0f} s to tell lag from drift")
             self.sleep(seconds)
 
-    def _check_again(self) -> Iterator[Finding]:
+    def _check_again(self) -> Iterator[DriftFinding]:
         """Check again what differed, and a third time what the second check left unsure."""
         found = list({one.subject: one for one in self._candidates}.values())  # a part is seen from both its sides
         self._candidates = []
@@ -330,7 +330,7 @@ class Verifier:
 
     def _look_again(
         self, found: Sequence[Difference], *, last: bool = False
-    ) -> Generator[Finding, None, list[Difference]]:
+    ) -> Generator[DriftFinding, None, list[Difference]]:
         """Look again once the grace period of the last of these is over. Repairs what drifted; returns what is still
         unsure. The last look leaves nothing unsure: a copy that is wrong in the same way three times has drifted.
         """
@@ -356,7 +356,7 @@ class Verifier:
             self.on_progress(self.tally, "looking again")
         return unsure
 
-    def _repair_drift(self, drifted: Sequence[Difference]) -> Iterator[Finding]:
+    def _repair_drift(self, drifted: Sequence[Difference]) -> Iterator[DriftFinding]:
         """Repair what drifted, if asked to, and report each with whether it is right now."""
         drifted = [one for one in drifted if one.part is None or hash(one.thing) not in self._things]
         self._things |= {hash(one.thing) for one in drifted if one.part is not None}

@@ -24,7 +24,7 @@ PAIRED: Final[Mapping[str, Callable[[str], Any]]] = {"unmended": Drift, "hopeles
 
 
 @dataclass(frozen=True)
-class Finding:
+class DriftFinding:
     """One drift, and whether it was repaired. `came_right`: a report listed it, and it is right by now, or gone."""
 
     difference: Difference
@@ -107,18 +107,18 @@ class Tally:
         self.orphaned.update(comparison.orphaned)
         self.waiting.update(comparison.waiting)
 
-    def found(self, one: Difference, *, repaired: bool) -> Finding:
+    def found(self, one: Difference, *, repaired: bool) -> DriftFinding:
         """Count a drift, and whether it was repaired."""
         self.drift[one.rule] += 1
         self.repaired[one.rule] += repaired
         self.unmended[one.rule, one.drift] += not repaired
         self.hopeless[one.rule, one.drift] += not repaired and not one.repairable
-        return Finding(one, repaired)
+        return DriftFinding(one, repaired)
 
-    def came_right(self, one: Difference) -> Finding:
+    def came_right(self, one: Difference) -> DriftFinding:
         """Count a row of a report that is right by now."""
         self.right[one.rule] += 1
-        return Finding(one, came_right=True)
+        return DriftFinding(one, came_right=True)
 
     def start_over(self, rule: str) -> None:
         """Forget what another look at all targets of a rule will find again."""

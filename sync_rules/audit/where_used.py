@@ -25,7 +25,7 @@ PAGE_MAX_ITEMS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class UsePlace:
     """A place that holds something of an item: paths of another item, an element of its set, or the whole item (no
     paths). `through` is the item that it was taken from: the one asked about, or an earlier place.
     """
@@ -44,7 +44,7 @@ class _Look:
     rules: frozenset[str]  # the rules that read it
 
 
-def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[Use]:
+def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[UsePlace]:
     """The places, each as it is found. Of an item that is gone, those that name its key. Raises StoreError."""
     item = _read(store, key) or key.attributes()
     entity = rules.entity_of(key)
@@ -88,7 +88,7 @@ def _fed_by(writer: Rule, rules: Rules) -> frozenset[str]:
     return frozenset(rule.name for rule in rules.rules.values() if writer.feeds(rule))
 
 
-def _uses(look: _Look, entity: Entity, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
+def _uses(look: _Look, entity: Entity, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
     """The direct uses of one item by some rules, each with the image of the other item."""
     change = Change(look.key, None, look.item)
     for rule in rules.rules.values():
@@ -100,14 +100,14 @@ def _uses(look: _Look, entity: Entity, rules: Rules, store: Store) -> Iterator[t
             for hint in rule.hints(change):
                 image = _read(store, hint.target)
                 if image is not None and (paths := _there(rule, image)):
-                    yield Use(rule, hint.target, look.key, paths), image
+                    yield UsePlace(rule, hint.target, look.key, paths), image
         elif isinstance(rule, PartRule):
             for part in rule.parts(change, entity):
                 if part.source == look.key != part.target:
                     yield from _of_part(part, rules, store)
 
 
-def _listed(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
+def _listed(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
     """The targets that a source lists and that hold something of the rule. Rows of an index are but keys."""
     conditions = rule.conditions(key)
     table, index = rule.listed.table, rule.find.index if rule.find is not None else None
@@ -118,13 +118,13 @@ def _listed(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Itera
         images = found if index is None else dict(zip(found, store.read(Read(tuple(found))), strict=True))
         for target, image in images.items():
             if image is not None and still_linked(Push(key, (rule,)), image) and (paths := _there(rule, image)):
-                yield Use(rule, target, key, paths), image
+                yield UsePlace(rule, target, key, paths), image
         cursor = page.cursor
         if cursor is None:
             break
 
 
-def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
+def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
     """The use that a part makes of an item."""
     image = _read(store, part.target)
     entity = rules.entity_of(part.target)
@@ -133,22 +133,22 @@ def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[Use, Item
         return
     if part.element:
         if part in parts_on(part.target, image, entity, rules):
-            yield Use(part.rule, part.target, part.source, part.rule.copies, part.rule.label(part)), image
+            yield UsePlace(part.rule, part.target, part.source, part.rule.copies, part.rule.label(part)), image
         return
-    yield Use(part.rule, part.target, part.source), image
+    yield UsePlace(part.rule, part.target, part.source), image
     total = part.rule.adds_to(image)
     if total is not None:
         yield from _of_total(total, part.target, rules, store)
 
 
-def _of_total(total: ItemKey, entry: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
+def _of_total(total: ItemKey, entry: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
     """The number that an entry is counted in, on its parent."""
     entity = rules.entity_of(total)
     for rule in rules.from_source(entity) if entity is not None else ():
         for hint in rule.hints(Change(total, None, total.attributes())) if isinstance(rule, TargetRule) else ():
             parent = _read(store, hint.target)
             if parent is not None and (paths := _there(rule, parent)):
-                yield Use(rule, hint.target, entry, paths), parent
+                yield UsePlace(rule, hint.target, entry, paths), parent
 
 
 def _there(rule: Rule, image: Item) -> tuple[Path, ...]:

@@ -16,9 +16,9 @@ from sync_rules.jobs.account.account_backfill import ASKED, STOP, asked_before, 
 from sync_rules.jobs.account.protocol import as_here, prints_of, require_units
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import wanted
+from sync_rules.jobs.backfill.page import segments as segments_of
 from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.scope import require_beginning, require_same, rules_to_apply
-from sync_rules.jobs.backfill.segments import segments as segments_of
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.suggest import unknown

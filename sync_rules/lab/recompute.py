@@ -17,8 +17,7 @@ from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Difference, Drift, may_be_late
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.lab.provenance import Provenance, drop_paths
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import StoreError
@@ -328,5 +327,5 @@ def _backfill(rules: Rules, made: MemoryStore) -> MemoryStore:
         sleep=lambda _seconds: None,
     )
     if not run.run():
-        raise StoreError(run.left[0].reason, "the recompute was not finished")
+        raise StoreError(next(iter(run.left.values())), "the recompute was not finished")
     return made

@@ -39,10 +39,9 @@ from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
-from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.backfill.progress import unfinished
 from sync_rules.jobs.backfill.scope import Scope
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettings, StreamRecord, invocation_record
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, save, stored
 from sync_rules.jobs.consume.queue import Pending

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.jobs.backfill import backfill_run, segments
+from sync_rules.jobs.backfill import backfill_run
 from sync_rules.jobs.backfill import page as backfill
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Pages
@@ -70,7 +70,7 @@ def lagging_page(scan: Any, selection: Any, bounds: Any) -> Work:
 def sources_first() -> Iterator[None]:
     """The sources are read when a segment is begun, before its pages."""
     early: dict[Any, Any] = {}
-    process_page = segments.process_page
+    process_page = backfill.process_page
 
     def bringing(scan: Any, selection: Any, bounds: Any) -> Work:
         if scan.cursor is None:
@@ -85,7 +85,7 @@ def sources_first() -> Iterator[None]:
                     early.update({table.key_of(item): item for item in page.items})
         return (yield from answered(process_page(scan, selection, bounds), known(early)))
 
-    with patch.object(segments, "process_page", bringing):
+    with patch.object(backfill, "process_page", bringing):
         yield
 
 
@@ -168,7 +168,7 @@ def one_round(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def page_of(function: Callable[..., Any]) -> Mutant:
-    return replacing(segments, "process_page", function)
+    return replacing(backfill, "process_page", function)
 
 
 MUTANTS: Mapping[str, Mutation] = {

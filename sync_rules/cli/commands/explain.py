@@ -14,7 +14,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.consequences import Consequence, Standing, changed_names, consequences, standings
-from sync_rules.audit.where_used import Use, archives_of, where_used
+from sync_rules.audit.where_used import UsePlace, archives_of, where_used
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import Row, counted, show_rows
 from sync_rules.cli.verb import Verb
@@ -215,7 +215,7 @@ def use_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
     yield {"places": count}, f"{counted(count, 'item')} {'holds' if count == 1 else 'hold'} a value of {printable(key)}"
 
 
-def _use_row(use: Use, asked: ItemKey) -> Row:
+def _use_row(use: UsePlace, asked: ItemKey) -> Row:
     paths = [show_path(path) for path in use.paths]
     row = {
         "rule": use.rule.name,

@@ -38,7 +38,7 @@ from sync_rules.cli.show.run import beginning, conclude, display_on
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.local_run import POLL_BUSY_MS, WAIT_SECONDS, LocalRun, Status
+from sync_rules.jobs.consume.local_run import POLL_BUSY_MS, WAIT_SECONDS, LocalRun, RunStatus
 from sync_rules.jobs.consume.mapping import Concurrently, serially
 from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
 from sync_rules.jobs.local_files import Files
@@ -246,7 +246,7 @@ class Edited:
 
 def loop(
     local: LocalRun,
-    display: Display[Status],
+    display: Display[RunStatus],
     *,
     stopping: Callable[[], bool],
     once: bool,

@@ -25,7 +25,7 @@ from sync_rules.adapters.preflight import require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_report, report
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
-from sync_rules.audit.verify_tally import Finding, Tally, share_of
+from sync_rules.audit.verify_tally import DriftFinding, Tally, share_of
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of
 from sync_rules.cli.show.console import make_console
@@ -130,7 +130,7 @@ def verify(
     if listed is not None and not only:
         raise UserError(f"{from_report} is not a report of these rules: leave out --rule")
     share, seed = share_of(percent, seed, workers)
-    started, began, examples = datetime.now(UTC), time.monotonic(), dict[str, list[Finding]]()
+    started, began, examples = datetime.now(UTC), time.monotonic(), dict[str, list[DriftFinding]]()
     client = aws.dynamodb(endpoint_url, region)
     require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
     store = within_budget(DynamoStore(client, rules.tables), rules.tables)
@@ -208,7 +208,7 @@ def _require_outputs(
         require_writable(failures)
 
 
-def _findings(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[Finding]:
+def _findings(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[DriftFinding]:
     """Verify one item, the drift a report lists, or the tables."""
     if listed is not None:
         return verifier.listed(listed.listed, listed.age_seconds(datetime.now(UTC)))
@@ -217,7 +217,7 @@ def _findings(verifier: Verifier, item: ItemKey | None, listed: DriftReport | No
 
 # ---------------------------------------------------------------- output
 def show(
-    findings: Iterable[Finding],
+    findings: Iterable[DriftFinding],
     tally: Tally,
     only: frozenset[str],
     *,
@@ -310,7 +310,7 @@ class RemoteResult:
         self._reports = reports
         self._report: str = found["report"]
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[DriftFinding]:
         """Each drift. Raises StoreError."""
         for number, line in enumerate(self._reports.lines(self._report), start=1):
             body = json_bytes.parsed(line)

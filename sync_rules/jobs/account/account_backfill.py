@@ -20,7 +20,7 @@ from sync_rules.adapters.state import LeasedState, SharedState, State
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, begun_once, left_of, require_units
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job, wanted
-from sync_rules.jobs.backfill.page import Selection, everything
+from sync_rules.jobs.backfill.page import Selection, everything, segments
 from sync_rules.jobs.backfill.progress import HEAD, Totals, unfinished
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
@@ -30,7 +30,6 @@ from sync_rules.jobs.backfill.scope import (
     titles_of,
     waiting_titles,
 )
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.backfill.throttle import slowing, until
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
@@ -183,7 +182,7 @@ class BackfillWork:
         name = f"{HEAD}/{unit}"
         held.claim(name, uuid4().hex)
         done = backfill.process(supply)
-        reason = backfill.left[0].reason if backfill.left else ""
+        reason = backfill.left.get(unit, "")
         held.release(name, reason)
         if reason:
             code, _, more = reason.partition(": ")
@@ -229,7 +228,7 @@ class BackfillWork:
         supplies = backfill.round_supplies()
         held.fetch(f"{HEAD}/{supply.name}" for supply in supplies)
         backfill.survey()
-        units = [one.supply for one in backfill.left]
+        units = [*backfill.left]
         workers = max(1, min(run["workers"], len(units)))
         here = {"run": head["run"], "place": head["place"], "rate_each": run["rate"] / workers}
         return Answer(more=True, units=units, workers=workers, run={**run, **here})
@@ -237,7 +236,7 @@ class BackfillWork:
     def _left(self, backfill: BackfillRun, run: Body) -> Answer:
         if is_to_stop(self.state, run["execution"]):
             return Answer(error=STOPPED, cause=f"it was told to stop. {GO_ON}")
-        return left_of([(one.supply, one.reason) for one in backfill.left], GO_ON)
+        return left_of([*backfill.left.items()], GO_ON)
 
 
 def _at(head: Mapping[str, Any], run: Body) -> bool:

@@ -3,24 +3,28 @@
 Invariant: a unit counts once. Its rows and figures are saved together, by the one worker that holds its document; the
 repairs of a call that died are in no figure, and the report says so. A part is seen from both its sides, by two calls,
 and is reported once. Each step of the cascade, and each round of it, ends before the next begins, so a copy is repaired
-only after what it is made from.
+only after what it is made from. A call reads the clock at every page and before every wait, and fails with OutOfTime
+instead of being killed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, Final
 from uuid import uuid4
 
 from sync_rules.adapters.state import LeasedState, SharedState
-from sync_rules.audit.drift_report import ending, header
+from sync_rules.audit.drift_report import ending, header, row
 from sync_rules.audit.ledger_balance import ledgers
+from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.verify_tally import SAMPLE_SEGMENTS, Tally
 from sync_rules.jobs.account.protocol import (
+    TIME_RESERVED_MS,
     Answer,
     Body,
     begun_once,
@@ -31,16 +35,18 @@ from sync_rules.jobs.account.protocol import (
     require_units,
 )
 from sync_rules.jobs.account.verify_unit import (
+    LEDGERS,
     Reports,
-    UnitVerifier,
     VerifyPosition,
+    as_line,
     head_of,
+    lines_of,
     merge,
     noted_share,
     require_grace,
     unit_of,
     units_of,
-    write_whole,
+    write,
 )
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.pipeline.books import begin_all, finish_all
@@ -69,7 +75,7 @@ class UnitResults:
 @dataclass(eq=False)
 class VerifyWork:
     """A Work. `sizes` gives the number of items of each table of some rules, and raises UserError where the tables are
-    not as the rules need them. `on_end` is called with the totals, the rules, and whether everything was looked at.
+    not as the rules need them. `on_end` is called with the totals, the rules, and whether the whole was verified.
     """
 
     rules: Rules
@@ -78,7 +84,7 @@ class VerifyWork:
     reports: Reports
     sizes: Callable[[frozenset[str]], Mapping[str, int]]
     remaining_ms: Callable[[], int] = field(kw_only=True)
-    on_end: Callable[[Tally, frozenset[str], bool], object] = field(default=lambda *_: None, kw_only=True)
+    on_end: Callable[..., object] = field(default=lambda *_, **_options: None, kw_only=True)
     sleep: Callable[[float], None] = field(default=time.sleep, kw_only=True)
 
     # ------------------------------------------------------------ the machine's questions
@@ -125,15 +131,57 @@ class VerifyWork:
             held.claim(name, uuid4().hex)
         if is_done(held.load(name)):
             return True
-        verifier = UnitVerifier(self.rules, self.world, self.reports, self.remaining_ms, self.sleep)
         try:
-            body = verifier.verify(unit, found, f"{name.removeprefix('verify/')}-{uuid4().hex[:8]}")
+            body = self._verify(unit, found, f"{name.removeprefix('verify/')}-{uuid4().hex[:8]}")
         except (StoreError, UserError) as error:
             with suppress(StoreError):  # a worker that took the unit over says how it ends
                 held.save(name, {"done": False, "reason": str(error)})  # still claimed: its repairs are counted nowhere
             raise
         held.save(name, {"done": True, "reason": "", **body})
         return True
+
+    def _verify(self, unit: str, found: Body, name: str) -> dict[str, Any]:
+        """The figures of a unit; its rows are saved as the report `name`. Raises StoreError: OutOfTime for a segment
+        too large for one call. For ledgers that are too large, the figures so far, with the reason in `left`.
+        """
+        stage, asked = VerifyPosition(**found["stage"]), found["asked"]
+        names = frozenset(found["steps"][stage.step][0])
+        share = noted_share(found)
+
+        def require(wait_seconds: float) -> None:
+            if self.remaining_ms() < wait_seconds * 1000 + TIME_RESERVED_MS:
+                what = "the ledgers are" if unit == LEDGERS else f"segment {unit} of {share.segments} is"
+                raise StoreError(OUT_OF_TIME, f"{what} too much for one call")
+
+        def sleep(seconds: float) -> None:
+            require(seconds)
+            self.sleep(seconds)
+
+        verifier = Verifier(
+            self.rules,
+            self.world,
+            names,
+            repair=asked["repair"],
+            rebuild=not share.sampled,
+            share=share if unit == LEDGERS else Share(share.segments, (int(unit),)),
+            grace_seconds=asked["grace_seconds"],
+            on_progress=lambda _tally, _doing: require(0),
+            sleep=sleep,
+        )
+        left = ""
+
+        def rows() -> Iterator[bytes]:
+            nonlocal left
+            try:
+                for one in verifier.add_up(names) if unit == LEDGERS else verifier.look_over(names, found["counted"]):
+                    yield as_line(row(one))
+            except StoreError as error:
+                if unit != LEDGERS or error.reason != OUT_OF_TIME:  # another call would get no further
+                    raise
+                left = str(error)
+
+        report = write(self.reports, name, rows())
+        return {"tally": verifier.tally.body(), "report": report, "left": left}
 
     def end(self, run: Body) -> Answer:
         execution, stage = run["execution"], VerifyPosition(**run["stage"])
@@ -161,7 +209,7 @@ class VerifyWork:
         held.save(head_of(execution), found)
         if found["over"]:
             whole = not (noted_share(found).sampled or found["broken"] or found["unlooked"])
-            self.on_end(Tally.of(found["tally"]), frozenset(found["names"]), whole)
+            self.on_end(Tally.of(found["tally"]), frozenset(found["names"]), whole=whole)
         for name in names.values():
             self.state.remove(name)
         return self._next(found, execution)
@@ -232,12 +280,13 @@ class VerifyWork:
         return {"unlooked": unlooked, "cure": cure, "names": sorted({*found["names"]} - {*after})}
 
     def _whole(self, execution: str, found: Body) -> str:
-        """Write the report of the whole verify. Returns its name."""
+        """Write the report of the whole verify, as `verify --format jsonl` prints it. Returns its name."""
         names, name = frozenset(found["names"]), f"{execution}/report"
         head = header(self.rules, names, datetime.fromisoformat(found["at"]), noted_share(found))
         end = ending(Tally.of(found["tally"]), names, datetime.now(UTC))
         not_in_it = {"broken": found["broken"], "not_looked_at": found["unlooked"]}
-        write_whole(self.reports, found["reports"], name, head | {"seed": found["asked"]["seed"]}, end | not_in_it)
+        first, last = as_line(head | {"seed": found["asked"]["seed"]}), as_line(end | not_in_it)
+        write(self.reports, name, chain([first], lines_of(self.reports, found["reports"]), [last]))
         return name
 
     def _share(self, asked: Body, items: int) -> Share:

@@ -15,9 +15,8 @@ from sync_rules.adapters import retries
 from sync_rules.adapters.export_files import Shelf, TableExport, find_doubt
 from sync_rules.adapters.preflight import describe, require, survey
 from sync_rules.jobs.backfill.export import list_files, open_export
-from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything
-from sync_rules.jobs.backfill.scope import Scope
-from sync_rules.jobs.backfill.segments import Supplies, segments
+from sync_rules.jobs.backfill.page import Selection, Supplies, Supply, Wanted, everything, segments
+from sync_rules.jobs.backfill.scope import Scope, titles_of
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -71,30 +70,29 @@ class Job:
     @property
     def covered(self) -> frozenset[str]:
         """The rules that are processed in full, by their names in the rules file."""
-        rules, scope = self.selection.rules, self.scope
-        if scope.table is not None or scope.where is not None or self.doubt:
-            return frozenset()
-        elsewhere = {
-            rules.rules[name].title for name in self.selection.names if not self._swept(name) <= self.items.keys()
-        }
-        return frozenset(rules.rules[name].title for name in self.selection.names) - elsewhere
+        rules, names = self.selection.rules, self.selection.names
+        return titles_of(rules, names) - titles_of(rules, names - self._whole)
 
     @property
     def completes(self) -> frozenset[str]:
         """The rules whose books are complete afterwards: every child and every entry is looked at."""
+        return self._whole - self.unsure
+
+    @property
+    def _whole(self) -> frozenset[str]:
+        """The rules all of whose items are processed."""
         if self.scope.table is not None or self.scope.where is not None or self.doubt:
             return frozenset()
-        whole = frozenset(name for name in self.selection.names if self._swept(name) <= self.items.keys())
-        return whole - self.unsure
+        return frozenset(name for name in self.selection.names if self._swept(name) <= self.items.keys())
 
     def _swept(self, name: str) -> set[str]:
         return {table.name for table in swept_tables(self.selection.rules, frozenset([name]))}
 
     def notices(self) -> Iterator[str]:
         """Sentences about what will not be processed, though it may look so, and about reads that others cause."""
+        here, rules = self.items.keys(), self.selection.rules
         if self.scope.export is not None or self.scope.table is not None:
-            here, rules = self.items.keys(), self.selection.rules.rules
-            names = {rules[name].title for name in self.selection.names if not self._swept(name) <= here}
+            names = titles_of(rules, (name for name in self.selection.names if not self._swept(name) <= here))
             if names:
                 of = f"table{'s' if len(here) > 1 else ''} {_and(here)}"
                 yield f"only items of {of} are processed; these rules keep items elsewhere too: {_and(names)}"
@@ -104,7 +102,7 @@ class Job:
                 f"the export may lack items, so rules do not count as applied, and no books are completed: {self.doubt}"
             )
         if self.unsure:
-            titles = _and({self.selection.rules.rules[name].title for name in self.unsure})
+            titles = _and(titles_of(rules, self.unsure))
             yield (
                 f"the books of {titles} are not completed: items that came after the export, and before the handler "
                 "had the rule, would be missing. Give the whole export with its manifest, and the time since when "

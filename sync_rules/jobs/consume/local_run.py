@@ -104,7 +104,7 @@ class Pump:
 
 
 @dataclass(frozen=True)
-class Status:
+class RunStatus:
     """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of a rule's last batch at
     its end, for the rule that lags most (DynamoDB rounds times down to the second), None when idle. `parked` counts
     failure records, `again` retries that were scheduled: calls that failed, parked items. `waiting` counts looks at
@@ -295,11 +295,11 @@ class LocalRun:
             self._dirty = True
 
     @property
-    def status(self) -> Status:
+    def status(self) -> RunStatus:
         telemetry = self.consumer.telemetry
         counts = {name: telemetry.total(*group) for name, group in GROUPS.items()}
         thrown = sum((mapping.thrown for mapping in self.pump.mappings), self.pump.thrown)
-        return Status(
+        return RunStatus(
             seconds=(self._now_ms() - self._started_ms) / 1000,
             records=self._total.finished,
             **counts,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.drift_report import DriftReport, ending, header, open_report, report, row
-from sync_rules.audit.verify_tally import Finding, Tally
+from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -29,7 +29,7 @@ END = ending(Tally(), ["names"], AT)
 ORDER = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "S", "ORDER#a")))
 USER = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "S", "PROFILE")))
 WRONG = Difference("names", Drift.WRONG, ORDER, USER, (("user_name",),), "h", "t")
-ROW = row(Finding(WRONG))
+ROW = row(DriftFinding(WRONG))
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_drift_report_lists_what_was_written(user, name):
             part=Part(RULES.rules["spent.ledger"], entry, None, "n"),
         ),
     ]  # fmt: skip
-    with_file = [json.dumps(one) for one in (HEAD, *(row(Finding(one)) for one in found), END)]
+    with_file = [json.dumps(one) for one in (HEAD, *(row(DriftFinding(one)) for one in found), END)]
 
     class Lines:
         def open(self, _mode):
@@ -118,8 +118,8 @@ def test_drift_report_lists_what_was_written(user, name):
 
 def test_drift_report_lists_only_what_is_left(file):
     """A report lists only open differences of the rules asked for, without those that were repaired or came right."""
-    done = [row(Finding(WRONG, repaired=True)), row(Finding(WRONG, came_right=True))]
-    heads = row(Finding(Difference("heads", Drift.WRONG, USER, None, (("head",),), "h", "t")))
+    done = [row(DriftFinding(WRONG, repaired=True)), row(DriftFinding(WRONG, came_right=True))]
+    heads = row(DriftFinding(Difference("heads", Drift.WRONG, USER, None, (("head",),), "h", "t")))
     found = open_report(file(HEAD, *done, ROW, heads, END), RULES)
     assert [one.rule for one in everything(found)] == ["names", "heads"]
     assert [one.rule for one in found.listed(frozenset({"heads"}))] == ["heads"]

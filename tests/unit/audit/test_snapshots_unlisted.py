@@ -10,8 +10,7 @@ from sync_rules.audit.consequences import PULL_ONLY, standings
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.commands.explain import use_rows
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.lab.trial import run_trial

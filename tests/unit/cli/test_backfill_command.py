@@ -439,7 +439,7 @@ def test_backfill_from_an_export_that_is_broken_says_where_and_can_go_on(command
 # ---------------------------------------------------------------- stopping and going on
 def test_backfill_stopped_says_how_to_go_on_and_does(command):
     """Stopped, it exits with 130 and saves; --resume does the rest, and counts all of it."""
-    command.patch.setattr("sync_rules.jobs.backfill.segments.PAGE_MAX_ITEMS", 4)
+    command.patch.setattr("sync_rules.jobs.backfill.page.PAGE_MAX_ITEMS", 4)
     command.books(20)
     command.stop_after(2)
     code, out, _ = command()

@@ -16,8 +16,7 @@ from sync_rules.audit.consequences import consequences, standings
 from sync_rules.audit.where_used import archives_of, where_used
 from sync_rules.cli.commands.explain import item_rows, record_rows, use_rows
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.lab.recording import Header
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError

@@ -17,10 +17,9 @@ from sync_rules.adapters.metered import MeteredStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.backfill.backfill_run import BackfillRun, LeftSupply
-from sync_rules.jobs.backfill.page import TRIES_MAX, Selection
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
+from sync_rules.jobs.backfill.page import TRIES_MAX, Selection, segments
 from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, abandon, next_position, unfinished
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
@@ -156,7 +155,7 @@ def test_backfill_run_brings_every_kind_in_line(steps, page, total):
     scene = scene_of(steps, page)
     run = run_of(scene, total=total)
     assert run.run()
-    assert run.left == []
+    assert run.left == {}
     found = drift_of(scene)
     assert [one for one in found if one.repairable] == []
     stuck = {one.rule for one in found if one.drift is Drift.STUCK}
@@ -492,7 +491,7 @@ def test_backfill_run_leaves_a_segment_that_does_not_answer_and_goes_on_with_the
     scene.tap.before = before
     run = run_of(scene, state, total=3)
     assert not run.run()
-    assert run.left == [LeftSupply("shop/0-of-3", "ThrottlingException: table shop")]
+    assert run.left == {"shop/0-of-3": "ThrottlingException: table shop"}
     assert tried[0] == TRIES_MAX
     assert 0 < run.totals.wrote < 30
     scene.tap.before = lambda _request: None
@@ -500,7 +499,7 @@ def test_backfill_run_leaves_a_segment_that_does_not_answer_and_goes_on_with_the
     again = run_of(scene, state, total=3)
     assert again.run()
     assert {request.segment for request in scene.tap.seen(Scan)} == {0}
-    assert (again.totals.items, again.totals.wrote, again.left) == (60, 30, [])
+    assert (again.totals.items, again.totals.wrote, again.left) == (60, 30, {})
     assert drift_of(scene) == []
 
 
@@ -527,7 +526,7 @@ def test_backfill_run_sets_only_so_many_aside(monkeypatch):
     state = JsonState()
     run = run_of(scene, state, total=1)
     assert not run.run()
-    assert run.left == [LeftSupply("shop/0-of-1", "ThrottlingException: 9 items not finished")]
+    assert run.left == {"shop/0-of-1": "ThrottlingException: 9 items not finished"}
     assert scene.parked.failures == []
     scene.tap.result = lambda _write: None
     assert run_of(scene, state, total=1).run()
@@ -612,7 +611,7 @@ def test_backfill_run_stops_between_a_few_writes_and_goes_on():
     scene.tap.before = before
     run = run_of(scene, state, stopping=lambda: stopping[0], bounds=Bounds(Limits(apply_max_writes=5)), total=1)
     assert not run.run()
-    assert run.left == []
+    assert run.left == {}
     assert len(scene.tap.writes) == 5
     assert scene.parked.failures == []
     scene.tap.before = lambda _request: None
@@ -698,7 +697,7 @@ def test_run_of_a_name_saves_it_and_is_over_at_its_end():
 
 def test_run_counts_the_units_of_each_page_once(monkeypatch):
     """The read and write units of a run are those that its requests cost, however many pages it took."""
-    monkeypatch.setattr("sync_rules.jobs.backfill.segments.PAGE_MAX_ITEMS", 2)
+    monkeypatch.setattr("sync_rules.jobs.backfill.page.PAGE_MAX_ITEMS", 2)
     scene = Scene(shop())
     scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(number)) for number in range(9)))
     scene.tap = metered = MeteredStore(scene.memory, scene.rules.tables)

@@ -14,10 +14,9 @@ from sync_rules.adapters.state import LeasedState, applied
 from sync_rules.jobs.account.account_backfill import STOP, BackfillWork, asked_of, watched
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
-from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.backfill.progress import HEAD, unfinished
 from sync_rules.jobs.backfill.scope import Scope
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome

@@ -231,7 +231,7 @@ def test_remote_sample_only_looks_and_ends_in_time():
     options = {"grace_seconds": 0, "sleep": lambda _seconds: None}
     found = sample(scene.rules, scene.world, 100, lambda: LONG_MS, Random(1), **options)
     assert found.tally.drift.total() > 10
-    assert (found.names, found.cut_short) == (frozenset(scene.rules.rules), False)
+    assert (found.only, found.cut_short) == (frozenset(scene.rules.rules), False)
     assert scene.tap.writes == []
     found = sample(scene.rules, scene.world, 100, lambda: NO_TIME_MS, Random(1), **options)
     assert (found.tally.items, found.cut_short) == (0, True)

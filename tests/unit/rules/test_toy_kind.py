@@ -21,8 +21,7 @@ from sync_rules.cli import main
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.permissions import BACKFILL, STREAM, needs
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.kinds import registry
 from sync_rules.language.load import load_rules, parse_rules
