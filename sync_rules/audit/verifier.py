@@ -175,10 +175,6 @@ class Verifier:
         self._scanned |= set(tables)
         yield from self._check_again()
 
-    def add_up(self, names: frozenset[str]) -> Iterator[DriftFinding]:
-        """Verify the totals of the ledgers of these rules. Raises StoreError."""
-        return self._balance(names)
-
     def one(self, key: ItemKey) -> Iterator[DriftFinding]:
         """Verify a single target, and repair it alone, whatever else is made from it.
 
@@ -215,7 +211,7 @@ class Verifier:
                 yield from self._look_at([one for one in some.values() if slot_of(one) is None], first=first)
                 self.on_progress(self.tally, "looking at what the report lists")
             yield from self._check_again()
-            yield from self._balance(names, slots, first=first)
+            yield from self.add_up(names, slots, first=first)
             yield from self._balance_rebuilt()
 
         looked: set[frozenset[str]] = set()
@@ -259,7 +255,7 @@ class Verifier:
         yield from self.look_over(names)
         if not self.share.sampled:
             self._rebuilt.clear()
-            yield from self._balance(names)
+            yield from self.add_up(names)
         yield from self._balance_rebuilt()
 
     def _pages(self, tables: Sequence[str], names: frozenset[str]) -> Iterator[list[tuple[Scan, Sweep]]]:
@@ -280,10 +276,12 @@ class Verifier:
                 waiting = [replace(s, cursor=page.cursor) for s, page in pages if page.cursor is not None] + waiting
         self.cut_short |= bool(waiting)
 
-    def _balance(
+    def add_up(
         self, names: frozenset[str], listed: dict[Slot, Difference] | None = None, *, first: bool = True
     ) -> Iterator[DriftFinding]:
-        """The totals, or those listed, that differ from the sum of their entries, twice in the same way."""
+        """Verify the totals of the ledgers of these rules, or those listed: drift is a total that differs from the sum
+        of its entries twice in the same way. Raises StoreError.
+        """
         for table, tallies in ledgers(self.rules, names):
             asked = {slot: one for slot, one in (listed or {}).items() if slot[0].table == table.name}
             if listed is not None and not asked:
@@ -306,9 +304,9 @@ class Verifier:
                     yield self.tally.found(as_difference((key, at), balance), repaired=repaired)
 
     def _balance_rebuilt(self) -> Iterator[DriftFinding]:
-        """Balance the totals of rules with rebuilt entries: the totals may or may not have counted these entries."""
+        """Verify the totals of rules with rebuilt entries: the totals may or may not have counted these entries."""
         names, self._rebuilt = frozenset(self._rebuilt), set()
-        yield from self._balance(names)
+        yield from self.add_up(names)
 
     def _note(self, comparison: Comparison) -> None:
         self.tally.add(comparison)

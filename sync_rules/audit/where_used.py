@@ -7,7 +7,7 @@ now, right or wrong. Listed items are not kept in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sync_rules.audit.consequences import parts_on
@@ -37,21 +37,11 @@ class UsePlace:
     element: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    key: ItemKey
-    item: Item
-    rules: frozenset[str]  # the rules that read it
-
-
 def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[UsePlace]:
     """The places, each as it is found. Of an item that is gone, those that name its key. Raises StoreError."""
     item = _read(store, key) or key.attributes()
-    entity = rules.entity_of(key)
-    if entity is None:
-        return
     seen: set[int] = set()
-    looks = [_uses(_Look(key, item, frozenset(rules.rules)), entity, rules, store)]
+    looks = [_uses(key, item, rules.rules, rules, store)]
     while looks:  # depth first, so that of each level but a page is in memory
         found = next(looks[-1], None)
         if found is None:
@@ -61,10 +51,9 @@ def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[UsePlace]:
         yield use
         fed = _fed_by(use.rule, rules)
         again = hash((use.target, fed))
-        entity = rules.entity_of(use.target)
-        if fed and entity is not None and again not in seen:
+        if fed and again not in seen:
             seen.add(again)
-            looks.append(_uses(_Look(use.target, image, fed), entity, rules, store))
+            looks.append(_uses(use.target, image, fed, rules, store))
 
 
 def archives_of(entity: Entity | None, rules: Rules) -> Iterator[Rule]:
@@ -88,22 +77,24 @@ def _fed_by(writer: Rule, rules: Rules) -> frozenset[str]:
     return frozenset(rule.name for rule in rules.rules.values() if writer.feeds(rule))
 
 
-def _uses(look: _Look, entity: Entity, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
-    """The direct uses of one item by some rules, each with the image of the other item."""
-    change = Change(look.key, None, look.item)
+def _uses(
+    key: ItemKey, item: Item, names: Collection[str], rules: Rules, store: Store
+) -> Iterator[tuple[UsePlace, Item]]:
+    """The direct uses of one item by the rules of these names, each with the image of the other item."""
+    change, entity = Change(key, None, item), rules.entity_of(key)
     for rule in rules.rules.values():
-        if rule.name not in look.rules or rule.source is not entity:
+        if entity is None or rule.name not in names or rule.source is not entity:
             continue
         if isinstance(rule, TargetRule):
             if rule.find is not None and rule.anchor is entity and rule.copies:
-                yield from _listed(rule, look.key, rules, store)
+                yield from _listed(rule, key, rules, store)
             for hint in rule.hints(change):
                 image = _read(store, hint.target)
                 if image is not None and (paths := _there(rule, image)):
-                    yield UsePlace(rule, hint.target, look.key, paths), image
+                    yield UsePlace(rule, hint.target, key, paths), image
         elif isinstance(rule, PartRule):
             for part in rule.parts(change, entity):
-                if part.source == look.key != part.target:
+                if part.source == key != part.target:
                     yield from _of_part(part, rules, store)
 
 

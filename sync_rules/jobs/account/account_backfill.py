@@ -126,7 +126,7 @@ class BackfillWork:
             held,
             job.scope.body(),
             supplies=job.supplies,
-            completes=_completes(names, job.scope.body()),
+            completes=job.completes,
             name=execution,
         )
         for step in run.steps:
@@ -244,11 +244,6 @@ def _at(head: Mapping[str, Any], run: Body) -> bool:
     return not head.get("done") and (head.get("run"), head.get("place")) == (run["run"], run["place"])
 
 
-def _completes(names: frozenset[str], scope: Mapping[str, Any]) -> frozenset[str]:
-    """The rules whose books are complete afterwards, of those that are applied."""
-    return names if scope["table"] is None and scope["where"] is None else frozenset()
-
-
 def of_head(
     head: Mapping[str, Any], rules: Rules, store: Store, failures: Failures, state: State, **options: Any
 ) -> BackfillRun:
@@ -270,7 +265,7 @@ def of_head(
     tables = () if scope["table"] is None else (scope["table"],)
     selection = Selection(rules, names, where)
     supplies = segments(rules, scope["segments"], tables)
-    completes = _completes(names, scope)
+    completes = names if scope["table"] is None and scope["where"] is None else frozenset()
     run = BackfillRun(selection, store, failures, state, scope, supplies=supplies, completes=completes, **options)
     run.attach(head)
     return run

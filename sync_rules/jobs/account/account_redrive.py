@@ -70,7 +70,7 @@ class RedriveWork:
         if before["done"]:
             return True
         place = self.places[unit](before["mark"])
-        died = died_of(place)
+        died = _died(place)
         # A call that began and did not end has died, and what it had in hand is hidden where this one looks.
         lost = before["lost"] or (bool(place.hidden_seconds) and before.get("begun", False))
         held.save(name, {**before, "lost": lost, "begun": True, "reason": died})
@@ -104,7 +104,7 @@ class RedriveWork:
         return left_of(left, CURE) if left else Answer()
 
 
-def died_of(place: MarkedStore) -> str:
+def _died(place: MarkedStore) -> str:
     """The reason to leave a place whose call died, or could not release its entries."""
     if not place.hidden_seconds:
         return "a call died"

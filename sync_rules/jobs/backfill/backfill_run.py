@@ -24,7 +24,7 @@ from sync_rules.adapters.state import Body, State
 from sync_rules.audit.ledger_balance import unsound
 from sync_rules.jobs.backfill.page import Pages, Selection, Supplies, Supply
 from sync_rules.jobs.backfill.progress import HEAD, UNREADABLE, Position, Totals, next_position, start_of, unfinished
-from sync_rules.jobs.backfill.throttle import Crew
+from sync_rules.jobs.backfill.throttle import WORKER_GONE, Crew
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds
@@ -34,7 +34,6 @@ from sync_rules.pipeline.requests import NULL_PORTS, Failures, Store, Work, Worl
 from sync_rules.rules.order import cascade
 
 T = TypeVar("T")
-UNSAID: Final = "NotFinished"  # the reason of a supply whose worker is gone
 SAVED_EVERY_SECONDS: Final = 1.0  # where pages need no write; where they do, each is
 SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
 
@@ -129,7 +128,7 @@ class BackfillRun:
     def survey(self) -> bool:
         """Read how far each supply of this round is. Says whether all are done; `left` names those that are not."""
         found = [(supply, self._load(supply)) for supply in self.round_supplies()]
-        self.left = {supply.name: one.get("reason") or UNSAID for supply, one in found if not one["done"]}
+        self.left = {supply.name: one.get("reason") or WORKER_GONE for supply, one in found if not one["done"]}
         with self._lock:
             self._round = Totals()
             for _, one in found:

@@ -16,7 +16,7 @@ from sync_rules.adapters.export_files import Shelf, TableExport, find_doubt
 from sync_rules.adapters.preflight import describe, require, survey
 from sync_rules.jobs.backfill.export import list_files, open_export
 from sync_rules.jobs.backfill.page import Selection, Supplies, Supply, Wanted, everything, segments
-from sync_rules.jobs.backfill.scope import Scope, titles_of
+from sync_rules.jobs.backfill.scope import Scope, join_names, titles_of
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -94,15 +94,15 @@ class Job:
         if self.scope.export is not None or self.scope.table is not None:
             names = titles_of(rules, (name for name in self.selection.names if not self._swept(name) <= here))
             if names:
-                of = f"table{'s' if len(here) > 1 else ''} {_and(here)}"
-                yield f"only items of {of} are processed; these rules keep items elsewhere too: {_and(names)}"
+                of = f"table{'s' if len(here) > 1 else ''} {join_names(here)}"
+                yield f"only items of {of} are processed; these rules keep items elsewhere too: {join_names(names)}"
         yield from self._shared_ledgers()
         if self.doubt:
             yield (
                 f"the export may lack items, so rules do not count as applied, and no books are completed: {self.doubt}"
             )
         if self.unsure:
-            titles = _and(titles_of(rules, self.unsure))
+            titles = join_names(titles_of(rules, self.unsure))
             yield (
                 f"the books of {titles} are not completed: items that came after the export, and before the handler "
                 "had the rule, would be missing. Give the whole export with its manifest, and the time since when "
@@ -118,9 +118,9 @@ class Job:
             mine, others = ({title for selected, title in users if selected is own} for own in (True, False))
             if mine and others and name in self.items:
                 yield (
-                    f"table {name} is read whole, about {self.items[name]:,} items, because entries of {_and(mine)} "
-                    f"may be of deleted items. It also holds the entries of {_and(others)}: a rule with a `ledger` of "
-                    "its own reads no others"
+                    f"table {name} is read whole, about {self.items[name]:,} items, because entries of "
+                    f"{join_names(mine)} may be of deleted items. It also holds the entries of {join_names(others)}: "
+                    "a rule with a `ledger` of its own reads no others"
                 )
 
 
@@ -137,7 +137,7 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
         if request.table not in rules.tables:
             raise UserError(unknown("table", request.table, rules.tables))
         if request.table not in found:
-            raise UserError(f"the selected rules keep nothing in table {request.table}, but in {_and(found)}")
+            raise UserError(f"the selected rules keep nothing in table {request.table}, but in {join_names(found)}")
         found = {request.table: found[request.table]}
     prints = fingerprints.of_each(rules)
     read = {side.table.name for name in names for side in (rules.rules[name].source, rules.rules[name].target)}
@@ -215,7 +215,3 @@ def _describe(client: DynamoDBClient, rules: Rules, name: str) -> Mapping[str, A
     found = describe(client, rules.tables[name], retries.retrying())
     assert found is not None, "it was there a moment ago"
     return found
-
-
-def _and(names: Any) -> str:
-    return ", ".join(sorted(names))

@@ -52,7 +52,7 @@ class Scope:
 
 def about(body: Body) -> str:
     """A scope in words."""
-    said = [f"of {_listed(body['rules'])}"]
+    said = [f"of {join_names(body['rules'])}"]
     said += [f"{OF[name]} {_shown(body[name])}" for name in ("table", "where", "export") if body[name] is not None]
     return ", ".join(said)
 
@@ -97,7 +97,7 @@ def _differences(found: Body, asked: Body) -> Iterator[str]:
         if not isinstance(before, Mapping) or not isinstance(now, Mapping):
             yield f"{words}: it has {_shown(before)}, this one {_shown(now)}"
         elif before.keys() != now.keys():
-            yield f"{words}: it has {_listed(before)}, this one {_listed(now)}"
+            yield f"{words}: it has {join_names(before)}, this one {join_names(now)}"
         else:
             for key in (key for key in before if before[key] != now[key]):
                 changed = (
@@ -112,7 +112,8 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _listed(names: Mapping[str, Any]) -> str:
+def join_names(names: Iterable[str]) -> str:
+    """Names in words, in order."""
     return ", ".join(sorted(names)) or "none"
 
 

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from sync_rules.adapters.budget import Rate
 
 T = TypeVar("T")
+WORKER_GONE: Final = "NotFinished"  # the reason of work that a worker began and did not end
 WAIT_SECONDS: Final = 0.2  # between two looks at whether to stop
 
 
