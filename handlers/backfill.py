@@ -23,7 +23,7 @@ from sync_rules.functions.runtime import (
 )
 from sync_rules.jobs.account.account_backfill import BackfillWork
 from sync_rules.jobs.account.protocol import answer
-from sync_rules.jobs.backfill.job import job_of
+from sync_rules.jobs.backfill.job import make_job
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 
@@ -34,7 +34,7 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
         if is_stack_request(event):
             answer_stack(event, _place)
             return {}
-        jobs = partial(job_of, aws.dynamodb(endpoint()), rules())
+        jobs = partial(make_job, aws.dynamodb(endpoint()), rules())
         work = BackfillWork(
             rules(), tables, distinct_failures(), open_state(), jobs, remaining_ms=deadline.remaining_ms
         )

@@ -54,7 +54,7 @@ class Consequence:
     unsure: str = ""
 
 
-def consequences(change: Change, rules: Rules) -> list[Consequence]:
+def list_consequences(change: Change, rules: Rules) -> list[Consequence]:
     """The consequences of a record; none when nothing that any rule reads has changed."""
     return [
         Consequence(
@@ -134,7 +134,7 @@ class Standing:
     element: str = ""
 
 
-def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
+def list_standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
     """The copies of each rule on an item. Raises StoreError when a source cannot be read."""
     entity = rules.entity_of(key)
     found: list[Standing] = []

@@ -61,14 +61,14 @@ class Balance:
         return Balance(self.rule, stands, entered, self.version or other.version, self.broken or other.broken)
 
 
-def ledgers(rules: Rules, names: frozenset[str]) -> Iterator[tuple[Table, tuple[TallyRule, ...]]]:
+def list_ledgers(rules: Rules, names: frozenset[str]) -> Iterator[tuple[Table, tuple[TallyRule, ...]]]:
     """The tables that are ledgers, each with the rules of these names whose totals it holds."""
     tallies = [rule for name, rule in rules.rules.items() if name in names and isinstance(rule, TallyRule)]
     for table in {rule.target.table.name: rule.target.table for rule in tallies}.values():
         yield table, tuple(rule for rule in tallies if rule.target.table is table)
 
 
-def unbalanced(table: Table, rules: Sequence[TallyRule], *, consistent: bool = False) -> Work[dict[Slot, Balance]]:
+def find_unbalanced(table: Table, rules: Sequence[TallyRule], *, consistent: bool = False) -> Work[dict[Slot, Balance]]:
     """The totals that differ from the sum of their ledger entries. `consistent`: by scans that do not lag."""
     off: defaultdict[int, Decimal] = defaultdict(Decimal)  # by bucket: its totals, less its entries
     broken: set[int] = set()
@@ -87,20 +87,20 @@ def unbalanced(table: Table, rules: Sequence[TallyRule], *, consistent: bool = F
     return (yield from _added_up(table, rules, lambda slot: _bucket(slot) in uneven, consistent=consistent))
 
 
-def unsound(rules: Rules, names: frozenset[str]) -> Work[frozenset[str]]:
+def find_unsound(rules: Rules, names: frozenset[str]) -> Work[frozenset[str]]:
     """The rules of these names with an unreadable entry, or a total that two scans find wrong in the same way. Scans
     that lag could both lack an entry that was made just now.
     """
     found: set[str] = set()
-    for table, tallies in ledgers(rules, names):
+    for table, tallies in list_ledgers(rules, names):
         found |= yield from _scan(table, tallies, lambda _slot, _balance: None, consistent=True)
-        wrong = yield from unbalanced(table, tallies, consistent=True)
-        off = (yield from still(table, tallies, wrong, consistent=True)) if wrong else {}
+        wrong = yield from find_unbalanced(table, tallies, consistent=True)
+        off = (yield from confirm_unbalanced(table, tallies, wrong, consistent=True)) if wrong else {}
         found |= {balance.rule.name for balance in off.values()}
     return frozenset(found)
 
 
-def still(
+def confirm_unbalanced(
     table: Table, rules: Sequence[TallyRule], found: Mapping[Slot, Balance], *, consistent: bool = False
 ) -> Work[dict[Slot, Balance]]:
     """The slots with the same total and sum as before: no writer is changing them."""
@@ -133,7 +133,7 @@ def as_difference(slot: Slot, balance: Balance) -> Difference:
     return Difference(balance.rule.name, Drift.WRONG, key, None, paths, held="", truth="", part=part)
 
 
-def slot_of(difference: Difference) -> Slot | None:
+def find_slot(difference: Difference) -> Slot | None:
     """The slot of a difference, if it is one of a total."""
     part = difference.part
     if part is None or not isinstance(part.rule, TallyRule) or part.rule.totals.fields(part.target) is None:
@@ -141,7 +141,7 @@ def slot_of(difference: Difference) -> Slot | None:
     return part.target, part.element
 
 
-def of_slots(table: Table, rules: Sequence[TallyRule], slots: Collection[Slot]) -> Work[dict[Slot, Balance]]:
+def check_slots(table: Table, rules: Sequence[TallyRule], slots: Collection[Slot]) -> Work[dict[Slot, Balance]]:
     """The given totals that differ from the sum of their ledger entries; of a slot without an attribute, all groups."""
     return (yield from _added_up(table, rules, lambda slot: slot in slots or (slot[0], "") in slots))
 

@@ -27,14 +27,23 @@ from sync_rules.audit.compare import (
     Subject,
     Sweep,
     Verdict,
-    as_one,
-    by_thing,
     compare,
+    group_by_thing,
+    judge_second_look,
     look_again,
-    second_verdict,
+    merge_thing,
     sweep_page,
 )
-from sync_rules.audit.ledger_balance import Balance, Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
+from sync_rules.audit.ledger_balance import (
+    Balance,
+    Slot,
+    as_difference,
+    check_slots,
+    confirm_unbalanced,
+    find_slot,
+    find_unbalanced,
+    list_ledgers,
+)
 from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import UserError
@@ -207,8 +216,8 @@ class Verifier:
             differences = listed(names)
             while some := {one.subject: one for one in islice(differences, LOOK_AGAIN_MAX_ITEMS)}:
                 self.tally.items += len(some) if first else 0
-                slots |= {slot: one for one in some.values() if (slot := slot_of(one)) is not None}
-                yield from self._look_at([one for one in some.values() if slot_of(one) is None], first=first)
+                slots |= {slot: one for one in some.values() if (slot := find_slot(one)) is not None}
+                yield from self._look_at([one for one in some.values() if find_slot(one) is None], first=first)
                 self.on_progress(self.tally, "looking at what the report lists")
             yield from self._check_again()
             yield from self.add_up(names, slots, first=first)
@@ -282,13 +291,13 @@ class Verifier:
         """Verify the totals of the ledgers of these rules, or those listed: drift is a total that differs from the sum
         of its entries twice in the same way. Raises StoreError.
         """
-        for table, tallies in ledgers(self.rules, names):
+        for table, tallies in list_ledgers(self.rules, names):
             asked = {slot: one for slot, one in (listed or {}).items() if slot[0].table == table.name}
             if listed is not None and not asked:
                 continue
             of, observe = self.world, partial(self.on_progress, self.tally, f"adding up {table.name}")
             world = _Observed(of.store, of.queue, of.failures, inner=of, observe=observe)
-            look = unbalanced(table, tallies) if listed is None else of_slots(table, tallies, asked)
+            look = find_unbalanced(table, tallies) if listed is None else check_slots(table, tallies, asked)
             found = run_work(look, world)
             off = {*found, *((key, "") for key, _ in found)}
             right = [self.tally.came_right(one) for slot, one in asked.items() if slot not in off]
@@ -296,7 +305,9 @@ class Verifier:
             if found:
                 self._wait(self.grace_seconds, f"{len(found)} differ")
             totals: dict[ItemKey, dict[str, Balance]] = {}
-            for (key, at), balance in run_work(still(table, tallies, found), world).items() if found else ():
+            for (key, at), balance in (
+                run_work(confirm_unbalanced(table, tallies, found), world).items() if found else ()
+            ):
                 totals.setdefault(key, {})[at] = balance
             for key, slots in totals.items():
                 repaired = self.repair and run_work(ledger_balance.repair_total(key, slots), self.world)
@@ -335,7 +346,7 @@ class Verifier:
         unsure: list[Difference] = []
         if found:
             self._wait(self._last_seen + self.grace_seconds - self.clock(), f"{len(found)} differ")
-        things = list(by_thing(found).values())
+        things = list(group_by_thing(found).values())
         for start in range(0, len(things), LOOK_AGAIN_MAX_ITEMS):
             some = [one for thing in things[start : start + LOOK_AGAIN_MAX_ITEMS] for one in thing]
             comparison = run_work(look_again(some, self.rules), self.world)
@@ -344,7 +355,7 @@ class Verifier:
             by_verdict: dict[Verdict, list[Difference]] = {verdict: [] for verdict in Verdict}
             for one in comparison.different:
                 seen = before.get(one.subject)  # None: it is another difference now, such as of the whole set
-                by_verdict[Verdict.UNSURE if seen is None else second_verdict(seen, one)].append(one)
+                by_verdict[Verdict.UNSURE if seen is None else judge_second_look(seen, one)].append(one)
             waiting = [] if last else by_verdict[Verdict.UNSURE]
             drifted = by_verdict[Verdict.DRIFT] + (by_verdict[Verdict.UNSURE] if last else [])
             unsure += waiting
@@ -364,8 +375,8 @@ class Verifier:
             self._rebuilt |= done.rebuilt
             self.tally.alterations.update(done.alterations)
             unrepaired = done.left
-        for some in by_thing(drifted).values():
-            yield self.tally.found(as_one(some), repaired=all(one.subject not in unrepaired for one in some))
+        for some in group_by_thing(drifted).values():
+            yield self.tally.found(merge_thing(some), repaired=all(one.subject not in unrepaired for one in some))
 
 
 def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, repaired: bool) -> Work[Comparison]:

@@ -130,16 +130,16 @@ class Tally:
                 del left[key]
 
 
-def share_of(percent: float | None, seed: int | None, workers: int) -> tuple[Share, int | None]:
+def choose_share(percent: float | None, seed: int | None, workers: int) -> tuple[Share, int | None]:
     """The segments to look at: each worker's, or a sample drawn by the seed, which is given back."""
     if percent is None or percent == 100:  # noqa: PLR2004 - percent
         return Share(workers, tuple(range(workers))), None
     seed = randbelow(SEEDS) if seed is None else seed
-    numbers = drawn(percent, Random(seed))  # noqa: S311 - a guess gains nothing
+    numbers = draw_segments(percent, Random(seed))  # noqa: S311 - a guess gains nothing
     return Share(SAMPLE_SEGMENTS, tuple(sorted(numbers))), seed
 
 
-def drawn(percent: float, random: Random) -> tuple[int, ...]:
+def draw_segments(percent: float, random: Random) -> tuple[int, ...]:
     """Draw the segments of a sample, at least one, in random order."""
     count = min(SAMPLE_SEGMENTS, max(1, round(SAMPLE_SEGMENTS * percent / 100)))
     return tuple(random.sample(range(SAMPLE_SEGMENTS), count))

@@ -37,7 +37,7 @@ class UsePlace:
     element: str = ""
 
 
-def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[UsePlace]:
+def find_uses(key: ItemKey, rules: Rules, store: Store) -> Iterator[UsePlace]:
     """The places, each as it is found. Of an item that is gone, those that name its key. Raises StoreError."""
     item = _read(store, key) or key.attributes()
     seen: set[int] = set()
@@ -56,7 +56,7 @@ def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[UsePlace]:
             looks.append(_uses(use.target, image, fed, rules, store))
 
 
-def archives_of(entity: Entity | None, rules: Rules) -> Iterator[Rule]:
+def list_archives(entity: Entity | None, rules: Rules) -> Iterator[Rule]:
     """The rules that keep deleted items as objects, which nothing here can look into: items of an entity, or of those
     that may hold something of it.
     """

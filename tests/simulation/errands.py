@@ -25,7 +25,7 @@ from sync_rules.audit.verify_tally import DriftFinding
 from sync_rules.jobs.backfill import backfill_run, page
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, segments
-from sync_rules.jobs.backfill.progress import unfinished
+from sync_rules.jobs.backfill.progress import load_unfinished
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, ItemKey
@@ -100,7 +100,7 @@ class Backfill(Errand):
 
     def run(self) -> bool:
         state = Documents(self.documents)
-        self.seen["backfill", "began" if unfinished(state) is None else "went on"] += 1
+        self.seen["backfill", "began" if load_unfinished(state) is None else "went on"] += 1
         self.stopped = False
         run = BackfillRun(
             Selection(self.rules, self.names),

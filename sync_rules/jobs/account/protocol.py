@@ -102,20 +102,20 @@ def require_units(units: Sequence[str]) -> Sequence[str]:
 
 
 # ---------------------------------------------------------------- the rules that are deployed
-def prints_of(rules: Rules, names: frozenset[str]) -> dict[str, str]:
+def select_prints(rules: Rules, names: frozenset[str]) -> dict[str, str]:
     """The fingerprints of these rules, by their names in the rules file."""
     titles = {rules.rules[name].title for name in names}
     return {title: digest for title, digest in fingerprints.of_each(rules).items() if title in titles}
 
 
-def as_here(rules: Rules) -> dict[str, Any]:
+def describe_rules(rules: Rules) -> dict[str, Any]:
     """The fingerprints of all rules, and the tables that they mean: sent with each request."""
     tables = {name: table.physical_name for name, table in rules.tables.items()}
     return {"prints": fingerprints.of_each(rules), "tables": tables}
 
 
 def require_deployed(body: Body, rules: Rules) -> None:
-    """Require that the rules and tables of a request, `as_here`, are those that are deployed. Raises UserError that
+    """Require that the rules and tables of a request are those that are deployed. Raises UserError that
     names each difference.
     """
     asked, deployed = body["prints"], fingerprints.of_each(rules)
@@ -139,7 +139,7 @@ def require_deployed(body: Body, rules: Rules) -> None:
 
 
 # ---------------------------------------------------------------- the documents of a job
-def begun_once(state: State, name: str, make: Callable[[], Body]) -> Body:
+def begin_once(state: State, name: str, make: Callable[[], Body]) -> Body:
     """The document with which a job begins, made and saved by the first who asks: the machine asks again where an
     answer was lost. Raises StoreError, and what `make` raises.
     """
@@ -161,7 +161,7 @@ def is_done(unit: Body | None) -> bool:
     return bool(unit and unit.get("done"))
 
 
-def not_done(units: Iterable[str], found: Mapping[str, Body]) -> list[tuple[str, str]]:
+def list_unfinished(units: Iterable[str], found: Mapping[str, Body]) -> list[tuple[str, str]]:
     """The units that are not done, or only in part, each with the reason."""
     bodies = [(unit, found.get(unit, {})) for unit in units]
     return [
@@ -169,7 +169,7 @@ def not_done(units: Iterable[str], found: Mapping[str, Body]) -> list[tuple[str,
     ]
 
 
-def left_of(lines: Sequence[tuple[str, str]], cure: str) -> Answer:
+def report_left(lines: Sequence[tuple[str, str]], cure: str) -> Answer:
     """The answer of a job that is over while these units, each with the reason, are not done."""
     shown = "".join(f"\n  {unit}: {reason}" for unit, reason in lines[:LEFT_SHOWN_MAX])
     more = f"\n  and {len(lines) - LEFT_SHOWN_MAX} more" if len(lines) > LEFT_SHOWN_MAX else ""

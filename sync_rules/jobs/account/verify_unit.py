@@ -15,7 +15,7 @@ from typing import IO, Any, Final, Protocol
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
-from sync_rules.audit.verify_tally import SAMPLE_SEGMENTS, Tally, drawn
+from sync_rules.audit.verify_tally import SAMPLE_SEGMENTS, Tally, draw_segments
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
@@ -36,22 +36,22 @@ class VerifyPosition:
     adding_up: bool = False
 
 
-def head_of(execution: str) -> str:
+def name_head(execution: str) -> str:
     """Name of the document that says how far a verify is."""
     return f"verify/{execution}"
 
 
-def unit_of(execution: str, stage: VerifyPosition, unit: str) -> str:
+def name_unit(execution: str, stage: VerifyPosition, unit: str) -> str:
     """Name of the document of one unit of one stage: a late call finds none of the next stage's."""
     return f"verify/{execution}/{stage.step}-{stage.round}/{unit}"
 
 
-def units_of(found: Body) -> list[str]:
+def list_units(found: Body) -> list[str]:
     """The units of the stage that a verify is in."""
     return [LEDGERS] if found["stage"]["adding_up"] else [str(number) for number in found["share"]["numbers"]]
 
 
-def noted_share(found: Body) -> Share:
+def parse_share(found: Body) -> Share:
     """The part of the tables that a verify looks at."""
     return Share(found["share"]["segments"], tuple(found["share"]["numbers"]))
 
@@ -83,7 +83,7 @@ def sample(
         rules,
         world,
         select_rules(rules, []),
-        share=Share(SAMPLE_SEGMENTS, drawn(percent, random)),  # in random order: no segment is always the last
+        share=Share(SAMPLE_SEGMENTS, draw_segments(percent, random)),  # in random order: no segment is always the last
         grace_seconds=grace_seconds,
         enough=lambda: remaining_ms() < needed,
         **options,

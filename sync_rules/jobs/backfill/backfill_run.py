@@ -21,9 +21,17 @@ from sync_rules.adapters import patience
 from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.metered import MeteredStore
 from sync_rules.adapters.state import Body, State
-from sync_rules.audit.ledger_balance import unsound
+from sync_rules.audit.ledger_balance import find_unsound
 from sync_rules.jobs.backfill.page import Pages, Selection, Supplies, Supply
-from sync_rules.jobs.backfill.progress import HEAD, UNREADABLE, Position, Totals, next_position, start_of, unfinished
+from sync_rules.jobs.backfill.progress import (
+    HEAD,
+    UNREADABLE,
+    Position,
+    Totals,
+    first_position,
+    load_unfinished,
+    next_position,
+)
 from sync_rules.jobs.backfill.throttle import WORKER_GONE, Crew
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
@@ -41,7 +49,7 @@ SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before 
 @dataclass(eq=False)
 class BackfillRun:
     """One backfill. `scope` says what it is about, as JSON: a run resumes only a checkpoint of its scope, so the caller
-    checks `unfinished` first. `supplies` gives the supplies for the rules of one step.
+    checks `load_unfinished` first. `supplies` gives the supplies for the rules of one step.
 
     `before_write` is called with the units of each write before it is made, and may wait, as may `budget`; `on_page` is
     called with the totals so far at the start of each round and after each page; `stopping` is called before each page
@@ -72,7 +80,7 @@ class BackfillRun:
     def __post_init__(self) -> None:
         in_order = self.selection.rules.only(sorted(self.selection.rules.rules))  # whatever the file's order is
         self.steps = tuple(cascade(in_order, self.selection.names))
-        self.position = start_of(0, self.steps)
+        self.position = first_position(0, self.steps)
         self.before = Totals()
         self.left: dict[str, str] = {}  # the supplies that could not be finished, each with an error code
         self._run = self.name or uuid4().hex  # checkpoints of another run are none of this one
@@ -161,7 +169,7 @@ class BackfillRun:
     # ------------------------------------------------------------ the position
     def begin(self) -> None:
         """Note the beginning in the state, or resume. Raises StoreError and UserError."""
-        head = unfinished(self.state)
+        head = load_unfinished(self.state)
         if head is not None and head["scope"] == self.scope:
             self.attach(head)
             self._resumed = True
@@ -206,7 +214,7 @@ class BackfillRun:
         failed = self._round.rules_with(Outcome.FAILED)
         begun = {name: number for name, number in self._begun.items() if name not in failed}
         if begun:
-            off = self._of_books(unsound(self.selection.rules, frozenset(begun))) if self.audits else frozenset()
+            off = self._of_books(find_unsound(self.selection.rules, frozenset(begun))) if self.audits else frozenset()
             sound = {name: number for name, number in begun.items() if name not in off}
             self._of_books(finish_all(self.selection.rules, sound))
 

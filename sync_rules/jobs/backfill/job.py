@@ -124,7 +124,7 @@ class Job:
                 )
 
 
-def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request: BackfillRequest) -> Job:
+def make_job(client: DynamoDBClient, rules: Rules, names: frozenset[str], request: BackfillRequest) -> Job:
     """The backfill of the rules of these names.
 
     Raises:
@@ -148,7 +148,7 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
         request.table,
         request.where,
     )
-    selection = Selection(rules, names, everything if request.where is None else wanted(request.where, rules))
+    selection = Selection(rules, names, everything if request.where is None else parse_where(request.where, rules))
     items = {name: int(one.get("ItemCount", 0)) for name, one in found.items()}
     if request.export is None:
         scope = replace(scope, segments=request.segments)
@@ -191,13 +191,13 @@ def _booked(rules: Rules, names: frozenset[str], exported: Table) -> list[PartRu
     return [rule for rule in kept if rule.source.table is exported]
 
 
-def unseen_changes(client: DynamoDBClient, rules: Rules, names: frozenset[str]) -> Iterator[str]:
+def list_unseen_changes(client: DynamoDBClient, rules: Rules, names: frozenset[str]) -> Iterator[str]:
     """A line for each table without a stream that the handler reads. Raises StoreError."""
     for problem in survey(client, rules.only(sorted(names))).problems:
         yield f"changes made meanwhile are not seen: {problem}"
 
 
-def wanted(where: str, rules: Rules) -> Wanted:
+def parse_where(where: str, rules: Rules) -> Wanted:
     """The filter for a condition over the fields of an entity. Raises UserError for no condition."""
     try:
         condition = compile_where(where, "")  # no field is called so: every name is the item's

@@ -21,7 +21,7 @@ from sync_rules.adapters.streams import StreamReader, table_of
 from sync_rules.jobs.consume import checkpoint as file
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import Checkpoint
-from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, serially
+from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, run_serially
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
 from sync_rules.jobs.local_files import Files, wall_clock_ms
@@ -60,7 +60,7 @@ class Pump:
     handle_message: Callable[[Taken], None]
     now_ms: Callable[[], int] = field(kw_only=True)
     sleep: Callable[[float], object] = field(kw_only=True)
-    concurrently: Concurrently = field(default=serially, kw_only=True)
+    concurrently: Concurrently = field(default=run_serially, kw_only=True)
     thrown: Counter[str] = field(default_factory=Counter, init=False)  # what the handler raised, by name
 
     @property
@@ -151,7 +151,7 @@ class LocalRun:
         caller: Caller = NULL_PORTS,
         beginnings: RunBeginnings | None = None,
         acceptance: RunAcceptance | None = None,
-        concurrently: Concurrently = serially,
+        concurrently: Concurrently = run_serially,
         latest_streams: Callable[[], Mapping[str, str | None]] | None = None,
         now_ms: Callable[[], int] | None = None,
         sleep: Callable[[float], object] = time.sleep,
@@ -246,7 +246,7 @@ class LocalRun:
         """Write the checkpoint now. Raises StoreError when that fails: work since the last one is repeated."""
         started_ms = self._now_ms()
         streams = {mapping.stream_arn: list(mapping.progress) for mapping in self.pump.mappings}
-        messages = file.stored(self.pump.queue.pending)
+        messages = file.pack_messages(self.pump.queue.pending)
         parked = self._parked_before + self._failures.parked
         found = Checkpoint(self._fingerprint, streams, messages, parked, self._began, self._books, self._accepted)
         try:

@@ -41,7 +41,7 @@ class Concurrently(Protocol):
     def __call__(self, function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]: ...
 
 
-def serially(function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]:
+def run_serially(function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]:
     return [function(thing) for thing in things]
 
 
@@ -102,7 +102,7 @@ class EventSourceMapping:
         now_ms: Callable[[], int],
         settings: MappingSettings | None = None,
         progress: Iterable[ShardProgress] = (),
-        concurrently: Concurrently = serially,
+        concurrently: Concurrently = run_serially,
     ) -> None:
         self.stream_arn = stream_arn
         self.settings = settings or MappingSettings()

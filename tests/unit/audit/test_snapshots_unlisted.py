@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.consequences import PULL_ONLY, standings
+from sync_rules.audit.consequences import PULL_ONLY, list_standings
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.commands.explain import use_rows
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
@@ -83,7 +83,7 @@ def test_snapshot_of_a_late_source_is_filled_by_a_backfill(late):
 
 def test_snapshot_of_a_late_source_is_found_by_verify_and_filled_by_repair(late):
     """The copy is missing, and explain says why."""
-    (standing,) = run_work(standings(key(late.rules.tables["lines"], "l"), LINE, late.rules), late.world)
+    (standing,) = run_work(list_standings(key(late.rules.tables["lines"], "l"), LINE, late.rules), late.world)
     assert (standing.state, standing.reason) == (Drift.MISSING, PULL_ONLY)
     for repair in (False, True):
         verifier = Verifier(late.rules, late.world, late.rules.kept, repair=repair, sleep=lambda _seconds: None)

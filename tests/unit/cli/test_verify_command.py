@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.drift_report import row
+from sync_rules.audit.drift_report import make_row
 from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.cli import main
 from sync_rules.cli.commands import verify
@@ -231,7 +231,7 @@ def test_verify_takes_the_keys_it_prints(key):
     table, name, kind, value = key
     at = ItemKey(table, ((name, kind, value),))
     finding = DriftFinding(Difference("names", Drift.WRONG, at, None, (), held="", truth=""))
-    printed = json.loads(json.dumps(row(finding)))["target"]
+    printed = json.loads(json.dumps(make_row(finding)))["target"]
     assert isinstance(printed["key"][name], str)
     assert parse_key(json.dumps(printed["key"]), printed["table"], parse_rules(RULES)) == at
 

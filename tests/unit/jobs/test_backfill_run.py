@@ -19,7 +19,7 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import TRIES_MAX, Selection, segments
-from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, abandon, next_position, unfinished
+from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, abandon, load_unfinished, next_position
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
@@ -221,7 +221,7 @@ def test_backfill_run_killed_anywhere_ends_as_if_it_had_not_been(steps, kills, p
     undisturbed, disturbed = scene_of(steps, page), scene_of(steps, page)
     assert run_of(undisturbed).run()
     _, state = killed_and_resumed(disturbed, kills)
-    assert unfinished(state) is None
+    assert load_unfinished(state) is None
     assert contents(disturbed) == contents(undisturbed)
     in_hand = max((len(request.writes) for request in undisturbed.tap.seen(Apply)), default=0)
     assert len(disturbed.tap.writes) <= len(undisturbed.tap.writes) + in_hand * len(kills)
@@ -290,10 +290,10 @@ def test_backfill_run_of_another_run_is_never_gone_on_with():
     state = JsonState()
     with dying_at(scene, state, 12), pytest.raises(KilledError):
         run_of(scene, state, total=1).run()
-    assert unfinished(state) is not None
+    assert load_unfinished(state) is not None
     assert state.documents["backfill/shop/0-of-1"]["cursor"]
     abandon(state)
-    assert unfinished(state) is None
+    assert load_unfinished(state) is None
     for item in scene.memory.items("shop"):
         if "user_name" in item:
             scene.put("shop", {**item, "user_name": s("?")})
@@ -588,7 +588,7 @@ def test_backfill_run_that_breaks_in_one_thread_stops_in_all():
         if isinstance(request, Scan) and request.segment == 1:
             other.set()
             until = time.monotonic() + WAIT_MAX_SECONDS
-            while not run._broken and time.monotonic() < until:
+            while not run._crew.broken and time.monotonic() < until:
                 threading.Event().wait(0.001)
 
     state.before, scene.tap.before = full, scanning
