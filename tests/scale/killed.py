@@ -23,8 +23,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.model.values import Item
 from sync_rules.rules.ruleset import Rules
 from tests.scale.worlds import items, rules_of, text_of

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from sync_rules import __version__
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
-from sync_rules.audit.verify_tally import Finding, Tally
+from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.cli.show import html
 from sync_rules.cli.show.drift import sampled, summary, unseen
 from sync_rules.cli.show.rule_graph import Arrow, graph_of
@@ -53,7 +53,7 @@ class Verified:
     rules: Rules
     names: frozenset[str]
     tally: Tally
-    examples: Mapping[str, Sequence[Finding]]
+    examples: Mapping[str, Sequence[DriftFinding]]
     started: datetime
     seconds: float
     how: str
@@ -66,7 +66,7 @@ class Verified:
     only: Literal["", "one item", "what an earlier report lists"] = ""
 
 
-def note_examples(findings: Iterable[Finding], examples: dict[str, list[Finding]]) -> Iterator[Finding]:
+def note_examples(findings: Iterable[DriftFinding], examples: dict[str, list[DriftFinding]]) -> Iterator[DriftFinding]:
     """Pass the findings on, and note the first of each rule as examples."""
     for finding in findings:
         noted = examples.setdefault(finding.difference.rule, [])
@@ -180,7 +180,7 @@ def _of_rule(number: int, title: str, arrows: Iterable[Arrow], verified: Verifie
     )
 
 
-def _examples(title: str, findings: Sequence[Finding], drift: int) -> str:
+def _examples(title: str, findings: Sequence[DriftFinding], drift: int) -> str:
     if not findings:
         return ""
     heads = ("drift", "target", "paths", "source", "reason", "now")
@@ -188,7 +188,7 @@ def _examples(title: str, findings: Sequence[Finding], drift: int) -> str:
     return html.folded("Drift", len(findings), drift, table)
 
 
-def _cells(finding: Finding) -> Iterator[str]:
+def _cells(finding: DriftFinding) -> Iterator[str]:
     found = finding.difference
     yield found.drift.value
     yield _key(found.target)

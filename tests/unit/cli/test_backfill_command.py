@@ -26,7 +26,7 @@ from sync_rules.cli.show.backfill import Meter, display_on
 from sync_rules.jobs.backfill import job, throttle
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.progress import Totals, unfinished
+from sync_rules.jobs.backfill.progress import Totals, load_unfinished
 from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -439,7 +439,7 @@ def test_backfill_from_an_export_that_is_broken_says_where_and_can_go_on(command
 # ---------------------------------------------------------------- stopping and going on
 def test_backfill_stopped_says_how_to_go_on_and_does(command):
     """Stopped, it exits with 130 and saves; --resume does the rest, and counts all of it."""
-    command.patch.setattr("sync_rules.jobs.backfill.segments.PAGE_MAX_ITEMS", 4)
+    command.patch.setattr("sync_rules.jobs.backfill.page.PAGE_MAX_ITEMS", 4)
     command.books(20)
     command.stop_after(2)
     code, out, _ = command()
@@ -451,7 +451,7 @@ def test_backfill_stopped_says_how_to_go_on_and_does(command):
     command.let_run()
     code, summary = command.summary("--resume")
     assert (code, summary["items"], summary["copied"], summary["right"]) == (0, 20, 20, 0)
-    assert unfinished(FileState(command.state)) is None
+    assert load_unfinished(FileState(command.state)) is None
     assert json.loads(command.state.read_text()).keys() == {"applied", "backfill"}
 
 

@@ -14,9 +14,8 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.account.account_backfill import BackfillWork
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
-from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.backfill.scope import Scope, note_applied
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from sync_rules.audit.compare import Drift, look_again
-from sync_rules.audit.consequences import consequences, standings
-from sync_rules.audit.drift_report import finding_of, row
+from sync_rules.audit.consequences import list_consequences, list_standings
+from sync_rules.audit.drift_report import make_row, parse_finding
 from sync_rules.audit.leftovers import Past, prune_page
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.planner import Planner
@@ -329,7 +329,7 @@ def test_history_of_a_report_is_looked_at_again(version, drift):
     ups(shop, 3, 4)
     shop.records.clear()
     (finding,) = Verifier(shop.rules, shop.world, shop.rules.kept, grace_seconds=0).sweep()
-    listed = finding_of(json.loads(json.dumps(row(finding))), "report.jsonl:2", shop.rules).difference
+    listed = parse_finding(json.loads(json.dumps(make_row(finding))), "report.jsonl:2", shop.rules).difference
     if version == 3:
         shop.there("shop", product(3, name=s("tea"), price=n(5)))
     (found,) = shop.drive(look_again([listed], shop.rules)).different
@@ -364,13 +364,13 @@ def test_history_explains_itself():
     shop = scene()
     ups(shop, 3, 4)
     change = shop.records[-1]
-    assert {str(one.subject) for one in consequences(change, shop.rules)} == {
+    assert {str(one.subject) for one in list_consequences(change, shop.rules)} == {
         "shop[PRODUCT#7, V#001]",
         "shop[PRODUCT#7, V#002]",
     }
     shop.rest()
     key = shop.at("shop", "PRODUCT#7", "V#002")
-    (standing,) = shop.drive(standings(key, shop.item(key), shop.rules))
+    (standing,) = shop.drive(list_standings(key, shop.item(key), shop.rules))
     assert (standing.state, standing.sources) == ("right", (shop.at("shop", "PRODUCT#7", "PRODUCT"),))
 
 

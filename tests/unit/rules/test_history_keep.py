@@ -8,7 +8,7 @@ import pytest
 
 from sync_rules.audit import compare
 from sync_rules.audit.compare import Drift, look_again
-from sync_rules.audit.consequences import consequences, standings
+from sync_rules.audit.consequences import list_consequences, list_standings
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import parse_rules
@@ -179,11 +179,11 @@ def test_keep_is_planned_and_explained():
         "versions.keep": (1, 1),
     }
     key = shop.at("shop", "PRODUCT#7", "V#001")
-    states = {one.rule.name: one.state for one in shop.drive(standings(key, shop.item(key), shop.rules))}
+    states = {one.rule.name: one.state for one in shop.drive(list_standings(key, shop.item(key), shop.rules))}
     assert states == {"versions": "right", "versions.keep": Drift.EXTRA}
     shop.put("shop", product(4, name=s("tea"), price=n(4)))
     shop.deliver()
-    (asked,) = consequences(shop.records[-1], shop.rules)[-1:]
+    (asked,) = list_consequences(shop.records[-1], shop.rules)[-1:]
     assert (asked.rule.name, str(asked.subject)) == ("versions.keep", "shop[PRODUCT#7, V#004]")
 
 

@@ -12,7 +12,7 @@ import pytest
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.leftovers import Past
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.dryrun.figures import HOLDS, KEPT, POINTS, SEES, left_by_moves
+from sync_rules.jobs.dryrun.figures import HOLDS, KEPT, POINTS, SEES, list_losses_by_moves
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario_file import load_scenario
@@ -296,7 +296,7 @@ def test_move_is_found_by_verify_and_made_by_repair():
 
 def test_move_tells_the_rules_that_know_old_keys():
     """Targets and children that point there, what was made of the item, effects, and what is no longer kept on it."""
-    assert left_by_moves(parse_rules(RULES + MORE)) == {
+    assert list_losses_by_moves(parse_rules(RULES + MORE)) == {
         "closed": {"states": POINTS, "open": HOLDS, "total": POINTS, "to-s3": SEES, "tags": KEPT}
     }
 

@@ -13,16 +13,15 @@ import pytest
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.consequences import consequences, standings
+from sync_rules.audit.consequences import list_consequences, list_standings
 from sync_rules.audit.leftovers import Past, prune_page, remove
 from sync_rules.audit.verifier import Verifier
-from sync_rules.audit.where_used import where_used
+from sync_rules.audit.where_used import find_uses
 from sync_rules.cli import main
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.permissions import BACKFILL, STREAM, needs
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.kinds import registry
 from sync_rules.language.load import load_rules, parse_rules
@@ -180,12 +179,14 @@ def test_toy_kind_is_verified_and_repaired(scene):
 def test_toy_kind_is_explained(scene):
     """`explain` works for a toy kind: the effects of a record, the state of a parent, and where a child is used."""
     child, parent = scene.at("shop", "USER#1", "ORDER#b"), scene.at("shop", "USER#1", "PROFILE")
-    told = [*consequences(Change(child, None, order("1", "b", 20)), scene.rules)]
+    told = [*list_consequences(Change(child, None, order("1", "b", 20)), scene.rules)]
     assert [one.rule.name for one in told] == ["last"]
-    assert [one.state for one in scene.drive(standings(parent, scene.item(parent), scene.rules))] == [Drift.MISSING]
+    assert [one.state for one in scene.drive(list_standings(parent, scene.item(parent), scene.rules))] == [
+        Drift.MISSING
+    ]
     scene.put("shop", order("1", "b", 25))
     scene.rest()
-    assert [use.target for use in where_used(child, scene.rules, scene.memory)] == [parent]
+    assert [use.target for use in find_uses(child, scene.rules, scene.memory)] == [parent]
 
 
 def test_toy_kind_is_drawn(shown):

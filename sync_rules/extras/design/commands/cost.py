@@ -17,7 +17,7 @@ from sync_rules import DOCS
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import require_own
-from sync_rules.audit.verify_tally import share_of
+from sync_rules.audit.verify_tally import choose_share
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.verb import Verb
@@ -94,7 +94,7 @@ def _known(region: str) -> Prices:
 
 def _measured(rules: Rules, store: DynamoStore, sample: opt.SampleShare) -> Mapping[str, EntitySample]:
     """Read a share of each table."""
-    share, _ = share_of(*sample, opt.SEGMENTS)
+    share, _ = choose_share(*sample, opt.SEGMENTS)
     measuring = SizeSampler(rules)
     with make_console(stderr=True).status("measuring", spinner="dots"):
         for table in {entity.table.name: entity.table for entity in rules.entities.values()}.values():
