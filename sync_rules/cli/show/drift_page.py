@@ -96,7 +96,7 @@ def page(verified: Verified) -> str:
             "<h2>Rule by rule</h2>",
             *(_of_rule(number, title, graph.arrows, verified) for number, title in enumerate(titles)),
             "<h2>All rules of the file</h2>",
-            html.drawn(graph),
+            html.describe_graph(graph),
         ),
         facts=_when_and_how(verified),
         meanings=MEANINGS,

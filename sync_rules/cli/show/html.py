@@ -11,7 +11,6 @@ from html import escape
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from sync_rules.cli.show.picture import PictureError, svg
 from sync_rules.cli.show.rule_graph import RuleGraph, mermaid
 from sync_rules.model.values import visible
 
@@ -119,17 +118,10 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "") -
     return f"<table{named}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def drawn(graph: RuleGraph) -> str:
-    """The graph as a list, and as a picture if Graphviz is installed."""
+def describe_graph(graph: RuleGraph) -> str:
+    """The graph as a list, and as Mermaid text."""
     rows = (
         f"<li>{text(arrow.rule)} ({text(arrow.kind)}): <code>{text(arrow.keeps)}</code></li>" for arrow in graph.arrows
     )
-    listed = f"<ul>{''.join(rows)}</ul>"
-    try:
-        picture = svg(graph)
-    except PictureError as error:
-        inside = wide("The rules as Mermaid text", f"<pre>{text(mermaid(graph), keep=NEW_LINE)}</pre>")
-        source = f"<details><summary>The same as Mermaid text</summary>{inside}</details>"
-        return f'<p class="dim">{text(str(error))}</p>{listed}{source}'
-    figure = f'<figure class="wide" role="region" aria-label="The rules as a picture" tabindex="0">{picture}</figure>'
-    return f"{figure}<details><summary>The same as a list</summary>{listed}</details>"
+    inside = wide("The rules as Mermaid text", f"<pre>{text(mermaid(graph), keep=NEW_LINE)}</pre>")
+    return f"<ul>{''.join(rows)}</ul><details><summary>The same as Mermaid text</summary>{inside}</details>"

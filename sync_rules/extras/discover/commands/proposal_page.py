@@ -69,7 +69,7 @@ def page(searched: Searched) -> str:
         parts=(
             _figures(shown),
             "<h2>Entities and rules</h2>",
-            html.drawn(graph_of(searched.rules)),
+            html.describe_graph(graph_of(searched.rules)),
             "<h2>What a repair costs</h2>",
             *(f"<p>{html.text(line)}</p>" for line in _costs(searched)),
             _indexes(proposal),
