@@ -14,7 +14,7 @@ from sync_rules.functions.logs import logger
 from sync_rules.functions.runtime import Context, deadline, endpoint, invocation, rules, telemetry
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.write import Transact, TransactionCanceled, WriteError
-from sync_rules.write.document import Document, answer_of, read_document, refusal_of, status_of
+from sync_rules.write.document import WriteDocument, answer_of, read_document, refusal_of, status_of
 
 WRONG_METHOD: Final = WriteError("the method is not POST", f"send the document as the body of a {METHOD}")
 
@@ -48,14 +48,14 @@ def _answered(body: Callable[[], Any]) -> dict[str, Any]:
     return answer_of(result)
 
 
-def _read(body: Callable[[], Any]) -> Document:
+def _read(body: Callable[[], Any]) -> WriteDocument:
     try:
         return read_document(body())
     except UserError as error:
         raise error if isinstance(error, WriteError) else WriteError(error.found, error.cure) from error
 
 
-def _begun(document: Document) -> Transact:
+def _begun(document: WriteDocument) -> Transact:
     """A transaction that was told what to do, and ends in time to answer."""
     tx = Transact(
         rules(),

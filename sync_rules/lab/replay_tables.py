@@ -127,7 +127,7 @@ By = Literal["data", "record", "rules"]
 
 
 @dataclass(frozen=True)
-class Event:
+class ReplayEvent:
     """One change of an item: by the initial data, by a record (its number), or by the rules."""
 
     by: By
@@ -162,7 +162,7 @@ class ReplayTables:
 
     def __init__(self, rules: Rules) -> None:
         self.stage: Rehearsal = Rehearsal(rules)
-        self.events: list[Event] = []
+        self.events: list[ReplayEvent] = []
         self.applied: MemoryStore = MemoryStore(rules.tables)
         self.moves: Moves = Moves(rules, Provenance(rules), self.applied)
         self._rules = rules
@@ -219,7 +219,7 @@ class ReplayTables:
 
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
         change = Change(key, old, new, str(len(self.events) + 1))
-        self.events.append(Event(self._by, change, self._record))
+        self.events.append(ReplayEvent(self._by, change, self._record))
         if self._by == "rules":
             self.moves.note(change, (event.change for event in self.events))
         if self._on_change is not None:

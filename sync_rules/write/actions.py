@@ -316,7 +316,7 @@ def _refuse_owned(own: Own, item: Item | None, rules: Rules) -> None:
 
 
 # ---------------------------------------------------------------- two actions on one item
-def merged(first: Own, second: Own) -> Own:
+def merge_actions(first: Own, second: Own) -> Own:
     """Two actions on one item as one. Raises WriteError where they cannot be one."""
     returns = first.returns or second.returns
     if second.verb == "check" or first.verb == "check":

@@ -42,7 +42,7 @@ def compose(owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: C
     """The actions that do what was done in memory, under the guards of all that decided it; the application's come
     first. `left` names the rules that left something: what they found right is unknown.
     """
-    return _Composer(owns, store, rules, left).planned()
+    return _TransactionComposer(owns, store, rules, left).planned()
 
 
 def fits(planned: Iterable[Planned]) -> bool:
@@ -64,7 +64,7 @@ def _bytes(one: Planned) -> int:
     return values
 
 
-class _Composer:
+class _TransactionComposer:
     def __init__(self, owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: Collection[str] = ()) -> None:
         self._owns = owns
         self._store = store

@@ -105,29 +105,29 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(eq=False)
-class Block:
+class FollowBlock:
     """The items that were written in one block, and what each was before."""
 
     noted: dict[Place, tuple[ItemKey, Item | None]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
-class Blocks:
+class FollowBlocks:
     """The blocks of one `follow`, which may be at work in several threads and tasks at once. `outside` has what was
     written in none of them, such as in a thread that a block started: whichever block ends next takes it along.
     """
 
-    outside: Block = field(default_factory=Block)
-    open: list[Block] = field(default_factory=list)
+    outside: FollowBlock = field(default_factory=FollowBlock)
+    open: list[FollowBlock] = field(default_factory=list)
     result: Followed | None = None
 
-    def here(self) -> Block:
+    def here(self) -> FollowBlock:
         """The innermost block of this thread or task."""
         return next((block for owner, block in reversed(_HERE.get()) if owner is self), self.outside)
 
-    def begin(self) -> Block:
+    def begin(self) -> FollowBlock:
         """Begin a block in this thread or task."""
-        block = Block()
+        block = FollowBlock()
         self.open.append(block)
         _HERE.set((*_HERE.get(), (self, block)))
         return block
@@ -142,11 +142,11 @@ class Blocks:
         _HERE.set(tuple(one for one in _HERE.get() if one[1] is not block))
         if block in self.open:
             self.open.remove(block)
-        outside, self.outside = self.outside, Block()
+        outside, self.outside = self.outside, FollowBlock()
         return [*outside.noted.values(), *(() if block is outside else block.noted.values())]
 
 
-_HERE: Final[ContextVar[tuple[tuple[Blocks, Block], ...]]] = ContextVar("sync_rules_follow", default=())
+_HERE: Final[ContextVar[tuple[tuple[FollowBlocks, FollowBlock], ...]]] = ContextVar("sync_rules_follow", default=())
 
 
 class Follow(ClientProxy):
@@ -175,7 +175,7 @@ class Follow(ClientProxy):
         page = max(1, min(items_max, LIMITS.fan_out_page_max_items))
         self._limits = replace(LIMITS, fan_out_page_max_items=page, fan_out_inline_max_items=items_max)
         self._store = store
-        self._blocks = Blocks()
+        self._blocks = FollowBlocks()
 
     @property
     def result(self) -> Followed:

@@ -27,7 +27,7 @@ from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
 from sync_rules.write.errors import WriteError
 from sync_rules.write.lag import Behind
 from sync_rules.write.read_through import ReadThrough
-from sync_rules.write.transaction import Client
+from sync_rules.write.transaction import WriteClient
 
 IN_PART: Final = ("ProjectionExpression", "AttributesToGet", "Select")  # an item that is shown in part is not judged
 LAST: Final = "LastEvaluatedKey"
@@ -45,7 +45,7 @@ class FreshPage:
 
 def fresh(
     rules: Rules,
-    client: Client,
+    client: WriteClient,
     entity: str,
     item: Given,
     *,
@@ -81,7 +81,7 @@ def fresh(
 
 def fresh_page(
     rules: Rules,
-    client: Client,
+    client: WriteClient,
     page: Mapping[str, Any] | Iterable[Given],
     *,
     table: str | None = None,
@@ -137,7 +137,7 @@ def fresh_page(
 class _Site:
     """The store that one call reads, before its deadline, and what was read of it."""
 
-    def __init__(self, rules: Rules, client: Client, deadline_seconds: float, store: Store | None) -> None:
+    def __init__(self, rules: Rules, client: WriteClient, deadline_seconds: float, store: Store | None) -> None:
         self._rules = rules
         self._deadline = Deadline(deadline_seconds)
         self.store = store or self._deadline.store(client, rules)

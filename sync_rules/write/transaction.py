@@ -23,7 +23,7 @@ from sync_rules.model.sizes import possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.actions import Actions, Given, Own, Place, merged, place_of, refuse_kept
+from sync_rules.write.actions import Actions, Given, Own, Place, merge_actions, place_of, refuse_kept
 from sync_rules.write.composer import ACTIONS_MAX, Planned, compose, fits
 from sync_rules.write.consequences import NO_ROOM, Consequences, Left, Pushed
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
@@ -38,7 +38,7 @@ OVERRIDDEN: Final = "the application insisted on another value"
 INVALID: Final = ("ValidationException", "ParamValidationError")
 
 
-class Client(Protocol):
+class WriteClient(Protocol):
     """A boto3 client for DynamoDB. A boto3 resource, one of its tables, or its client is good too."""
 
     @property
@@ -64,7 +64,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class PlannedTransaction:
     """One attempt to make the transaction. `outdated`: an item changed while it was read, after it was read before."""
 
     planned: Sequence[Planned]
@@ -86,7 +86,7 @@ class Transact:
     def __init__(
         self,
         rules: Rules,
-        client: Client,
+        client: WriteClient,
         *,
         raw: bool = False,
         require: bool = False,
@@ -99,7 +99,7 @@ class Transact:
         if token is not None and not (isinstance(token, str) and 0 < len(token) <= TOKEN_MAX_CHARACTERS - 4):
             raise WriteError("a token that cannot be one", f"give a text of 1 to {TOKEN_MAX_CHARACTERS - 4} characters")
         self._rules = rules
-        self._client: Client = plain(client)
+        self._client: WriteClient = plain(client)
         self._raw = raw
         self._require = require
         self._token = token
@@ -188,7 +188,7 @@ class Transact:
         if self._made:
             raise WriteError("this transaction is made already", "begin another one for more actions")
         place = place_of(own.key)
-        self._owns[place] = merged(self._owns[place], own) if place in self._owns else own
+        self._owns[place] = merge_actions(self._owns[place], own) if place in self._owns else own
 
     # ------------------------------------------------------------ making it
     def __enter__(self) -> Self:
@@ -235,11 +235,11 @@ class Transact:
         return self._store or self._deadline.store(self._client, self._rules)
 
     # ------------------------------------------------------------ one attempt
-    def first_attempt(self) -> Attempt:
+    def first_attempt(self) -> PlannedTransaction:
         """The first attempt, which is read for, and not sent."""
         return self._attempt(self._begin(), fresh=False)
 
-    def _attempt(self, store: Store, *, fresh: bool) -> Attempt:
+    def _attempt(self, store: Store, *, fresh: bool) -> PlannedTransaction:
         """Read, and let the rules do their work in memory. A given source is believed the first time only."""
         seen = ReadThrough(store, self._rules.tables)
         for place, (key, item) in self._given.items() if not fresh else ():
@@ -272,7 +272,7 @@ class Transact:
         if left and self._require:
             told = "; ".join(f"{one.rule}: {one.why}" for one in left)
             raise WriteError(f"not all fits into one transaction ({told})", "leave it to the stream: without require")
-        return Attempt(planned, left, dict(seen.before), seen.outdated)
+        return PlannedTransaction(planned, left, dict(seen.before), seen.outdated)
 
     def _likely(self) -> list[ItemKey]:
         found = [own.key for own in self._owns.values()]
@@ -327,7 +327,7 @@ class Transact:
         ]
 
     # ------------------------------------------------------------ sending it
-    def _sent(self, attempt: Attempt, number: int) -> bool:
+    def _sent(self, attempt: PlannedTransaction, number: int) -> bool:
         """Send it until it is decided. False when it must be built again."""
         items = actions_of(attempt.planned, self._rules.tables)
         token, times = self._token_of(number), 0
@@ -370,7 +370,7 @@ class Transact:
             return str(uuid4())
         return self._token if number == 1 else f"{self._token}-{number}"
 
-    def _raise_own(self, attempt: Attempt, reasons: Sequence[Mapping[str, Any]]) -> None:
+    def _raise_own(self, attempt: PlannedTransaction, reasons: Sequence[Mapping[str, Any]]) -> None:
         """Raise what the application must know of a cancelled transaction; return if it must be built again."""
         refused = self._refusals.of_application(attempt.planned, attempt.before, reasons)
         if refused:

@@ -28,7 +28,7 @@ from sync_rules.cli.show.text import counted
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy import files
 from sync_rules.deploy.tables import create_tables
-from sync_rules.lab.demo.example import RULES, EngineScene, answers, folder_of, hastened
+from sync_rules.lab.demo.example import RULES, EngineScene, answers, folder_of, with_settle_seconds
 from sync_rules.lab.demo.story import FOLDER, StepResult, play_story, run_step
 from sync_rules.lab.embedded_engine import ministack
 from sync_rules.lab.scenario import Expire, Scenario, show_plain, step_differences, wrong_answers
@@ -114,7 +114,7 @@ def _answers(console: Console, scenario: Scenario, stage: EngineScene, folder: P
 @contextmanager
 def _staged(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineScene]]:
     """Print the rules of a folder; give its scenario, and a stage with its tables on an engine."""
-    rules = hastened(load_rules(folder / RULES), SETTLE_SECONDS)
+    rules = with_settle_seconds(load_rules(folder / RULES), SETTLE_SECONDS)
     scenario = load_scenario(folder, rules)
     shown = [rule for rule in rules.rules.values() if rule.name == rule.title]
     size = f"{counted(len(shown), 'rule')} over {counted(len(rules.tables), 'table')}"

@@ -17,7 +17,7 @@ from sync_rules.adapters import aws, retries
 from sync_rules.adapters.effects import archive_of, caller_of
 from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
-from sync_rules.lab.rehearsal import CountedCalls, archived
+from sync_rules.lab.rehearsal import CountedCalls, read_archived
 from sync_rules.lab.scenario import Action, Expire, Reported
 from sync_rules.lab.scenario_file import SCENARIO
 from sync_rules.model.errors import UserError
@@ -129,7 +129,7 @@ class LocalPipeline:
         return [(record["rule"], record["reason"]) for record in records]
 
 
-def hastened(rules: Rules, settle_seconds: int) -> Rules:
+def with_settle_seconds(rules: Rules, settle_seconds: int) -> Rules:
     """The same rules with another delay of their second looks."""
     return replace(rules, rules={n: replace(r, settle_seconds=settle_seconds) for n, r in rules.rules.items()})
 
@@ -278,7 +278,7 @@ class EngineScene:
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         names = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
         bodies = [self._s3.get_object(Bucket=bucket, Key=name)["Body"].read() for name in names]
-        return [item for body in bodies for item in archived(body)]
+        return [item for body in bodies for item in read_archived(body)]
 
     def calls(self, rule: str) -> int:
         return self._calls.times(rule)

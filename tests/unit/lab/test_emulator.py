@@ -15,7 +15,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.lab import engine_process
-from sync_rules.lab.embedded_engine import LOOPBACK, Server, answers, free_port, ministack, serving
+from sync_rules.lab.embedded_engine import LOOPBACK, Server, answers, free_port, ministack, run_server
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.requests import Apply
 from tests.support.builders import key, s, table, update
@@ -132,12 +132,12 @@ def server(directory, program):
 def test_engine_that_ends_at_once_shows_its_words(tmp_path):
     """Exit code and output are the reason."""
     broken = server(tmp_path, "import sys; print('no such module'); sys.exit(3)")
-    with pytest.raises(UserError, match=r"(?s)exit code 3 .*no such module"), serving(broken):
+    with pytest.raises(UserError, match=r"(?s)exit code 3 .*no such module"), run_server(broken):
         pass
 
 
 def test_engine_that_stays_silent_is_given_up(tmp_path):
     """After the deadline, with what it said."""
     silent = server(tmp_path, "import sys; print('thinking', flush=True); sys.stdin.read()")
-    with pytest.raises(UserError, match=r"(?s)did not answer .* within 0.5 s.*thinking"), serving(silent, 0.5):
+    with pytest.raises(UserError, match=r"(?s)did not answer .* within 0.5 s.*thinking"), run_server(silent, 0.5):
         pass
