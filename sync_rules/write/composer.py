@@ -13,12 +13,12 @@ from typing import Final
 
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
-from sync_rules.model.semantics import SETS, same_item
+from sync_rules.model.semantics import SETS, Place, same_item
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps
 from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, unchanged
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.actions import Own, Place, elements_without, paths_of
+from sync_rules.write.actions import Own, elements_without, paths_of
 from sync_rules.write.needs import Needs
 from sync_rules.write.read_through import Applied, ReadThrough
 

@@ -7,9 +7,9 @@ from itertools import count
 
 import pytest
 
+from sync_rules.model.semantics import place_of
 from sync_rules.model.writes import Check, Increment, Update
 from sync_rules.write import composer, needs, transaction
-from sync_rules.write.actions import place_of
 from sync_rules.write.read_through import ReadThrough
 from tests.support.transacted import Shop
 from tests.unit.write import test_every_kind, test_transact
