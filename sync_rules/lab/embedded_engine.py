@@ -74,14 +74,7 @@ class Engine:
 
 
 @contextmanager
-def ministack(start_max_seconds: float = START_MAX_SECONDS) -> Iterator[str]:
-    """Run the embedded engine on a free port and yield its endpoint URL. Raises UserError like `embedded`."""
-    with run_engine(start_max_seconds=start_max_seconds) as engine:
-        yield engine.url
-
-
-@contextmanager
-def run_engine(port: int = 0, *, start_max_seconds: float = START_MAX_SECONDS) -> Iterator[Engine]:
+def run_engine(port: int = 0) -> Iterator[Engine]:
     """Run the embedded engine on a port; 0: any that is free.
 
     Raises:
@@ -94,7 +87,7 @@ def run_engine(port: int = 0, *, start_max_seconds: float = START_MAX_SECONDS) -
         port = free_port(port)
         environment = _environment(port, directory)
         server = Server("the embedded engine", command, port, HEALTH_PATH, Path(directory), environment)
-        with run_server(server, start_max_seconds) as engine:
+        with run_server(server) as engine:
             yield engine
 
 

@@ -217,18 +217,18 @@ class Replay:
         random = Random(f"{self._delivery.seed}/{after.identity}")  # noqa: S311 - to be drawn again
         drawn = random.random()
         if drawn < REST_SHARE:
-            return self._tables.rest()
+            return self._tables.stage.rest()
         for _ in range(random.randint(1, WORK_MAX_ARRIVALS) if drawn < REST_SHARE + WORK_SHARE else 0):
-            self._tables.work()
+            self._tables.stage.work()
         return True
 
     def _end(self) -> bool:
         """Come to rest, and again after each retry of parked work, which in production lasts for two hours."""
         for _ in range(LOOKS):
-            if not self._tables.rest():
+            if not self._tables.stage.rest():
                 return False
             self._tables.stage.look_again()
-        return self._tables.rest()
+        return self._tables.stage.rest()
 
     def _mismatch(self, wrong: Discrepancy) -> Mismatch:
         keys = [key for key in (wrong.key, wrong.source) if key is not None]

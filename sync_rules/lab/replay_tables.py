@@ -176,7 +176,7 @@ class ReplayTables:
         """
         for put in puts:
             self.do(put, "data")
-        rested = self.rest()
+        rested = self.stage.rest()
         self.stage = Rehearsal(self._rules, delivery=delivery, start=self.stage)
         self._follow()
         return rested
@@ -198,24 +198,12 @@ class ReplayTables:
         write(self.applied, action)
         return True
 
-    def work(self) -> None:
-        """Let the rules do one piece of work."""
-        self.stage.work()
-
-    def rest(self) -> bool:
-        """Let the rules do all their work. False when there is no end. Raises StoreError."""
-        return self.stage.rest()
-
     def ending(self) -> Ending:
         """The tables as they are in the end."""
-        changes, parked = self.changes(), self.stage.parked()
+        changes, parked = [event.change for event in self.events], self.stage.parked()
         self.moves.excuse(parked, self.stage.store, changes)
         erased = frozenset(one.change.key for one in self.events if one.by == "record" and one.change.new is None)
         return Ending(self._rules, self.stage.store, self.applied, changes, parked, erased)
-
-    def changes(self) -> tuple[Change, ...]:
-        """All changes, in order."""
-        return tuple(event.change for event in self.events)
 
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
         change = Change(key, old, new, str(len(self.events) + 1))

@@ -6,6 +6,7 @@ import json
 import re
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -114,7 +115,7 @@ def demo(engine, monkeypatch, capsys):
     """Runs `sync-rules demo` on the engine of the session; its tables are dropped in the end."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "40")  # of a terminal: in a pipe nothing is cut
-    monkeypatch.setattr(command, "ministack", lambda: nullcontext(engine))
+    monkeypatch.setattr(command, "run_engine", lambda: nullcontext(SimpleNamespace(url=engine)))
     monkeypatch.setattr(command, "SETTLE_SECONDS", 0)
     monkeypatch.setattr(command, "GRACE_SECONDS", 0)
     client = aws.dynamodb(engine)
