@@ -16,7 +16,7 @@ from sync_rules.functions.runtime import Context, deadline, endpoint, invocation
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.write import Transact, TransactionCanceled, WriteError
-from sync_rules.write.document import Document, answer_of, read_document, refusal_of, status_of
+from sync_rules.write.document import WriteDocument, answer_of, read_document, refusal_of, status_of
 
 METHOD: Final = "POST"
 METHOD_NOT_ALLOWED: Final = 405
@@ -52,15 +52,15 @@ def _answered(body: Callable[[], Any]) -> dict[str, Any]:
     return answer_of(result)
 
 
-def _read(body: Callable[[], Any]) -> Document:
+def _read(body: Callable[[], Any]) -> WriteDocument:
     try:
         return read_document(body())
     except UserError as error:
         raise error if isinstance(error, WriteError) else WriteError(error.found, error.cure) from error
 
 
-def _begun(document: Document) -> Transact:
-    """The transaction of a document, with a deadline that leaves time to answer."""
+def _begun(document: WriteDocument) -> Transact:
+    """A transaction that was told what to do, and ends in time to answer."""
     tx = Transact(
         rules(),
         aws.dynamodb(endpoint()),

@@ -29,6 +29,7 @@ from sync_rules.model.semantics import (
     is_well_formed,
     key_values,
     make_item,
+    place_of,
     same_item,
 )
 from sync_rules.model.sizes import describe_impossible, is_possible_key, max_bytes
@@ -344,7 +345,7 @@ def project(item: Item | None, names: Names) -> Item | None:
 def _is_valid(actions: Sequence[Action]) -> bool:
     """Check that there are not too many actions, each is valid, and no item is named twice."""
     keys = [action.key for action in actions]
-    places = {(key.table, identity(key)) for key in keys if is_possible_key(key)}
+    places = {place_of(key) for key in keys if is_possible_key(key)}
     return len(places) == len(keys) <= TRANSACTION_MAX_ACTIONS and all(map(is_well_formed, actions))
 
 

@@ -142,13 +142,7 @@ def rules() -> Rules:
     Raises:
         UserError: when they are wrong, or were compiled for something else.
     """
-    return compiled_file.load(rules_file(), _reader)
-
-
-def _reader() -> Callable[[Path], Rules]:
-    from sync_rules.language.load import load_rules  # noqa: PLC0415 - slow to load, and not in a bundle
-
-    return load_rules
+    return compiled_file.load(rules_file())
 
 
 def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:

@@ -249,7 +249,7 @@ def _in_time(found: Sequence[Found]) -> list[Found]:
 
 # ---------------------------------------------------------------- writing
 @contextmanager
-def writing(path: Path, header: Header, *, append: bool = False) -> Iterator[Write]:
+def open_recording(path: Path, header: Header, *, append: bool = False) -> Iterator[Write]:
     """Yield a function that appends records to a file that only its owner can read; when it returns, they are written.
 
     Raises:

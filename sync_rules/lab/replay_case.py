@@ -11,7 +11,7 @@ from typing import Final
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.recording import Recorded, Recording
 from sync_rules.lab.recording_replay import Mismatch, Replay
-from sync_rules.lab.shrink import Shrunk, shrunk
+from sync_rules.lab.shrink import ShrinkResult, shrink_recording
 from sync_rules.model.writes import Put
 from sync_rules.rules.ruleset import Rules
 
@@ -31,7 +31,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReplayResult:
     """Result of replays: the first mismatch, the number of replays, and the record counts of the last one."""
 
     mismatch: Mismatch | None
@@ -42,7 +42,7 @@ class Outcome:
 
 def replay_all(
     case: Case, recording: Recording, deliveries: Sequence[Delivery], doing: Callable[[str], object]
-) -> Outcome:
+) -> ReplayResult:
     """Replay under one delivery after the other, until the first mismatch."""
     began = time.monotonic()
     number, mismatch, run = 0, None, case.replay(deliveries[0])
@@ -54,7 +54,7 @@ def replay_all(
         mismatch = next(run.mismatches(recording.records, case.data), None)
         if mismatch is not None:
             break
-    return Outcome(mismatch, number, time.monotonic() - began, run.counts)
+    return ReplayResult(mismatch, number, time.monotonic() - began, run.counts)
 
 
 def _tell(doing: Callable[[str], object], begins: str, total: int, record: int) -> None:
@@ -65,7 +65,7 @@ def _tell(doing: Callable[[str], object], begins: str, total: int, record: int) 
 
 def shrink_failure(
     case: Case, recording: Recording, found: Mismatch, tries_max: int, stopping: Callable[[], bool]
-) -> tuple[Shrunk, Mismatch]:
+) -> tuple[ShrinkResult, Mismatch]:
     """The smallest recording found whose first mismatch is of the same rule and check, and that mismatch."""
     latest = found
 
@@ -77,4 +77,4 @@ def shrink_failure(
         latest = first  # what fails is always kept
         return True
 
-    return shrunk(recording.records, found.delivery, fails, tries_max), latest
+    return shrink_recording(recording.records, found.delivery, fails, tries_max), latest

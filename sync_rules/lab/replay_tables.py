@@ -127,7 +127,7 @@ By = Literal["data", "record", "rules"]
 
 
 @dataclass(frozen=True)
-class Event:
+class ReplayEvent:
     """One change of an item: by the initial data, by a record (its number), or by the rules."""
 
     by: By
@@ -162,7 +162,7 @@ class ReplayTables:
 
     def __init__(self, rules: Rules) -> None:
         self.stage: Rehearsal = Rehearsal(rules)
-        self.events: list[Event] = []
+        self.events: list[ReplayEvent] = []
         self.applied: MemoryStore = MemoryStore(rules.tables)
         self.moves: Moves = Moves(rules, Provenance(rules), self.applied)
         self._rules = rules
@@ -176,7 +176,7 @@ class ReplayTables:
         """
         for put in puts:
             self.do(put, "data")
-        rested = self.rest()
+        rested = self.stage.rest()
         self.stage = Rehearsal(self._rules, delivery=delivery, start=self.stage)
         self._follow()
         return rested
@@ -198,28 +198,16 @@ class ReplayTables:
         write(self.applied, action)
         return True
 
-    def work(self) -> None:
-        """Let the rules do one piece of work."""
-        self.stage.work()
-
-    def rest(self) -> bool:
-        """Let the rules do all their work. False when there is no end. Raises StoreError."""
-        return self.stage.rest()
-
     def ending(self) -> Ending:
         """The tables as they are in the end."""
-        changes, parked = self.changes(), self.stage.parked()
+        changes, parked = [event.change for event in self.events], self.stage.parked()
         self.moves.excuse(parked, self.stage.store, changes)
         erased = frozenset(one.change.key for one in self.events if one.by == "record" and one.change.new is None)
         return Ending(self._rules, self.stage.store, self.applied, changes, parked, erased)
 
-    def changes(self) -> tuple[Change, ...]:
-        """All changes, in order."""
-        return tuple(event.change for event in self.events)
-
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
         change = Change(key, old, new, str(len(self.events) + 1))
-        self.events.append(Event(self._by, change, self._record))
+        self.events.append(ReplayEvent(self._by, change, self._record))
         if self._by == "rules":
             self.moves.note(change, (event.change for event in self.events))
         if self._on_change is not None:

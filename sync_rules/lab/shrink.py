@@ -19,7 +19,7 @@ SEEDS = range(3)
 
 
 @dataclass(frozen=True)
-class Shrunk:
+class ShrinkResult:
     """A failure after shrinking."""
 
     records: tuple[Recorded, ...]
@@ -27,7 +27,7 @@ class Shrunk:
     tries: int
 
 
-def shrunk(records: Sequence[Recorded], delivery: Delivery, fails: Fails, tries_max: int) -> Shrunk:
+def shrink_recording(records: Sequence[Recorded], delivery: Delivery, fails: Fails, tries_max: int) -> ShrinkResult:
     """Find a smaller failure: first simpler deliveries, then fewer items, then fewer records."""
     best, left = tuple(records), tries_max
 
@@ -47,7 +47,7 @@ def shrunk(records: Sequence[Recorded], delivery: Delivery, fails: Fails, tries_
         keys = fewest(tuple(by_item), lambda some: still(_of(best, some), delivery))  # noqa: B023 - used at once
         best = tuple(fewest(_of(best, keys), lambda some: still(some, delivery)))  # noqa: B023
         if (best, delivery) == before or not left:
-            return Shrunk(best, delivery, tries_max - left)
+            return ShrinkResult(best, delivery, tries_max - left)
 
 
 def fewest(things: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:

@@ -56,7 +56,7 @@ class Trial:
         return "\n".join([*self.wrong, how, *steps, f"  again: {self.again}"])
 
 
-def variants(names: Sequence[str] = (), seed: int = 0) -> tuple[Delivery, ...]:
+def choose_deliveries(names: Sequence[str] = (), seed: int = 0) -> tuple[Delivery, ...]:
     """The deliveries of these names, or all, with a seed.
 
     Raises:
@@ -79,7 +79,7 @@ def run_trial(scenario: Scenario, delivery: Delivery) -> Trial:
             taken += 1
             wrong = missed or tuple(
                 f"{at(scenario.file, step)}\n  expected every copy to be right\n  found    {drift}"
-                for drift in drifted(scenario.rules, stage.world)
+                for drift in describe_drifts(scenario.rules, stage.world)
             )
             if wrong:
                 break
@@ -89,7 +89,7 @@ def run_trial(scenario: Scenario, delivery: Delivery) -> Trial:
     return Trial(scenario.file, delivery, scenario.steps[:taken], wrong)
 
 
-def drifted(rules: Rules, world: World) -> Iterator[str]:
+def describe_drifts(rules: Rules, world: World) -> Iterator[str]:
     """Describe each drift that verify finds while no work is pending, in a few words. Nothing is repaired."""
     for found in differences(rules, world.store):
         if found.drift not in TOLERATED and not can_be_late(found, rules):

@@ -27,6 +27,7 @@ from sync_rules.model.writes import (
     Write,
 )
 
+Place = tuple[str, tuple[str | bytes | Decimal, ...]]  # a table, and the identity of a key
 SETS: Final = frozenset({"SS", "NS", "BS"})
 
 
@@ -204,6 +205,11 @@ def comparable(kind: str, value: str | bytes) -> str | bytes | Decimal:
 def identity(key: ItemKey) -> tuple[str | bytes | Decimal, ...]:
     """The key's values in a form that is equal for two keys of a table if and only if they name the same item."""
     return tuple([comparable(kind, value) if kind == "N" else value for _, kind, value in key.values])
+
+
+def place_of(key: ItemKey) -> Place:
+    """The identity of an item among those of all tables, however numbers in its key are spelt."""
+    return key.table, identity(key)
 
 
 def key_values(item: Item, attributes: Iterable[KeyAttribute]) -> tuple[str | bytes | Decimal, ...] | None:

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -30,6 +31,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
 SUFFIX: Final = ".compiled"
+READER: Final = "sync_rules.language.load"  # of rules files: slow to load, and not in a bundle
 PROTOCOL: Final = 5  # whatever Python builds, and whichever reads
 OF_THIS_PYTHON: Final = "{}.{}".format(*sys.version_info)
 PACKAGES: Final = ("sync_rules.model.", "sync_rules.rules.")  # those of frozen dataclasses that rules consist of
@@ -96,8 +98,9 @@ class _RulesPickler(pickle.Pickler):
         return make, arguments, state
 
 
-def load(file: Path, reader: Callable[[], Callable[[Path], Rules]]) -> Rules:
-    """The rules of a compiled file or, if there is none, of the rules file. `reader` imports the reader of rules files.
+# ---------------------------------------------------------------- by functions and applications
+def load(file: Path) -> Rules:
+    """The rules of a rules file, or of a compiled one: compiled rules beside it come first.
 
     Raises:
         UserError: when neither can be read, or the compiled file was built from another rules file.
@@ -107,10 +110,11 @@ def load(file: Path, reader: Callable[[], Callable[[Path], Rules]]) -> Rules:
         source = file.read_bytes() if file != built and file.exists() else None
         return read(built.read_bytes(), str(built), source=source)
     try:
-        read_text = reader()
+        reader = import_module(READER)
     except ImportError as error:
         raise UserError(f"{built}: no such file, and nothing here reads a rules file. {AGAIN}") from error
-    return read_text(file)
+    rules: Rules = reader.load_rules(file)
+    return rules
 
 
 def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, source: bytes | None = None) -> Rules:

@@ -13,12 +13,12 @@ from typing import Final
 
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
-from sync_rules.model.semantics import SETS, same_item
+from sync_rules.model.semantics import SETS, Place, same_item
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps
 from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, unchanged
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.actions import Own, Place, elements_without, paths_of
+from sync_rules.write.actions import Own, elements_without, paths_of
 from sync_rules.write.needs import Needs
 from sync_rules.write.read_through import Applied, ReadThrough
 
@@ -42,7 +42,7 @@ def compose(owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: C
     """The actions that do what was done in memory, under the guards of all that decided it; the application's come
     first. `left` names the rules that left something: what they found right is unknown.
     """
-    return _Composer(owns, store, rules, left).planned()
+    return _TransactionComposer(owns, store, rules, left).planned()
 
 
 def fits(planned: Iterable[Planned]) -> bool:
@@ -64,7 +64,7 @@ def _bytes(one: Planned) -> int:
     return values
 
 
-class _Composer:
+class _TransactionComposer:
     def __init__(self, owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: Collection[str] = ()) -> None:
         self._owns = owns
         self._store = store

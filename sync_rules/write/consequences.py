@@ -48,7 +48,7 @@ class ChangeLog(Store, Protocol):
     def changes(self) -> Sequence[Change]:
         """The records of what was done since this was asked last."""
 
-    def image(self, key: ItemKey) -> Item | None:
+    def item(self, key: ItemKey) -> Item | None:
         """An item as it was seen last."""
 
 
@@ -219,7 +219,7 @@ class Consequences:
 
     def _leave_look(self, key: ItemKey, why: str) -> None:
         """Leave the look at a target: of the rules that list its members through an index."""
-        for rule in self._listing_by_index(key, self.store.image(key) or {}):
+        for rule in self._listing_by_index(key, self.store.item(key) or {}):
             self._leave(rule.name, why)
 
     def _leave_what_was_replaced(self, change: Change) -> None:

@@ -65,7 +65,7 @@ PLAIN_CURE: Final = 'give plain JSON, or attribute values with "raw": true'
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class WriteDocument:
     """A write that was read: each action as its verb and arguments, each given item as its entity and the item."""
 
     actions: tuple[tuple[str, Mapping[str, Any]], ...]
@@ -89,7 +89,7 @@ class Document:
                 raise WriteError(f"{part}[{number}]: {error.found}", error.cure) from error
 
 
-def read_document(body: object, *, items: bool = False) -> Document:
+def read_document(body: object, *, items: bool = False) -> WriteDocument:
     """The write that this JSON says. Numbers may be floats, which are taken as they are spelt. `items`: the document
     may also say what is in the tables.
 
@@ -102,7 +102,7 @@ def read_document(body: object, *, items: bool = False) -> Document:
     if not actions:
         raise WriteError("actions: expected at least one action, found none", f"such as {EXAMPLE}")
     counted = Counter(f"{verb} {arguments['entity']}" for verb, arguments in actions)
-    return Document(
+    return WriteDocument(
         actions,
         _given(options, "sources", raw=raw),
         _given(options, "items", raw=raw),

@@ -23,7 +23,7 @@ from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Actions, paths_of
 from sync_rules.write.composer import Planned
 from sync_rules.write.consequences import Left
-from sync_rules.write.document import Document
+from sync_rules.write.document import WriteDocument
 from sync_rules.write.request import actions_of
 from sync_rules.write.transaction import Transact
 
@@ -34,7 +34,7 @@ Reasons = Mapping[tuple[str, ...], list[str]]  # the titles of rules, and the pa
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExplainedAction:
     """One action of a transaction: what it does to which item, as which action of the application, if it is one; what
     rules write with it, and what it compares for rules with what was read. `stands`: what it compares is that the item
     is there, or absent, and nothing else.
@@ -54,11 +54,11 @@ class Explanation:
 
     reads: tuple[tuple[str, Mapping[str, Any]], ...]
     actions: tuple[Mapping[str, Any], ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ExplainedAction, ...]
     left: tuple[Left, ...]
 
 
-def explain_write(document: Document, rules: Rules, client: Any = None) -> Explanation:
+def explain_write(document: WriteDocument, rules: Rules, client: Any = None) -> Explanation:
     """The requests of a write. They read through this client; without one, the tables hold the items of the document
     and nothing else, and books are complete.
 
@@ -78,13 +78,13 @@ def explain_write(document: Document, rules: Rules, client: Any = None) -> Expla
     items = actions_of(attempt.planned, rules.tables)
     entities = {entity.name for one in attempt.planned if (entity := rules.entity_of(one.action.key)) is not None}
     steps = (
-        _Reader(rules, entities, planned).step(next(iter(item)))
+        _RuleReasons(rules, entities, planned).step(next(iter(item)))
         for planned, item in zip(attempt.planned, items, strict=True)
     )
     return Explanation(tuple(unanswered.asked), tuple(items), tuple(steps), attempt.left)
 
 
-def _given(document: Document, rules: Rules) -> MemoryStore:
+def _given(document: WriteDocument, rules: Rules) -> MemoryStore:
     """Tables with the items of a document, and complete books."""
     store = MemoryStore(rules.tables)
     run_work(finish_empty(rules), World(store, NULL_PORTS, NULL_PORTS))
@@ -138,7 +138,7 @@ class _ListedStore:
 
 
 # ---------------------------------------------------------------- reasons
-class _Reader:
+class _RuleReasons:
     """Tells which rules an action is for: those between its entity and another one of the same transaction, or any of
     its entity where none of these has to do with it.
     """
@@ -151,7 +151,7 @@ class _Reader:
         near = tuple(rule for rule in every if rule.source.name in names and rule.target.name in names)
         self._choices = (near, every)
 
-    def step(self, verb: str) -> Step:
+    def step(self, verb: str) -> ExplainedAction:
         own, action = self._planned.own, self._planned.action
         paths = [one.path for one in action.guard if not self._is_key(one.path)]
         tested = {one.test for one in action.guard} & STANDS.keys() if not paths else set()
@@ -160,7 +160,7 @@ class _Reader:
             near, every = self._choices
             compares = {tuple(dict.fromkeys(rule.title for rule in near or every)): []}
         stands = STANDS[min(tested, key=lambda one: one.value)] if tested else ""
-        return Step(verb, action.key, "" if own is None else own.verb, self._writes(), compares, stands)
+        return ExplainedAction(verb, action.key, "" if own is None else own.verb, self._writes(), compares, stands)
 
     def _is_key(self, path: Path) -> bool:
         return path[0] in {name for name, _, _ in self._planned.action.key.values}

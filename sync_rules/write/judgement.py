@@ -47,13 +47,13 @@ def judge(keys: Iterable[ItemKey], rules: Rules, seen: ReadThrough, out_of_time:
         StoreError: when something of it could not be read.
     """
     wanted = tuple(keys)
-    seen.load(key for one in wanted for key in sources_of(one, seen.image(one), rules) if is_possible_key(key))
+    seen.load(key for one in wanted for key in sources_of(one, seen.item(one), rules) if is_possible_key(key))
     bounds, done = Bounds(IN_MEMORY, out_of_time), Judgement()
     for key in wanted:
-        before = seen.image(key)
+        before = seen.item(key)
         if before is not None:
             done.left |= _judge_one(key, before, rules, seen, bounds)
-        done.items[key] = seen.image(key)
+        done.items[key] = seen.item(key)
         seen.know(key, before)
     return done
 
@@ -62,7 +62,7 @@ def _judge_one(key: ItemKey, before: Item, rules: Rules, seen: ReadThrough, boun
     """Make one item in memory what the rules say. Returns what is left as it was."""
     left = frozenset(one for one in _listed(key, rules) if _has_too_many(one, before, rules))
     for _ in range(ROUNDS_MAX):
-        report = run_work(_work(key, seen.image(key), rules, left, bounds), World(seen, NULL_PORTS, NULL_PORTS))
+        report = run_work(_work(key, seen.item(key), rules, left, bounds), World(seen, NULL_PORTS, NULL_PORTS))
         if _is_too_long(report) and left != (everything := frozenset(_listed(key, rules))):
             seen.know(key, before)
             left = everything

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.semantics import SETS, same_item
+from sync_rules.model.semantics import SETS, Place, place_of, same_item
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, overlaps, same
 from sync_rules.model.writes import Condition, unchanged
 from sync_rules.pipeline.requests import List
 from sync_rules.rules.families import Part, PartRule, TargetRule
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.actions import Own, Place, elements_without, place_of
+from sync_rules.write.actions import Own, elements_without
 from sync_rules.write.read_through import LISTED_MAX_ITEMS, ReadThrough
 
 Paths = tuple[Path, ...] | None  # None: all of an item
@@ -189,16 +189,16 @@ class Needs:
         if members is not None:
             limit = min(members.max_items, LISTED_MAX_ITEMS) if members.enough else LISTED_MAX_ITEMS
             asked = List(members.table, members.index, members.conditions, limit, None, members.backward)
-            for row in self._store.memory.list(asked).items:
+            for row in self._store.list_known(asked).items:
                 member = rule.source.table.key_of(row)
-                if member is not None and rule.is_member(key, self._store.memory.item(member) or {}) is True:
+                if member is not None and rule.is_member(key, self._store.item(member) or {}) is True:
                     self._need(member, rule.watches_in_source)
 
     def _standing_of(self, part: Part) -> Paths:
         """The paths to compare for a part that stays as it was, though its item may change. None for a part that
         comes, changes or goes. Other elements of its set may come and go.
         """
-        before, now = self._store.before.get(place_of(part.target)), self._store.image(part.target)
+        before, now = self._store.before.get(place_of(part.target)), self._store.item(part.target)
         if before is None or now is None:
             return None
         if not self._changed(part.target):

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.semantics import holds, same_item
+from sync_rules.model.semantics import Place, holds, place_of, same_item
 from sync_rules.model.values import Item
-from sync_rules.write.actions import Place, place_of
 from sync_rules.write.composer import Planned
 from sync_rules.write.errors import Cancelled
 

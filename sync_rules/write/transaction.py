@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 from uuid import uuid4
 
 from sync_rules.adapters import aws_errors
 from sync_rules.adapters.plain_client import plain
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.python_values import plain_of
+from sync_rules.model.semantics import Place, place_of
 from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.actions import Actions, Given, Own, Place, merged, place_of, refuse_kept
+from sync_rules.write.actions import Actions, Given, Own, merge_actions, refuse_kept
 from sync_rules.write.composer import ACTIONS_MAX, Planned, compose, fits
 from sync_rules.write.consequences import NO_ROOM, Consequences, Left, Pushed
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
@@ -38,22 +38,6 @@ OVERRIDDEN: Final = "the application insisted on another value"
 INVALID: Final = ("ValidationException", "ParamValidationError")
 
 
-class Client(Protocol):
-    """A boto3 client for DynamoDB. A boto3 resource, one of its tables, or its client is good too."""
-
-    @property
-    def get_item(self) -> Callable[..., Any]: ...
-
-    @property
-    def batch_get_item(self) -> Callable[..., Any]: ...
-
-    @property
-    def query(self) -> Callable[..., Any]: ...
-
-    @property
-    def transact_write_items(self) -> Callable[..., Any]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Result:
     """A transaction that was made: what is left to the stream, how many actions it had, how often it was tried."""
@@ -64,7 +48,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class PlannedTransaction:
     """One attempt to make the transaction. `outdated`: an item changed while it was read, after it was read before."""
 
     planned: Sequence[Planned]
@@ -76,9 +60,10 @@ class Attempt:
 class Transact:
     """A transaction that is made when its `with` block ends. `result` says what was done.
 
-    `raw`: values are given as the client has them ({"S": "x"}). `require`: nothing may be left to the stream.
-    `deadline_seconds` limits the time for all attempts together. `token` is the ClientRequestToken of the first
-    attempt, which is idempotent for ten minutes; a transaction that is built again is another one.
+    `client`: a boto3 client for DynamoDB, a resource, one of its tables, or its client. `raw`: values are given as the
+    client has them ({"S": "x"}). `require`: nothing may be left to the stream. `deadline_seconds` limits the time for
+    all attempts together. `token` is the ClientRequestToken of the first attempt, which is idempotent for ten minutes;
+    a transaction that is built again is another one.
     """
 
     result: Result
@@ -86,7 +71,7 @@ class Transact:
     def __init__(
         self,
         rules: Rules,
-        client: Client,
+        client: Any,
         *,
         raw: bool = False,
         require: bool = False,
@@ -99,8 +84,7 @@ class Transact:
         if token is not None and not (isinstance(token, str) and 0 < len(token) <= TOKEN_MAX_CHARACTERS - 4):
             raise WriteError("a token that cannot be one", f"give a text of 1 to {TOKEN_MAX_CHARACTERS - 4} characters")
         self._rules = rules
-        self._client: Client = plain(client)
-        self._raw = raw
+        self._client = plain(client)
         self._require = require
         self._token = token
         self._begun = partial(Deadline, deadline_seconds, now=now, sleep=sleep)
@@ -110,6 +94,7 @@ class Transact:
         self._actions = Actions(rules, raw=raw)
         self._owns: dict[Place, Own] = {}
         self._given: dict[Place, tuple[ItemKey, Item]] = {}
+        self._number = 0  # of the next action
         self._made = False
 
     # ------------------------------------------------------------ the application's actions
@@ -126,8 +111,8 @@ class Transact:
         returns: bool = False,
     ) -> None:
         """Put an item. `new`: there is none yet, so none is read, and the transaction is refused if there is one."""
-        given = self._actions.condition(condition, names, values)
-        self._add(self._actions.put(entity, item, given, new=new, override=override, returns=returns))
+        own = self._actions.put(entity, item)
+        self._add(replace(own, new=new, override=override, returns=returns), condition, names, values)
 
     def update(
         self,
@@ -145,10 +130,9 @@ class Transact:
         returns: bool = False,
     ) -> None:
         """Update an item: paths to set and to remove, numbers and elements to add, elements to delete from sets."""
-        given = self._actions.condition(condition, names, values)
         removes = (remove,) if isinstance(remove, str) else tuple(remove)
-        changes = set or {}, removes, add or {}, delete or {}
-        self._add(self._actions.update(entity, key, changes, given, override=override, returns=returns))
+        own = self._actions.update(entity, key, (set or {}, removes, add or {}, delete or {}))
+        self._add(replace(own, override=override, returns=returns), condition, names, values)
 
     def delete(
         self,
@@ -161,8 +145,7 @@ class Transact:
         returns: bool = False,
     ) -> None:
         """Delete an item."""
-        given = self._actions.condition(condition, names, values)
-        self._add(self._actions.other("delete", entity, key, given, returns=returns))
+        self._add(replace(self._actions.other("delete", entity, key), returns=returns), condition, names, values)
 
     def check(
         self,
@@ -175,8 +158,7 @@ class Transact:
         returns: bool = False,
     ) -> None:
         """Check a condition on an item, in the same transaction."""
-        given = self._actions.condition(condition, names, values)
-        self._add(self._actions.other("check", entity, key, given, returns=returns))
+        self._add(replace(self._actions.other("check", entity, key), returns=returns), condition, names, values)
 
     def source(self, entity: str, item: Given) -> None:
         """Give an item as it was read, whole, so that it is not read again. It is checked all the same."""
@@ -184,11 +166,13 @@ class Transact:
         _, key = self._actions.key_of(entity, values)
         self._given[place_of(key)] = key, {**values, **key.attributes()}
 
-    def _add(self, own: Own) -> None:
+    def _add(self, own: Own, condition: Any, names: Mapping[str, str] | None, values: Given | None) -> None:
+        own = replace(own, number=self._number, condition=self._actions.condition(condition, names, values))
         if self._made:
             raise WriteError("this transaction is made already", "begin another one for more actions")
+        self._number += 1
         place = place_of(own.key)
-        self._owns[place] = merged(self._owns[place], own) if place in self._owns else own
+        self._owns[place] = merge_actions(self._owns[place], own) if place in self._owns else own
 
     # ------------------------------------------------------------ making it
     def __enter__(self) -> Self:
@@ -235,11 +219,11 @@ class Transact:
         return self._store or self._deadline.store(self._client, self._rules)
 
     # ------------------------------------------------------------ one attempt
-    def first_attempt(self) -> Attempt:
+    def first_attempt(self) -> PlannedTransaction:
         """The first attempt, which is read for, and not sent."""
         return self._attempt(self._begin(), fresh=False)
 
-    def _attempt(self, store: Store, *, fresh: bool) -> Attempt:
+    def _attempt(self, store: Store, *, fresh: bool) -> PlannedTransaction:
         """Read, and let the rules do their work in memory. A given source is believed the first time only."""
         seen = ReadThrough(store, self._rules.tables)
         for place, (key, item) in self._given.items() if not fresh else ():
@@ -272,16 +256,14 @@ class Transact:
         if left and self._require:
             told = "; ".join(f"{one.rule}: {one.why}" for one in left)
             raise WriteError(f"not all fits into one transaction ({told})", "leave it to the stream: without require")
-        return Attempt(planned, left, dict(seen.before), seen.outdated)
+        return PlannedTransaction(planned, left, dict(seen.before), seen.outdated)
 
     def _likely(self) -> list[ItemKey]:
         found = [own.key for own in self._owns.values()]
         for own in self._owns.values():
-            if own.verb == "put":
-                found += keys_of(own.key, own.item, self._rules.concern(own.entity, own.event_name), self._rules)
-            elif own.verb == "update":
-                attributes = own.key.attributes()
-                found += keys_of(own.key, attributes, self._rules.concern(own.entity, own.event_name), self._rules)
+            if own.verb in ("put", "update"):
+                concern = self._rules.concern(own.entity, own.event_name)
+                found += keys_of(own.key, own.item or own.key.attributes(), concern, self._rules)
         return [key for key in found if is_possible_key(key)]
 
     def _play(self, seen: ReadThrough) -> None:
@@ -292,9 +274,9 @@ class Transact:
             new = own.after(before)
             try:
                 if new is None and before is not None:
-                    seen.memory.delete(own.key)
+                    seen.delete(own.key)
                 elif new is not None and own.verb != "check":
-                    seen.memory.put(own.key.table, new)
+                    seen.put(own.key.table, new)
             except StoreError as error:
                 raise WriteError(
                     f"action {own.number}, {own.verb} of {own.entity.name}: {error}", "no table can hold this item"
@@ -328,7 +310,7 @@ class Transact:
         ]
 
     # ------------------------------------------------------------ sending it
-    def _sent(self, attempt: Attempt, number: int) -> bool:
+    def _sent(self, attempt: PlannedTransaction, number: int) -> bool:
         """Send it until it is decided. False when it must be built again."""
         items = actions_of(attempt.planned, self._rules.tables)
         token, times = self._token_of(number), 0
@@ -371,16 +353,14 @@ class Transact:
             return str(uuid4())
         return self._token if number == 1 else f"{self._token}-{number}"
 
-    def _raise_own(self, attempt: Attempt, reasons: Sequence[Mapping[str, Any]]) -> None:
+    def _raise_own(self, attempt: PlannedTransaction, reasons: Sequence[Mapping[str, Any]]) -> None:
         """Raise what the application must know of a cancelled transaction; return if it must be built again."""
         refused = self._refusals.of_application(attempt.planned, attempt.before, reasons)
         if refused:
-            raise TransactionCanceled(tuple(replace(one, item=self._output(one.item)) for one in refused))
-
-    def _output(self, item: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        if item is None or self._raw:
-            return item
-        return {name: plain_of(value) for name, value in item.items()}
+            shown = (
+                replace(one, item=self._actions.output(one.item)) if one.item is not None else one for one in refused
+            )
+            raise TransactionCanceled(tuple(shown))
 
 
 transact = Transact

@@ -47,7 +47,7 @@ from sync_rules.jobs.consume.checkpoint import Checkpoint, load, pack_messages, 
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
 from sync_rules.jobs.redrive.redriver import Redriver
-from sync_rules.lab.recording import Header, read, writing
+from sync_rules.lab.recording import Header, open_recording, read
 from sync_rules.language.load import parse_rules
 from sync_rules.model.item_change import item_change
 from sync_rules.model.items import Change, Failure, ItemKey
@@ -341,7 +341,7 @@ def recording() -> Mapping[str, str]:
     }
     with tempfile.TemporaryDirectory() as folder:
         for name, header in headers.items():
-            with writing(Path(folder) / name, header) as write:
+            with open_recording(Path(folder) / name, header) as write:
                 write(records())
             found = read(Path(folder) / name, rules_of(EVERY_KIND))
             assert found.header == header

@@ -16,7 +16,7 @@ import pytest
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.lab.demo.example import LocalPipeline, hastened
+from sync_rules.lab.demo.example import LocalPipeline, with_settle_seconds
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.python_values import plain_of, raw_of
@@ -225,7 +225,7 @@ def test_chinook_is_built_from_nothing_and_weathers_a_storm(seed, size, again):
 def test_chinook_on_an_engine(engine, tmp_path):
     """A part of it on real tables and streams: written at once, then changed, and each time what Python computes."""
     deadline = time.monotonic() + SECONDS_MAX
-    rules = hastened(parse_rules(RULES, environ={"CHINOOK": engines.unique_prefix()}), settle_seconds=1)
+    rules = with_settle_seconds(parse_rules(RULES, environ={"CHINOOK": engines.unique_prefix()}), settle_seconds=1)
     client = aws.dynamodb(engine)
     engines.create(engine, rules.tables)
     names = {name: table.physical_name for name, table in rules.tables.items()}

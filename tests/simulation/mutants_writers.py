@@ -15,7 +15,7 @@ from sync_rules.write import follower, judgement, needs
 from sync_rules.write.composer import Planned
 from sync_rules.write.follower import Followed
 from sync_rules.write.read_through import ReadThrough
-from sync_rules.write.transaction import Attempt, Transact
+from sync_rules.write.transaction import PlannedTransaction, Transact
 from tests.simulation.breaking import Mutant, Mutation, among
 from tests.unit.write import test_mutants as of_transactions
 
@@ -39,7 +39,7 @@ def from_a_read_before() -> Any:
     """Mutant: an attempt compares with what it read, and writes what the one before it has made."""
     original = Transact._attempt
 
-    def rehearse(tx: Any, store: Any, *, fresh: bool) -> Attempt:
+    def rehearse(tx: Any, store: Any, *, fresh: bool) -> PlannedTransaction:
         attempt = original(tx, store, fresh=fresh)
         before = tx.__dict__.setdefault("before", {}).copy()
         tx.before = {one.action.key: one for one in attempt.planned}

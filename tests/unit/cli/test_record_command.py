@@ -8,7 +8,7 @@ import pytest
 
 from sync_rules.cli import main
 from sync_rules.cli.commands import record as command
-from sync_rules.lab.recording import Header, read, writing
+from sync_rules.lab.recording import Header, open_recording, read
 from sync_rules.lab.redact import Redactor
 from sync_rules.lab.tape import FromNow, Tape, Until, record_streams, select_tables
 from sync_rules.language.load import parse_rules
@@ -151,7 +151,7 @@ def test_record_redacts_before_it_writes(tmp_path):
     """No value reaches the file, and keys still link."""
     path = tmp_path / "r.jsonl"
     redactor = Redactor(RULES, b"salt")
-    with writing(path, Header({"shop": "shop"}, redacted=True)) as write:
+    with open_recording(path, Header({"shop": "shop"}, redacted=True)) as write:
         Tape(write, RULES, redactor).take({"Records": [shop_record(1, "user-1"), shop_record(2, "user-1", "Bea")]})
     assert not any(text in path.read_text() for text in ("Ada", "Bea", "user-1"))
     first, second = read(path, RULES).records

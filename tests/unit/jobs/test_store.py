@@ -10,11 +10,12 @@ import pytest
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS
-from sync_rules.jobs.dryrun.store import DryStore, TriedWrite, _place, find_seen_again
+from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.semantics import place_of
 from sync_rules.model.writes import (
     WRITTEN,
     Condition,
@@ -167,7 +168,7 @@ def test_dry_store_remembers_a_bounded_number_of_what_is_read():
     dry = DryStore(tap, rules, frozenset(rules.rules))
     keys = tuple(key(rules.tables["books"], f"b{number}") for number in range(most + 100))
     dry.read(Read(keys))
-    assert sum(_place(one) in dry._seen.items for one in keys) == most
+    assert sum(place_of(one) in dry._seen.items for one in keys) == most
     tap.requests.clear()
     forgotten = FIRST_SEEN_MAX_ITEMS
     assert dry.apply(Apply((copy_on(rules, forgotten), copy_on(rules, most)))) == (WRITTEN, WRITTEN)
@@ -261,14 +262,14 @@ rules:
 """
 
 
-def test_looked_at_again_is_what_a_later_step_reads():
+def test_find_seen_again_is_what_a_later_step_reads():
     """A copy that others are made of is kept, the last of a chain is not; nor is the first, where it is planned alone."""
     rules = parse_rules(CHAIN)
     assert find_seen_again(rules, frozenset(rules.rules)) == {"b"}
     assert find_seen_again(rules, frozenset(["first"])) == frozenset()
 
 
-def test_looked_at_again_has_all_that_parts_and_rounds_write():
+def test_find_seen_again_has_all_that_parts_and_rounds_write():
     """Nodes, mirrors and the ledger are met from both sides of their parts, a hierarchy in several rounds."""
     rules = every_kind.rules_of(effects=False)
     titles = {"tags": {"user"}, "mails": {"by_email"}, "paths": {"part"}, "names": set(), "heads": set()}

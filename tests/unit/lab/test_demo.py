@@ -7,7 +7,7 @@ import pytest
 from sync_rules.adapters.streams import RecordsPage, Shard
 from sync_rules.cli import main
 from sync_rules.deploy import files
-from sync_rules.lab.demo.example import ExpiringReader, answers, folder_of, hastened
+from sync_rules.lab.demo.example import ExpiringReader, answers, folder_of, with_settle_seconds
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.records import read_event
 from tests.support.builders import key, shop
@@ -83,7 +83,7 @@ def test_demo_read_py_needs_the_function(tmp_path):
 
 def test_demo_hastens_every_rule():
     """Second looks come soon; nothing else about the rules changes."""
-    rules = hastened(RULES, 0)
+    rules = with_settle_seconds(RULES, 0)
     (rule,), (before,) = rules.rules.values(), RULES.rules.values()
     assert rule.settle_seconds == 0
     assert (rule.name, rule.mapping, rule.find) == (before.name, before.mapping, before.find)

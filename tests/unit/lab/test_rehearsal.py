@@ -10,9 +10,9 @@ import pytest
 
 from sync_rules.lab import rehearsal
 from sync_rules.lab.delivery import VARIANTS, Delivery
-from sync_rules.lab.rehearsal import Rehearsal, archived
+from sync_rules.lab.rehearsal import Rehearsal, read_archived
 from sync_rules.lab.scenario import Action, Expire, show
-from sync_rules.lab.trial import drifted
+from sync_rules.lab.trial import describe_drifts
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.values import AttributeValue, Item
@@ -129,7 +129,7 @@ def test_rehearsal_ends_the_same_however_it_is_delivered(delivery, seed):
             for action in actions:
                 stage.do(action)
             assert stage.rest()
-        assert list(drifted(rules, stage.world)) == []
+        assert list(describe_drifts(rules, stage.world)) == []
         assert stage.reports() == []
         items = [sorted(map(show, map(as_map, stage.store.items(name)))) for name in rules.tables]
         return [*items, sorted(map(show, map(as_map, stage.objects("kept")))), stage.calls("called")]
@@ -220,4 +220,4 @@ def test_archived_items_are_what_they_were():
     """An object's lines are items, binaries as bytes; an attribute that is called B stays a map's entry."""
     line = b'{"item":{"a":{"B":"AAE="},"b":{"BS":["AA=="]},"B":{"S":"x"},"m":{"M":{"B":{"N":"1"}}}}}\n'
     item = {"a": {"B": b"\0\1"}, "b": {"BS": [b"\0"]}, "B": s("x"), "m": {"M": {"B": n(1)}}}
-    assert list(archived(gzip.compress(line * 2))) == [item, item]
+    assert list(read_archived(gzip.compress(line * 2))) == [item, item]

@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.recording import Recorded, read
-from sync_rules.lab.recording_replay import Event, Mismatch, Replay, action_of, list_history, load_data, replay
+from sync_rules.lab.recording_replay import Mismatch, Replay, ReplayEvent, action_of, list_history, load_data, replay
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
@@ -456,7 +456,7 @@ def test_replay_happens_again(tmp_path, variant):
     rules = every_kind.rules_of()
     records = recorded(tmp_path / "r.jsonl", rules, shopping(rules, 7, actions=25).bodies)
 
-    def events(delivery: Delivery) -> list[Event]:
+    def events(delivery: Delivery) -> list[ReplayEvent]:
         run = Replay(rules, delivery)
         assert list(run.mismatches(records)) == []
         return run.events
@@ -485,7 +485,7 @@ def test_history_is_of_the_items_that_a_rule_links(tmp_path):
     tape.put("shop", every_kind.user("2"), every_kind.order("2", "3", 5))
     tape.put("posts", every_kind.post("p", "1", "title"))
     records = recorded(tmp_path / "r.jsonl", rules, tape.bodies)
-    events = [Event("record", one.change, one.number) for one in records]
+    events = [ReplayEvent("record", one.change, one.number) for one in records]
     user = key(rules.tables["shop"], "USER#1", "PROFILE")
 
     def related(rule: str) -> set[str]:
@@ -507,7 +507,9 @@ def test_history_has_the_sources_that_an_item_named_before(tmp_path):
     tape = Tape(RULES)
     tape.put("authors", author_item("a"), author_item("c"), author_item("d"))
     tape.put("books", book_item("b", "a"), book_item("b", "c"))
-    events = [Event("record", one.change, one.number) for one in recorded(tmp_path / "r.jsonl", RULES, tape.bodies)]
+    events = [
+        ReplayEvent("record", one.change, one.number) for one in recorded(tmp_path / "r.jsonl", RULES, tape.bodies)
+    ]
     found = {str(event.change.key) for event in list_history(events, RULES, "names", [BOOK])}
     assert found == {"books[b]", "authors[a]", "authors[c]"}
 
@@ -515,7 +517,7 @@ def test_history_has_the_sources_that_an_item_named_before(tmp_path):
 def test_event_tells_names_and_values_only_when_asked():
     """An event prints the names of attributes that changed, without the key's, and their values only on request."""
     change = Change(BOOK, book_item("b", "a", x=n("1.0"), y=s("old")), book_item("b", "a", x=n(1), z=s("new")))
-    event = Event("rules", change)
+    event = ReplayEvent("rules", change)
     assert (event.name, event.text()) == ("MODIFY", "-y, z")
     assert event.text(values=True) == 'y: "old" -> <absent>, z: <absent> -> "new"'
-    assert Event("data", Change(BOOK, book_item("b", "a"), None)).text() == ""
+    assert ReplayEvent("data", Change(BOOK, book_item("b", "a"), None)).text() == ""

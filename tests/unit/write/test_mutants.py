@@ -7,9 +7,9 @@ from itertools import count
 
 import pytest
 
+from sync_rules.model.semantics import place_of
 from sync_rules.model.writes import Check, Increment, Update
 from sync_rules.write import composer, needs, transaction
-from sync_rules.write.actions import place_of
 from sync_rules.write.read_through import ReadThrough
 from tests.support.transacted import Shop
 from tests.unit.write import test_every_kind, test_transact
@@ -48,13 +48,13 @@ def from_a_read_before(monkeypatch):
 
 def entry_without_total(monkeypatch):
     """The entry of a child is written, and its total is not."""
-    planned = composer._Composer.planned
+    planned = composer._TransactionComposer.planned
 
     def some(self):
         totals = {place for place, one in self._store.applied.items() if one.numbers}
         return [one for one in planned(self) if place_of(one.action.key) not in totals]
 
-    monkeypatch.setattr(composer._Composer, "planned", some)
+    monkeypatch.setattr(composer._TransactionComposer, "planned", some)
 
 
 def check_of_the_whole_item(monkeypatch):
