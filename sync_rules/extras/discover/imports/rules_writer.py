@@ -21,7 +21,6 @@ from sync_rules.extras.discover.imports.normalization import (
     SettledTable,
     settle,
 )
-from sync_rules.extras.discover.imports.rule_examples import RuleExample, examples
 from sync_rules.language.load import check_rules
 from sync_rules.language.problems import Problem, errors
 from sync_rules.model.entities import Index, KeyAttribute
@@ -31,13 +30,7 @@ LINE_MAX: Final = 110
 PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 NO_RULES: Final = "rules: {}"
-BEGIN: Final = "# To begin with a rule, replace the line above. These may fit:"
-NO_LINK: Final = (
-    "# No link between two kinds of items was seen. This is how a rule looks, where the key of an order, or a key of\n"
-    "# an index, holds the user's:"
-)
 Part = str | dict[str, str]  # YAML on one line, or of each key of a map
-SKETCH: Final = "  user-name-on-orders: copy user.name into order.user_name"
 
 
 def draft_rules(found: ImportedModel, file: str) -> RulesDraft:
@@ -50,28 +43,22 @@ def draft_rules(found: ImportedModel, file: str) -> RulesDraft:
         raise ImportedFileError(file, "", f"a table in the {found.origin}", "none", AGAIN)
     settled = settle(found, file)
     head = f"# Made from {one_line(Path(file).name)} ({found.origin}). Look at each CHECK before you rely on it."
-    body = _drop_refused(settled, head, file)
+    text = _drop_refused(settled, head, file)
     notes = [*settled.notes, *_notes(settled)]
-    return RulesDraft(
-        _with_examples(settled, body), tuple(dict.fromkeys(one_line(note) for note in notes)), found.origin
-    )
+    return RulesDraft(text, tuple(dict.fromkeys(one_line(note) for note in notes)), found.origin)
 
 
 def _drop_refused(settled: SettledModel, head: str, file: str) -> str:
     """The text without what check refuses: it is taken out, with a remark, until nothing is refused."""
     while True:
-        body = "\n".join([EDITOR_LINE, head, *lines(settled)])
-        wrong = _errors(f"{body}\n{NO_RULES}\n")
+        text = "\n".join([EDITOR_LINE, head, *lines(settled), NO_RULES, ""])
+        wrong = errors(check_rules(text, {})[1])
         if not wrong:
-            return body
+            return text
         taken = [_take_out(settled, problem) for problem in wrong]
         if not any(taken):
             expected = "a document that a rules file can be made of"
             raise ImportedFileError(file, "", expected, wrong[0].message, AGAIN)
-
-
-def _errors(text: str) -> list[Problem]:
-    return errors(check_rules(text, {})[1])
 
 
 def _take_out(settled: SettledModel, problem: Problem) -> bool:
@@ -261,19 +248,3 @@ def scalar(text: str) -> str:
 
 def _escape(char: str) -> str:
     return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"  # noqa: PLR2004 - the end of four digits
-
-
-# ---------------------------------------------------------------- examples
-def _with_examples(settled: SettledModel, body: str) -> str:
-    def passes(example: RuleExample, source: SettledEntity, target: SettledEntity) -> bool:
-        """Check a rule in a file of its two entities: nothing else in the file matters to it."""
-        tables = list({id(one.table): one.table for one in (source, target)}.values())
-        above = [*lines(SettledModel(tables, [one for one in settled.entities if one in (source, target)])), "rules:"]
-        return not _errors("\n".join([*above, *(f"  {line}" for line in example.lines), ""]))
-
-    found = examples(settled.entities, passes)
-    sketched = [f"  {line}" for example in found for line in example.lines]
-    comment = (
-        [BEGIN, "# rules:", *(f"# {line}" for line in sketched)] if found else [NO_LINK, "# rules:", f"# {SKETCH}"]
-    )
-    return "\n".join([body, NO_RULES, *comment, ""])
