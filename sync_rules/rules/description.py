@@ -69,7 +69,6 @@ class Occasion(Enum):
 
     SOURCE = auto()  # a source came, went, or changed in what the rule reads of it
     TARGET = auto()  # a target came, or names another source
-    BACKFILL = auto()  # a first backfill makes a target, or the parts of a source
 
 
 @dataclass(frozen=True, slots=True)

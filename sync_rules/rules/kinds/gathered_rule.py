@@ -63,10 +63,8 @@ class GatheredRule(ListingRule, TargetRule):
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """A write of the target, and two looks at all its members; through an index a third one, later. A target that
-        came is looked at, too. A backfill looks once.
+        came is looked at, too.
         """
-        if occasion is Occasion.BACKFILL:
-            return Effort(target_writes=1, listings=1)
         looks = 2 if self.find is None or self.find.index is None else 3
         if occasion is Occasion.SOURCE:
             return Effort(target_writes=1, target_reads=1, listings=looks)
