@@ -10,8 +10,6 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from sync_rules.cli.show.drift_page import page
-from sync_rules.extras.discover.commands.proposal_page import page as proposed
-from tests.extras.discover.test_propose_page import searched
 from tests.support.browsers import browser
 from tests.support.reports import needs_graphviz, verified
 
@@ -39,7 +37,7 @@ def chromium() -> Iterator[Browser]:
 def files(tmp_path_factory) -> dict[str, Path]:
     """Reports on disk."""
     directory = tmp_path_factory.mktemp("reports")
-    texts = {"drifted": page(verified()), "clean": page(verified(clean=True)), "proposed": proposed(searched())}
+    texts = {"drifted": page(verified()), "clean": page(verified(clean=True))}
     for name, text in texts.items():
         (directory / f"{name}.html").write_text(text)
     return {name: directory / f"{name}.html" for name in texts}
@@ -63,7 +61,7 @@ def visit(chromium, files) -> Iterator[Callable[..., Opened]]:
         context.close()
 
 
-VERBS = {"drifted": "verify", "clean": "verify", "proposed": "propose"}
+VERBS = {"drifted": "verify", "clean": "verify"}
 
 
 @pytest.mark.parametrize("name", VERBS)

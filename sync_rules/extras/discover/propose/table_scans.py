@@ -85,7 +85,7 @@ def live_tables(client: DynamoDBClient, names: Sequence[str]) -> tuple[LiveTable
 
 # ---------------------------------------------------------------- what was read
 @dataclass(frozen=True)
-class Read:
+class SegmentProgress:
     """How far a segment is: where it goes on, its number of files, what they hold, and the units that it took."""
 
     cursor: Mapping[str, Any] | None = None
@@ -96,13 +96,13 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far the scans of some tables are. `before`: the items that an earlier run had read."""
+class ReadingProgress:
+    """How far a reading is, by DynamoDB's count of items. `before`: the items that an earlier run had read."""
 
     items: int
     of_items: int
-    units: float
-    before: int
+    units: float = 0.0
+    before: int = 0
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Scanning:
     workers: int = 1
     rate: Rate = field(default_factory=lambda: Rate(0))
     stopping: Callable[[], bool] = lambda: False
-    on_page: Callable[[Progress], None] = lambda _progress: None
+    on_page: Callable[[ReadingProgress], None] = lambda _progress: None
     now: Callable[[], datetime] = utc_now
 
     def __post_init__(self) -> None:
@@ -170,7 +170,7 @@ class Scanning:
         return tuple(self._gathered(scan) for scan in scans) if done else None
 
     # ------------------------------------------------------------ one segment
-    def _run_one(self, scan: TableScan, segment: Segment, read: Read) -> bool:
+    def _run_one(self, scan: TableScan, segment: Segment, read: SegmentProgress) -> bool:
         """Read a segment to its end. Says whether it came there. The others stop when it fails."""
         try:
             while not read.done and not self._halted():
@@ -180,7 +180,7 @@ class Scanning:
             raise
         return read.done
 
-    def _next_file(self, scan: TableScan, segment: Segment, read: Read) -> Read:
+    def _next_file(self, scan: TableScan, segment: Segment, read: SegmentProgress) -> SegmentProgress:
         """Read pages until a file is full, the segment ends or it is time to stop, and write them. A read that fails
         leaves what was read before it in a file.
         """
@@ -202,7 +202,7 @@ class Scanning:
             self._count(len(made), spent)
             self.rate.take(spent)
         if lines or done:
-            read = self._noted(scan, segment, Read(cursor, done, read.files, read.items, units), lines)
+            read = self._noted(scan, segment, SegmentProgress(cursor, done, read.files, read.items, units), lines)
         if failed is not None:
             raise failed
         return read
@@ -228,14 +228,16 @@ class Scanning:
         allowed = self.rate.ceiling * READ_UNIT_BYTES * 2 / item_bytes
         return max(1, min(PAGE_MAX_ITEMS, int(allowed)))
 
-    def _noted(self, scan: TableScan, segment: Segment, read: Read, lines: Sequence[bytes]) -> Read:
+    def _noted(
+        self, scan: TableScan, segment: Segment, read: SegmentProgress, lines: Sequence[bytes]
+    ) -> SegmentProgress:
         """Write lines as the next file, and note it."""
         if lines:
             path = self._path(scan, segment, read.files)
             path.parent.mkdir(parents=True, exist_ok=True)
             with writing_whole(path) as file, gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL) as out:
                 out.writelines(lines)
-            read = Read(read.cursor, read.done, read.files + 1, read.items + len(lines), read.units)
+            read = SegmentProgress(read.cursor, read.done, read.files + 1, read.items + len(lines), read.units)
         self.state.save(_document(scan, segment), vars(read))
         return read
 
@@ -246,9 +248,9 @@ class Scanning:
         self.state.save(table.folder, {"began": scan.began.isoformat(), "segments": self.segments})
         return scan
 
-    def _load(self, scan: TableScan, segment: Segment) -> Read:
+    def _load(self, scan: TableScan, segment: Segment) -> SegmentProgress:
         found = self.state.load(_document(scan, segment))
-        return Read() if found is None else Read(**found)
+        return SegmentProgress() if found is None else SegmentProgress(**found)
 
     def _path(self, scan: TableScan, segment: Segment, number: int) -> Path:
         return self.folder / scan.table.folder / f"{segment.number:05}-{number:05}.json.gz"
@@ -272,7 +274,7 @@ class Scanning:
         with self._lock:
             self._sum[0] += items
             self._sum[1] += units
-            self.on_page(Progress(int(self._sum[0]), self._of, self._sum[1], self._before))
+            self.on_page(ReadingProgress(int(self._sum[0]), self._of, self._sum[1], self._before))
 
 
 def _scan(table: LiveTable, began: datetime, total: int) -> TableScan:
