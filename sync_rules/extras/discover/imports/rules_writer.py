@@ -51,7 +51,7 @@ def draft_rules(found: ImportedModel, file: str) -> RulesDraft:
 def _drop_refused(settled: SettledModel, head: str, file: str) -> str:
     """The text without what check refuses: it is taken out, with a remark, until nothing is refused."""
     while True:
-        text = "\n".join([EDITOR_LINE, head, *lines(settled), NO_RULES, ""])
+        text = "\n".join([EDITOR_LINE, head, *write_sections(settled), NO_RULES, ""])
         wrong = errors(check_rules(text, {})[1])
         if not wrong:
             return text
@@ -102,7 +102,7 @@ def _table_checks(table: SettledTable) -> list[str]:
 
 
 # ---------------------------------------------------------------- lines
-def lines(settled: SettledModel) -> Iterator[str]:
+def write_sections(settled: SettledModel) -> Iterator[str]:
     """The sections above the rules."""
     yield "tables:"
     for table in settled.tables:
@@ -128,7 +128,7 @@ def _patterns(patterns: list[SettledPattern]) -> Iterator[str]:
     yield "patterns:" if any(not pattern.refused for pattern in patterns) else "patterns: {}"
     for pattern in patterns:
         if pattern.found.said:
-            yield from wrapped(pattern.found.said)
+            yield from wrap_comment(pattern.found.said)
         if not pattern.refused:
             yield from _checks(pattern.found.checks)
             yield from _entry(scalar(pattern.name), _pattern(pattern))
@@ -145,11 +145,8 @@ def _pattern(pattern: SettledPattern) -> dict[str, Part]:
         parts["by"] = _names(found.by)
     if found.within:
         parts[found.within[0]] = scalar(found.within[1])
-    if found.order:
-        name, _, way = found.order.rpartition(" ")
-        parts["order"] = f"{name} {way}" if PLAIN.fullmatch(name) else scalar(found.order)
     parts |= {name: "true" for name in ("one", "consistent") if getattr(found, name)}
-    parts |= {name: str(number) for name in ("keys", "page") if (number := getattr(found, name)) is not None}
+    parts |= {} if found.keys is None else {"keys": str(found.keys)}
     parts |= {name: _names(names) for name in ("returns", "sets") if (names := getattr(found, name))}
     parts |= {name: scalar(text) for name in ("where", "via") if (text := getattr(found, name))}
     return parts
@@ -218,10 +215,10 @@ def _flat(part: Part) -> str:
 
 def _checks(checks: Iterable[str]) -> Iterator[str]:
     for check in dict.fromkeys(checks):
-        yield from wrapped(f"CHECK: {check}")
+        yield from wrap_comment(f"CHECK: {check}")
 
 
-def wrapped(text: str) -> list[str]:
+def wrap_comment(text: str) -> list[str]:
     """A comment of an entry, on as many lines as it takes."""
     return textwrap.wrap(
         one_line(text), LINE_MAX, initial_indent="  # ", subsequent_indent="  #   ", break_long_words=False
