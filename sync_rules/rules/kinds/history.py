@@ -225,8 +225,6 @@ class HistoryRule(VersionRule):
         """A write of the version; versions and item are read before it, and for its own record."""
         if occasion is Occasion.TARGET:
             return None
-        if occasion is Occasion.BACKFILL:
-            return Effort(target_writes=1, target_reads=1)
         return Effort(target_writes=1, target_reads=3, source_reads=1, comes=True)
 
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:

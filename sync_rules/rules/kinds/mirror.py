@@ -79,8 +79,6 @@ class MirrorRule(PartRule):
         if occasion is Occasion.TARGET:
             return None
         each = self.each is not None
-        if occasion is Occasion.BACKFILL:  # another round sees what the first one freed
-            return Effort(2, 2, target_reads=4, source_reads=4, transactions=4, each=each)
         if self.each is not None and paths is not None and any(overlaps(path, self.each[1]) for path in paths):
             taken = f"an update of {show_path(self.each[1])} is taken to change one element of it"
             return Effort(4, 2, target_reads=4, source_reads=2, transactions=6, taken=taken)

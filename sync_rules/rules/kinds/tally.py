@@ -65,8 +65,6 @@ class TallyRule(CountedRule, BookedRule):
         """A transaction of the entry and the total; entry and child are read twice, the mark of the books, too."""
         if occasion is Occasion.TARGET:
             return None
-        if occasion is Occasion.BACKFILL:  # the totals of all entries move together
-            return Effort(ledger_writes=2, transactions=2, source_reads=2, ledger_reads=2)
         links = [ref.path for _, ref in self.link]
         if paths is not None and any(overlaps(path, link) for path in paths for link in links):  # another parent
             return Effort(ledger_writes=6, transactions=6, source_reads=2, ledger_reads=3, moves=True)
@@ -215,8 +213,6 @@ class TotalRule(TargetRule):
         """A write of the parent, by its total, which is read twice with the mark of the books."""
         if occasion is Occasion.TARGET:
             return Effort(ledger_reads=2)
-        if occasion is Occasion.BACKFILL:
-            return Effort(target_writes=1, ledger_writes=2 * self.shards, transactions=2 * self.shards, ledger_reads=2)
         return Effort(target_writes=1, target_reads=1, ledger_reads=4)
 
     @property

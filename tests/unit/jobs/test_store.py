@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS
-from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
+from sync_rules.jobs.dryrun.store import DryStore, TriedWrite, find_seen_again
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
