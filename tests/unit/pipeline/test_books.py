@@ -231,6 +231,30 @@ def test_the_mark_is_read_after_the_totals_too():
     assert number_of(scene, user) == before
 
 
+def test_the_mark_is_of_the_same_books_before_and_after_the_totals():
+    """The books begin again and are complete again, and the total was read in between, half full (a model found this)."""
+    scene, user = shop(COUNT)
+    backfill(scene)
+    mine, totals = the_books(scene), scene.rules.rules["orders"].source
+
+    def begin_again(request) -> None:
+        if isinstance(request, Read) and any(totals.fields(key) is not None for key in request.keys):
+            (total,) = request.keys
+            half = {name: n(1) if "N" in value else value for name, value in scene.memory.item(total).items()}
+            scene.memory.put(total.table, half)
+            scene.memory.apply(Apply((mine.begin(scene.memory.item(mine.mark)),)))
+            scene.tap.before = complete_again
+
+    def complete_again(_request) -> None:
+        scene.tap.before = lambda _request: None
+        mark = scene.memory.item(mine.mark)
+        scene.memory.apply(Apply((mine.finish(mark, mine.begun(mark)),)))
+
+    scene.tap.before = begin_again
+    scene.pull(user, scene.item(user))
+    assert number_of(scene, user) == n(26)
+
+
 def test_books_that_another_version_began_meanwhile_are_not_completed():
     """A backfill of the new rules. In its middle the old ones are rolled back to, and forth again: what they booked of
     children that the backfill had passed is not right, and nobody would look at it again.
