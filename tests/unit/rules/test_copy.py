@@ -80,28 +80,6 @@ def test_copy_with_a_default_of_one_attribute_clears_the_other():
     assert rule(mapping=two, defaults=NOBODY).desired([None], {**BARE, "city": s("Rome")}) == NOBODY
 
 
-def test_copy_brings_its_default_back():
-    """A target that comes without a source has the default, the source's value while there is one, then the default."""
-    scene = Scene(shop(defaults=NOBODY, on_delete="clear"))
-    at = scene.put("shop", order_item("1", "1"))
-    scene.rest()
-    assert scene.item(at)["user_name"] == s("nobody")
-    user = scene.put("shop", user_item("1", name=s("Ada")))
-    scene.rest()
-    assert scene.item(at)["user_name"] == s("Ada")
-    scene.put("shop", user_item("1"))
-    scene.rest()
-    assert scene.item(at)["user_name"] == s("nobody")
-    scene.put("shop", user_item("1", name=s("Ada")))
-    scene.rest()
-    scene.memory.delete(user)
-    scene.rest()
-    assert scene.item(at)["user_name"] == s("nobody")
-    scene.put("shop", order_item("1", "1"))
-    scene.rest()
-    assert scene.item(at)["user_name"] == s("nobody")
-
-
 @pytest.mark.parametrize("rank", [{"N": "5"}, {"S": ""}, {"S": "x" * 1_025}, {"NULL": True}, None])
 def test_copy_has_its_default_where_an_index_would_not_take_the_value(rank):
     """The index lists every target then: another rule that lists by it reaches them all."""

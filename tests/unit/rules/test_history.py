@@ -8,14 +8,10 @@ from random import Random
 import pytest
 
 from sync_rules.audit.compare import Drift, look_again
-from sync_rules.audit.consequences import consequences, standings
 from sync_rules.audit.drift_report import finding_of, row
-from sync_rules.audit.leftovers import Past, prune_page
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
-from sync_rules.model.sizes import TOO_LARGE
 from sync_rules.model.writes import Put
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.messages import PartMessage
@@ -96,17 +92,6 @@ def test_history_that_is_erased_with_its_item_stays_erased():
         shop.memory.delete(shop.at("shop", "PRODUCT#7", key))
     shop.rest()
     assert versions(shop) == {}
-
-
-def test_history_of_other_attributes_costs_nothing():
-    """A change of what no version holds asks for nothing, not even a read."""
-    shop = scene()
-    ups(shop, 3)
-    shop.rest()
-    before = len(shop.tap.requests)
-    shop.put("shop", product(1, name=s("tea"), price=n(3), stock=n(9)))
-    shop.rest()
-    assert len(shop.tap.requests) == before
 
 
 def test_history_reads_no_source_for_what_a_record_showed():
@@ -191,23 +176,6 @@ def test_history_reports_an_item_that_has_no_number(version):
     assert (failure.reason, failure.key) == (UNNUMBERED, shop.at("shop", "PRODUCT#7", "PRODUCT"))
 
 
-@pytest.mark.parametrize("version", [s("12"), n(12), n("12.0"), n("1.2E1")])
-def test_history_takes_a_number_however_it_is_spelt(version):
-    shop = scene()
-    shop.put("shop", product(version, price=n(3)))
-    shop.rest()
-    assert [*versions(shop)] == ["V#012"]
-
-
-def test_history_reports_a_version_without_room():
-    """A version may be larger than its item, where its names are longer."""
-    shop = scene(f", attributes: {{text: {'long' * 60}}}")
-    room = 400 * 1024 - len("PKPRODUCT#7SKPRODUCTversion2text") - 4
-    shop.put("shop", product(1, text=s("x" * (room - 20))))
-    shop.rest()
-    assert (versions(shop), shop.parked.told) == ({}, [("versions", TOO_LARGE)])
-
-
 def test_history_says_that_a_state_is_lost():
     """A message asks for a version that no longer is, and that is not there: that is said, not passed over."""
     shop = scene()
@@ -285,19 +253,6 @@ def test_history_newest_leaves_no_version_0_to_the_application():
     assert newest.parked.told == [("versions", UNNUMBERED)]
 
 
-def test_history_newest_is_verified_and_pruned_apart():
-    """Verify repairs it; without the option, prune removes it and leaves the versions."""
-    shop = scene(NEWEST)
-    ups(shop, 3)
-    shop.rest()
-    shop.there("shop", {"PK": s("PRODUCT#7"), "SK": s("V#000"), "price": n(99)})
-    (finding,) = Verifier(shop.rules, shop.world, shop.rules.kept, repair=True, grace_seconds=0).sweep()
-    assert (finding.difference.rule, finding.repaired) == ("versions.newest", True)
-    assert versions(shop)["V#000"]["price"] == n(3)
-    page = shop.drive(prune_page(shop.rules.tables["shop"], Past(shop.rules, parse_rules(FILE % SOME)), None))
-    assert [str(one.key) for one in page.leftovers] == ["shop[PRODUCT#7, V#000]"]
-
-
 def test_history_versions_expire_by_a_rule_of_their_own():
     """A derive rule makes the time at which a version goes, and verify finds nothing to complain of."""
     lines = FILE % ", attributes: [price, at]" + "  go: {derive: version.gone, as: 'ttl(at, 1d)'}\n"
@@ -334,50 +289,6 @@ def test_history_of_a_report_is_looked_at_again(version, drift):
         shop.there("shop", product(3, name=s("tea"), price=n(5)))
     (found,) = shop.drive(look_again([listed], shop.rules)).different
     assert (found.drift, found.target) == (drift, shop.at("shop", "PRODUCT#7", "V#002"))
-
-
-def test_history_plan_says_what_a_backfill_writes():
-    """An item that is there already has one version, the one that it is now."""
-    shop = scene()
-    ups(shop, 3, 4)
-    planned = []
-    plan = Planner(shop.rules, shop.rules.kept, shop.memory, on_write=planned.append, sleep=lambda _seconds: None)
-    plan.run()
-    assert [str(write.key) for write in planned] == ["shop[PRODUCT#7, V#002]"]
-    assert versions(shop) == {}
-
-
-def test_history_is_not_pruned_unless_it_is_named():
-    shop = scene()
-    ups(shop, 3, 4)
-    shop.rest()
-    none = parse_rules(FILE.replace("rules:\n  versions: {history: product, into: version%s}", "rules: {}"))
-    table = shop.rules.tables["shop"]
-    for only, count in ((frozenset(), 0), (frozenset({"versions"}), 2)):
-        past = Past(shop.rules, none, only)
-        page = shop.drive(prune_page(table, past, None)) if past.tables else None
-        assert len(page.leftovers if page else ()) == count
-
-
-def test_history_explains_itself():
-    """A record says which versions it asks for, and an item whose version it is."""
-    shop = scene()
-    ups(shop, 3, 4)
-    change = shop.records[-1]
-    assert {str(one.subject) for one in consequences(change, shop.rules)} == {
-        "shop[PRODUCT#7, V#001]",
-        "shop[PRODUCT#7, V#002]",
-    }
-    shop.rest()
-    key = shop.at("shop", "PRODUCT#7", "V#002")
-    (standing,) = shop.drive(standings(key, shop.item(key), shop.rules))
-    assert (standing.state, standing.sources) == ("right", (shop.at("shop", "PRODUCT#7", "PRODUCT"),))
-
-
-def test_history_needs_to_put_and_no_more():
-    """The stream's role may put versions, and neither change nor delete one."""
-    rules = parse_rules(FILE % SOME)
-    assert {use.operation.name for use in rules.rules["versions"].uses()} == {"READ", "PUT", "SCAN", "DESCRIBE"}
 
 
 def test_history_parts_of_one_state_are_one():

@@ -40,7 +40,6 @@ from tests.support.every_kind import order, user
 from tests.support.tapes import Tape, recorded
 from tests.support.toy_kind import stamp
 from tests.support.toy_kind.language import KIND
-from tests.support.toy_kind.rule import LatestRule
 from tests.support.toy_kind.trial import TRIAL, WORLD
 from tests.support.worlds import Parked, Scene
 from tests.test_house import ROOT
@@ -281,16 +280,6 @@ def test_toy_kind_plays_with_random_rules(on_trial):
     assert len(made) >= 5
     for number, file in enumerate(made[:5]):
         assert random_rules.play(file, drawn(number)) == ""
-
-
-def test_toy_kind_said_little(rules):
-    """A toy kind that answers little has the default answers of its family."""
-    (rule,) = rules.rules.values()
-    assert isinstance(rule, LatestRule)
-    assert (rule.owned_entities, rule.rounds_max, rule.archive, rule.calls) == ((), 1, None, "")
-    assert not rule.fills_index_keys
-    assert not rule.snapshot
-    assert rule.swept_entities == (rule.target,)
 
 
 def test_toy_kind_that_says_least_is_handled_verified_and_allowed(monkeypatch):
