@@ -104,13 +104,6 @@ rules:
     assert (order["rank"], order["name"], scene.parked.told) == (s("none"), s("new"), [])
 
 
-def test_copy_of_a_snapshot_is_filled_once():
-    """A snapshot is copied onto a target that has none of its copies, and never again."""
-    bare = order_item("1", "1")
-    assert rule(mode="snapshot").desired([USER], bare) == {NAME: s("Ada")}
-    assert rule(mode="snapshot").desired([None], bare) is None
-
-
 def test_copy_is_blocked_by_a_condition_that_cannot_be_evaluated():
     """Nobody knows whether a rule speaks of a target whose condition fails: its reason is reported."""
     bare = rule(where=compile_where("length(total) > `2`", "user"))

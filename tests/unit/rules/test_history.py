@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from random import Random
 
 import pytest
 
@@ -12,7 +11,6 @@ from sync_rules.audit.drift_report import finding_of, row
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
-from sync_rules.model.writes import Put
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.rules.families import Part
@@ -53,22 +51,6 @@ def ups(shop: Scene, *prices: int) -> None:
 
 
 # ---------------------------------------------------------------- once, and never again
-@pytest.mark.parametrize("seed", range(8))
-def test_history_keeps_each_version_once_in_any_order(seed):
-    """Records that come late, twice and shuffled, by themselves or in batches, make the same versions."""
-    shop, random = scene(), Random(seed)
-    ups(shop, 3, 4, 5, 6)
-    shop.memory.delete(shop.at("shop", "PRODUCT#7", "PRODUCT"))
-    records, shop.records = shop.records * 2, []
-    random.shuffle(records)
-    while records:
-        size = random.randint(1, 3)
-        assert shop.deliver(records[:size]) == []
-        records = records[size:]
-    shop.rest()
-    assert versions(shop) == {f"V#00{at}": {"name": s("tea"), "price": n(at + 2)} for at in (1, 2, 3, 4)}
-    assert len([write for write in shop.tap.writes if isinstance(write, Put)]) == 4
-    assert shop.parked.told == []
 
 
 def test_history_keeps_what_was_there_before_the_first_change():
@@ -201,45 +183,8 @@ def test_history_reports_a_changed_newest_version_and_leaves_the_others():
     assert versions(shop) == {"V#001": {"price": n(99)}, "V#002": {"price": n(99)}}
 
 
-def test_history_does_not_bring_back_what_somebody_deleted():
-    """A version that Time to Live or a person took away stays away, also when its old record comes once more."""
-    shop = scene()
-    ups(shop, 3, 4, 5)
-    shop.rest()
-    shop.memory.delete(shop.at("shop", "PRODUCT#7", "V#001"))
-    shop.rest()
-    assert [*versions(shop)] == ["V#002", "V#003"]
-
-
 # ---------------------------------------------------------------- the newest under version 0
 NEWEST = SOME + ", newest: true"
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_history_newest_never_goes_back(seed):
-    """Version 0 is what its item is, with its number, however old the record is that is processed."""
-    shop, random = scene(NEWEST), Random(seed)
-    ups(shop, 3, 4, 5)
-    records, shop.records = shop.records * 2, []
-    random.shuffle(records)
-    for record in records:
-        assert shop.deliver([record]) == []
-        assert versions(shop)["V#000"] == {"name": s("tea"), "price": n(5), "version": n(3)}
-    shop.rest()
-    assert sorted(versions(shop)) == ["V#000", "V#001", "V#002", "V#003"]
-
-
-def test_history_newest_goes_with_its_item_and_is_restored():
-    shop = scene(NEWEST)
-    ups(shop, 3)
-    shop.rest()
-    zero = shop.at("shop", "PRODUCT#7", "V#000")
-    shop.put("shop", {"PK": s("PRODUCT#7"), "SK": s("V#000"), "price": n(99)})
-    shop.rest()
-    assert shop.item(zero)["price"] == n(3)
-    shop.memory.delete(shop.at("shop", "PRODUCT#7", "PRODUCT"))
-    shop.rest()
-    assert [*versions(shop)] == ["V#001"]
 
 
 def test_history_newest_leaves_no_version_0_to_the_application():

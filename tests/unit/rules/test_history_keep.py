@@ -38,26 +38,6 @@ def verifier(shop: Scene, *, repair: bool = False) -> Verifier:
     return Verifier(shop.rules, shop.world, shop.rules.kept, repair=repair, grace_seconds=0)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_keep_leaves_the_newest_in_any_order(seed):
-    """Numbers have gaps; records come late, twice and shuffled; those of the rule's own writes come as they like."""
-    shop, random = scene(more=", newest: true" if seed % 2 else ""), Random(seed)
-    for number in (1, 4, 9, 10, 99):
-        shop.put("shop", product(number, name=s("tea"), price=n(number)))
-    waiting = shop.records * 2
-    shop.records = []
-    while waiting:
-        random.shuffle(waiting)
-        size = random.randint(1, 3)
-        some, waiting = waiting[:size], waiting[size:]
-        assert shop.deliver(some) == []
-        waiting += [record for record in shop.records for _ in range(random.randint(1, 2))]
-        shop.records = []
-    assert [one for one in versions(shop) if one != "V#000"] == ["V#010", "V#099"]
-    assert ("V#000" in versions(shop)) == bool(seed % 2)
-    assert shop.parked.told == []
-
-
 def test_keep_of_an_old_record_that_comes_again():
     """Its versions are not put again; one that was put at the same time by another worker goes by its own record."""
     shop = scene()
@@ -153,15 +133,6 @@ def test_keep_is_verified_and_repaired():
     assert [one.target.values[1][2] for one in again.different] == ["V#001"]
     assert all(one.repaired for one in verifier(shop, repair=True).sweep())
     assert sorted(versions(shop)) == ["V#002", "V#003"]
-
-
-def test_keep_is_verified_beyond_a_bounded_listing(monkeypatch):
-    """All versions that are too many are told, of a long history too."""
-    shop = scene()
-    there(shop, *range(1, 40))
-    limits = compare.BOUNDS.limits.__class__(fan_out_page_max_items=3, fan_out_round_max_items=4)
-    monkeypatch.setattr(compare, "BOUNDS", Bounds(limits))
-    assert len([*verifier(shop).sweep()]) == 37
 
 
 NUMBERED = """

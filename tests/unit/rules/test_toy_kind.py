@@ -62,17 +62,6 @@ steps:
     delete: {shop: {PK: USER#1, SK: ORDER#b}}
     expect: {shop: {PK: USER#1, SK: PROFILE, last: 1}}
 """
-ASKED = """
-tables: {shop: {key: {PK: S, SK: S}}}
-entities:
-  user:  {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}, size: 1KB, items: 1000}
-  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}, size: 1KB, items: 10000}
-rules:
-  last: {latest: order.total, into: user.last, by: order_id}
-patterns:
-  user-with-last: {get: user, by: [user_id], attributes: [last], rate: 10/s}
-  add-order: {put: order, rate: 5/s}
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -228,24 +217,6 @@ def test_toy_kind_is_replayed(registered, rules, shown):
     tape.put("shop", user("1"), order("1", "a", 10), order("1", "b", 20))
     recorded(registered / "tape.jsonl", rules, tape.bodies)
     assert "every copy is right at the end" in shown("replay", "tape.jsonl", "--seeds", "1")
-
-
-def test_toy_kind_is_in_the_account_of_costs(registered, shown):
-    """`cost` prices the write of a parent for each child that changes."""
-    (registered / "asked.yaml").write_text(ASKED)
-    (row,) = re.findall(
-        r"^last +latest +(\S+) +(\S+)", shown("cost", "asked.yaml", "--region", "us-east-1"), re.MULTILINE
-    )
-    assert float(row[1]) == 5  # a write of the parent for each
-
-
-def test_toy_kind_serves_access_patterns(registered, shown):
-    """`patterns` proves that a parent shows what the rule keeps on it."""
-    (registered / "asked.yaml").write_text(ASKED)
-    unread = "no pattern reads what rule last keeps"
-    assert unread not in shown("patterns", "asked.yaml")
-    (registered / "asked.yaml").write_text(ASKED.replace("attributes: [last]", "attributes: [first]"))
-    assert unread in shown("patterns", "asked.yaml")
 
 
 @pytest.fixture
