@@ -156,15 +156,9 @@ def test_copy_is_made_of_what_where_reads_too():
     assert {path for _, path in node.deciding_paths} >= {("status",)}
 
 
-@pytest.mark.parametrize(
-    ("given", "restricts"),
-    [
-        ({"on_delete": "restrict"}, True),
-        ({"on_delete": "keep"}, False),
-        ({"on_delete": "restrict", "where": where("status == 'OPEN'")}, True),
-        ({"on_delete": "restrict", "where": where("status == 'DONE'")}, False),
-    ],
-)
-def test_copy_restricts_deletes_of_what_it_speaks_of(given, restricts):
-    """Only `restrict` reports a target whose source was deleted, and only where the rule speaks of the target."""
-    assert rule(**given).restricts(ORDER) is restricts
+@pytest.mark.parametrize("policy", ["keep", "clear", "delete", "restrict"])
+def test_copy_policies_act_on_targets_that_where_lets_in(policy):
+    """Only `delete` deletes a target with its source, and only `restrict` reports it."""
+    one, done = (rule(on_delete=policy, where=where(f"status == '{status}'")) for status in ("OPEN", "DONE"))
+    assert (one.deletes(ORDER), one.restricts(ORDER)) == (policy == "delete", policy == "restrict")
+    assert (done.deletes(ORDER), done.restricts(ORDER)) == (False, False)
