@@ -51,7 +51,7 @@ class TallyRule(CountedRule, BookedRule):
         }
 
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
-        """The entry of a child, and beside it the place where a child that cannot be counted is reported."""
+        """The entry of a child; for a child that cannot be counted also the key where that is reported."""
         entry = self._entry_of(change.key)
         yield entry
         images = (image for image in (change.old, change.new) if image is not None)
@@ -88,7 +88,7 @@ class TallyRule(CountedRule, BookedRule):
         return self.target.key_of(ledger.write_fields("child", self.source, child))
 
     def label(self, part: Part) -> str:
-        """The attribute of a total, if it is no group: the name of a group is a value."""
+        """The attribute of a total; "" for a group, whose name is a value."""
         return "" if part.element.startswith(GROUP) else part.element
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
@@ -103,7 +103,10 @@ class TallyRule(CountedRule, BookedRule):
         wanted = self._wanted(part, source)
         if wanted == held:
             return None
-        moved = (_increment(total, nets) for total, nets in _moves(held, wanted).items())
+        moved = (
+            Increment(total, (*((at, spell(net)) for at, net in nets.items()), (VERSION, "1")))
+            for total, nets in _moves(held, wanted).items()
+        )
         return Transaction((*moved, self._entered(part, target, wanted)))
 
     def rebuild_part(self, part: Part, target: Item | None, source: Item | None) -> Transaction | None:
@@ -169,10 +172,6 @@ def _moves(held: Contribution | None, wanted: Contribution | None) -> dict[ItemK
             amount = contribution.amount.copy_negate() if taken else contribution.amount
             nets[contribution.at] = total_of((nets.get(contribution.at, Decimal(0)), amount))
     return moves
-
-
-def _increment(total: ItemKey, nets: Mapping[str, Decimal]) -> Increment:
-    return Increment(total, (*((at, spell(net)) for at, net in nets.items()), (VERSION, "1")))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

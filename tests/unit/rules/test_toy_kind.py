@@ -39,7 +39,6 @@ from tests.support.every_kind import order, user
 from tests.support.tapes import Tape, recorded
 from tests.support.toy_kind import stamp
 from tests.support.toy_kind.language import KIND
-from tests.support.toy_kind.rule import LatestRule
 from tests.support.toy_kind.trial import TRIAL, WORLD
 from tests.support.worlds import Parked, Scene
 from tests.test_house import ROOT
@@ -61,17 +60,6 @@ steps:
   - say: the newest order is taken back
     delete: {shop: {PK: USER#1, SK: ORDER#b}}
     expect: {shop: {PK: USER#1, SK: PROFILE, last: 1}}
-"""
-ASKED = """
-tables: {shop: {key: {PK: S, SK: S}}}
-entities:
-  user:  {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}, size: 1KB, items: 1000}
-  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}, size: 1KB, items: 10000}
-rules:
-  last: {latest: order.total, into: user.last, by: order_id}
-patterns:
-  user-with-last: {get: user, by: [user_id], attributes: [last], rate: 10/s}
-  add-order: {put: order, rate: 5/s}
 """
 
 
@@ -232,24 +220,6 @@ def test_toy_kind_is_replayed(registered, rules, shown):
     assert "every copy is right at the end" in shown("replay", "tape.jsonl", "--seeds", "1")
 
 
-def test_toy_kind_is_in_the_account_of_costs(registered, shown):
-    """`cost` prices the write of a parent for each child that changes."""
-    (registered / "asked.yaml").write_text(ASKED)
-    (row,) = re.findall(
-        r"^last +latest +(\S+) +(\S+)", shown("cost", "asked.yaml", "--region", "us-east-1"), re.MULTILINE
-    )
-    assert float(row[1]) == 5  # a write of the parent for each
-
-
-def test_toy_kind_serves_access_patterns(registered, shown):
-    """`patterns` proves that a parent shows what the rule keeps on it."""
-    (registered / "asked.yaml").write_text(ASKED)
-    unread = "no pattern reads what rule last keeps"
-    assert unread not in shown("patterns", "asked.yaml")
-    (registered / "asked.yaml").write_text(ASKED.replace("attributes: [last]", "attributes: [first]"))
-    assert unread in shown("patterns", "asked.yaml")
-
-
 @pytest.fixture
 def on_trial(monkeypatch):
     """The tables of both simulators, as they are where the trial is a module of `tests/kinds`."""
@@ -282,16 +252,6 @@ def test_toy_kind_plays_with_random_rules(on_trial):
     assert len(made) >= 5
     for number, file in enumerate(made[:5]):
         assert random_rules.play(file, drawn(number)) == ""
-
-
-def test_toy_kind_said_little(rules):
-    """A toy kind that answers little has the default answers of its family."""
-    (rule,) = rules.rules.values()
-    assert isinstance(rule, LatestRule)
-    assert (rule.owned_entities, rule.rounds_max, rule.archive, rule.calls) == ((), 1, None, "")
-    assert not rule.fills_index_keys
-    assert not rule.snapshot
-    assert rule.swept_entities == (rule.target,)
 
 
 def test_toy_kind_that_says_least_is_handled_verified_and_allowed(monkeypatch):
