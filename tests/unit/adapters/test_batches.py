@@ -316,7 +316,7 @@ UNSAYABLE = {
     "is-map": update(SHOP, order(1), Condition(Test.IS_MAP, ("m",)), a=n(1)),
     "null": update(SHOP, order(1), Condition(Test.EQUALS, ("m",), {"NULL": True}), a=n(1)),
     "null-inside": update(
-        SHOP, order(1), Condition(Test.EQUALS, ("m",), {"L": [{"M": {"x": {"NULL": True}}}]}), a=n(1)
+        SHOP, order(1), Condition(Test.EQUALS, ("m",), {"L": [n(1), {"M": {"x": {"NULL": True}, "y": n(1)}}]}), a=n(1)
     ),
     "dotted-name": Update(order(1), ((("a.b",), n(1)),), (), (exists(SHOP),)),
     "dotted-name-beside-others": Update(
@@ -352,14 +352,10 @@ def test_table_named_by_its_arn_has_no_statement():
         ("https://dynamodb.cn-north-1.amazonaws.com.cn", True),
         ("https://dynamodb.eu-central-1.api.aws", True),
         ("https://vpce-1-dynamodb.us-east-1.vpce.amazonaws.com", True),
-        ("https://000000000000.ddb.eu-central-1.amazonaws.com:443/", True),
         (None, True),
-        ("http://127.0.0.1:8000", False),
         ("http://localhost:8000/dynamodb.eu-central-1.amazonaws.com", False),
-        ("https://amazonaws.com.example.org", False),
         ("https://dynamodb.eu-central-1.amazonaws.com.example.org", False),
         ("https://dynamodb.eu-central-1.notamazonaws.com", False),
-        ("https://dynamodb.eu-central-1.notapi.aws", False),
     ],
 )
 def test_batches_are_the_default_on_aws_alone(endpoint, on_aws, monkeypatch):

@@ -183,8 +183,12 @@ def test_preflight_knows_no_stream_that_is_switched_off():
     assert latest_streams(Client(), one) == {"shop": None}
 
 
-@pytest.mark.parametrize(("code", "found"), [("AccessDeniedException", 0), ("UnknownOperationException", 0), ("", 1)])
-def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(code, found):
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [("AccessDeniedException", 0), ("UnknownOperationException", 0), ({"AttributeName": "gone"}, 0), ({}, 1)],
+    ids=str,
+)
+def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(answer, found):
     """A help and no condition: credentials of before, and emulators, need not know DescribeTimeToLive."""
     rules = parse_rules(
         "tables: {games: {key: {id: S}}}\nentities: {game: {table: games}}\n"
@@ -197,10 +201,11 @@ def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(code, found)
         def describe_table(self, **_):
             return {"Table": table_parameters(rules.tables["games"], stream=True) | {"LatestStreamArn": "arn"}}
 
-        def describe_time_to_live(self, **_):
-            if code:
-                raise ClientError({"Error": {"Code": code}}, "DescribeTimeToLive")
-            return {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
+        def describe_time_to_live(self, TableName):  # noqa: N803 -- as DynamoDB names it
+            assert TableName == "games"
+            if isinstance(answer, str):
+                raise ClientError({"Error": {"Code": answer}}, "DescribeTimeToLive")
+            return {"TimeToLiveDescription": {"TimeToLiveStatus": "ENABLED" if answer else "DISABLED", **answer}}
 
     problems = survey(Client(), rules, times_to_live=True).problems
     command = (
