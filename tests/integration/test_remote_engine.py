@@ -8,7 +8,6 @@ import pytest
 
 from handlers import backfill, redrive, verify
 from sync_rules.adapters import aws
-from sync_rules.adapters.sqs import utc_now
 from sync_rules.adapters.state import TableState, read_applied
 from sync_rules.audit.drift_report import open_report
 from sync_rules.cli import main
@@ -18,6 +17,7 @@ from sync_rules.cli.commands import redrive as redrive_command
 from sync_rules.cli.commands import verify as verify_command
 from sync_rules.functions import runtime
 from sync_rules.jobs.account.stack import Execution, Stack
+from sync_rules.jobs.backfill.throttle import utc_now
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Failure

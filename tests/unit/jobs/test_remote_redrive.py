@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from sync_rules.adapters.sqs import utc_now
 from sync_rules.jobs.account import account_redrive as redrive
 from sync_rules.jobs.account.account_redrive import RedriveWork, total, unit_documents
+from sync_rules.jobs.backfill.throttle import utc_now
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
