@@ -691,16 +691,6 @@ def test_update_of_elements_of_another_type_is_rejected(bench: Make, sent, write
 
 
 @both_ways
-@pytest.mark.parametrize("write", [change(adds={"a": XY}), change(discards={"a": XY})], ids=["add", "discard"])
-def test_update_of_elements_never_creates_an_item(bench: Make, sent, write):
-    """An update of elements is refused if the item does not exist."""
-    b = bench(THINGS)
-    result = one(b, sent(write))
-    assert (result.status, result.item) == (Status.REFUSED, None)
-    assert b.item(ONE) is None
-
-
-@both_ways
 @pytest.mark.parametrize("path", [("a", "b"), ("a",)])
 def test_update_adds_nothing_but_sets(bench: Make, sent, path):
     """A number added twice, because the first answer was lost, would count twice; a path is not at the top."""
@@ -795,31 +785,12 @@ def test_put_creates_when_its_guard_says_that_there_is_nothing(bench: Make, sent
 
 
 @both_ways
-def test_put_of_what_is_gone_is_refused(bench: Make, sent):
-    """A guard on what was there does not hold of nothing."""
-    b = bench(THINGS)
-    result = one(b, sent(Put(ONE, thing(a=n(2)), (is_equal("a", n(1)),))))
-    assert (result.status, result.item) == (Status.REFUSED, None)
-    assert b.item(ONE) is None
-
-
-@both_ways
 @pytest.mark.parametrize("put", [Put(ONE, thing(), ()), Put(ONE, thing(sk="2"), (ABSENT,)), Put(ONE, {}, (ABSENT,))])
 def test_put_without_guard_or_under_another_key_is_our_own_mistake(bench: Make, sent, put):
     """A put without a guard, or guarded for another key, is never sent."""
     b = bench(THINGS)
     with pytest.raises(AssertionError):
         one(b, sent(put))
-
-
-@both_ways
-def test_put_over_400_kb_is_rejected(bench: Make, sent):
-    """A put over 400 KB is rejected, and the stored item stays."""
-    b = bench(THINGS)
-    b.put(THINGS, thing(a=n(1)))
-    result = one(b, sent(Put(ONE, thing(big=s("x" * 410_000)), (exists(THINGS),))))
-    assert (result.status, result.reason) == (Status.REJECTED, "ItemTooLarge")
-    assert b.item(ONE) == thing(a=n(1))
 
 
 @both_ways
@@ -929,26 +900,6 @@ def test_increments_that_race_all_count(bench: Make):
 
 
 # ---------------------------------------------------------------- transactions
-def test_transaction_writes_all_of_it(bench: Make):
-    """A check of the source and an update of the target, in two tables."""
-    b = bench(THINGS, MANY)
-    b.put(MANY, {"id": s("src"), "v": n(1)})
-    b.put(THINGS, thing())
-    check = Check(key(MANY, "src"), (is_equal("v", n(1)),))
-    assert one(b, Transaction((check, update(THINGS, ONE, copy=n(1))))).status is Status.WRITTEN
-    assert b.item(ONE) == thing(copy=n(1))
-
-
-def test_transaction_deletes_a_target_whose_source_is_gone(bench: Make):
-    """The check that the source is absent holds of a missing item."""
-    b = bench(THINGS, MANY)
-    b.put(THINGS, thing(link=s("src")))
-    check = Check(key(MANY, "src"), (Condition(Test.ABSENT, ("id",)),))
-    delete = Delete(ONE, (exists(THINGS), is_equal("link", s("src"))))
-    assert one(b, Transaction((check, delete))).status is Status.WRITTEN
-    assert b.item(ONE) is None
-
-
 @pytest.mark.parametrize(
     ("source_holds", "target_holds", "refused"),
     [(False, True, {0}), (True, False, {1}), (False, False, {0, 1})],
@@ -1078,27 +1029,6 @@ def test_records_of_elements_sums_and_puts_that_change_nothing(bench: Make, writ
     b.put(THINGS, thing(a=XY, v=n(1)))
     assert one(b, write).status is Status.WRITTEN
     assert len(b.records(THINGS)) == 1
-
-
-def test_records_of_elements_sums_and_puts(bench: Make):
-    """Each carries the item as it was and as it is."""
-    b = bench(THINGS)
-    steps = [thing(a=XY), thing(a={"SS": ["y"]}), thing(), thing(v=n(2)), thing(v=n(3)), thing(w=n(1))]
-    for write in (
-        Put(ONE, steps[0], (ABSENT,)),
-        change(discards={"a": {"SS": ["x"]}}),
-        change(discards={"a": {"SS": ["y"]}}),
-        in_transaction(plus(v=2)),
-        in_transaction(plus(v=1)),
-        in_transaction(Put(ONE, steps[5], (exists(THINGS),))),
-    ):
-        assert one(b, write).status is Status.WRITTEN
-    seen = [
-        (record.old, same({"M": record.new}, {"M": step}))
-        for record, step in zip(b.records(THINGS), steps, strict=True)
-    ]
-    assert [right for _, right in seen] == [True] * 6
-    assert [old is None for old, _ in seen] == [True] + [False] * 5
 
 
 @pytest.mark.needs("silent_set_reorder")
