@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 
-from sync_rules.adapters.sqs import utc_now
 from sync_rules.jobs.account import account_redrive as redrive
 from sync_rules.jobs.account.account_redrive import RedriveWork, add_counts, load_documents
 from sync_rules.jobs.redrive.redriver import Redriver
@@ -139,7 +139,9 @@ class Clock:
 
 
 def text_of(scene: Scene, order_id: str, rule: str = "user-name-on-orders") -> str:
-    return json.dumps(failure_record(Failure(rule, scene.at("shop", "USER#1", f"ORDER#{order_id}"), "X"), utc_now()))
+    return json.dumps(
+        failure_record(Failure(rule, scene.at("shop", "USER#1", f"ORDER#{order_id}"), "X"), datetime.now(UTC))
+    )
 
 
 def orders() -> Scene:
