@@ -10,7 +10,6 @@ from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.lab.trial import run_trial
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Outcome
 from sync_rules.model.values import get
 from tests.support.builders import m, s
 from tests.support.worlds import Scene
@@ -108,13 +107,6 @@ def test_entry_that_two_claim_is_found_by_verify_and_left_by_repair():
     (customer,) = [item for item in scene.memory.items("crm") if item["SK"] == s("PROFILE")]
     assert get(customer, ("MailingAddresses",)) == right
     assert found(repair=False) == [(Drift.STUCK, "EntryTwice", False)]
-
-
-def test_entry_that_two_claim_is_counted_as_parked_and_not_as_right():
-    """A look that finds the map right and a child left out parks it."""
-    scene = at_rest(address("a", "Home", "x"), address("b", "Home", "y"))
-    assert scene.outcomes()[Outcome.PARKED]
-    assert Outcome.RIGHT not in scene.outcomes()
 
 
 @pytest.mark.parametrize(

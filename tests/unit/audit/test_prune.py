@@ -84,12 +84,6 @@ def test_prune_of_all_rules_leaves_what_the_application_wrote():
     assert tables(scene) == application()
 
 
-def test_prune_finds_nothing_where_nothing_changed():
-    """The same rules, before and after, leave nothing behind."""
-    scene = settled(every_kind.rules_of())
-    assert left(scene, every_kind.rules_of()) == []
-
-
 def test_prune_names_rule_item_and_paths():
     """A leftover is said by the name its rule had, its item and its paths; none: the whole item."""
     scene = settled(kinds("spent", "heads"))
@@ -101,12 +95,6 @@ def test_prune_names_rule_item_and_paths():
         ("spent", "ledger[spent/T/USER#1, PROFILE]", ""),
         ("spent", "shop[USER#1, PROFILE]", "spent"),
     ]
-
-
-def test_prune_of_named_rules_leaves_the_others():
-    """With rules named, only what those left is found."""
-    scene = settled(kinds("spent", "heads", "tags"))
-    assert {rule for rule, _, _ in left(scene, kinds("names"), "heads", "tags")} == {"heads", "tags"}
 
 
 def test_prune_leaves_snapshots_unless_they_are_named():

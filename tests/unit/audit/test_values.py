@@ -8,7 +8,7 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.lab.trial import run_trial
-from sync_rules.language.load import check_rules, parse_rules
+from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Outcome
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.rules.kinds import gathered_rule
@@ -138,11 +138,3 @@ def test_values_of_more_children_than_are_read_are_reported(monkeypatch):
         (rule, "TooManyMembers") for rule in ("tags", "titles", "once")
     }
     assert scene.outcomes()[Outcome.PARKED]
-
-
-def test_values_into_the_key_of_an_index_have_its_type():
-    """A list fits into no key."""
-    text = RULES.replace(
-        "shop:   {key: {PK: S, SK: S}}", "shop: {key: {PK: S, SK: S}, indexes: {by_newest: {newest: S}}}"
-    )
-    assert [one.code for one in check_rules(text, {})[1] if one.code < "SR4"] == ["SR312"]
