@@ -9,7 +9,6 @@ from itertools import product
 
 import pytest
 
-from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.verify_tally import Tally
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
@@ -18,6 +17,7 @@ from sync_rules.rules.books import MARK
 from tests.support.builders import m, n, s
 from tests.support.every_kind import order, text_of, user
 from tests.support.stacked import backfill_of
+from tests.support.verifying import verify
 from tests.support.worlds import Scene
 
 COUNTERS = {
@@ -129,11 +129,7 @@ class Books:
         self.scene.put("ledger", {name: value for name, value in item.items() if value is not None})
 
     def verify(self, *, repair: bool) -> Tally:
-        scene = self.scene
-        verifier = Verifier(scene.rules, scene.world, frozenset(scene.rules.rules), repair=repair, sleep=lambda _: None)
-        for _ in verifier.sweep():
-            pass
-        return verifier.tally
+        return verify(self.scene, repair=repair)[1]
 
 
 Damage = Callable[[Books], object]
@@ -319,9 +315,9 @@ def test_damaged_books_lose_an_item_that_can_name_no_child(by):
     names_no_child = {**entry, "SK": s(entry["SK"]["S"][:-1] + "x"), "n": n(5)}
     if by == "verify":
         scene.there("ledger", names_no_child)
-        verifier = Verifier(scene.rules, scene.world, frozenset(scene.rules.rules), repair=True, grace_seconds=0)
-        assert all(finding.repaired for finding in verifier.sweep())
-        assert verifier.tally.drift.total() == 1
+        findings, tally = verify(scene, repair=True)
+        assert all(finding.repaired for finding in findings)
+        assert tally.drift.total() == 1
     else:
         scene.put("ledger", names_no_child)
         scene.put("orders", {**child, "total": n(4)})

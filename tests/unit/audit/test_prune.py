@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.audit.leftovers import Past, prune_page, remove
+from sync_rules.audit.leftovers import FormerRules, prune_page, remove
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.values import Item, show_path
@@ -40,7 +40,7 @@ def left(scene: Scene, now: Rules, *only: str) -> list[tuple[str, str, str]]:
 
 
 def leftovers(scene: Scene, now: Rules, *only: str):
-    past = Past(scene.rules, now, frozenset(only))
+    past = FormerRules(scene.rules, now, frozenset(only))
     return [one for table in past.tables for one in scene.drive(prune_page(table, past, None)).leftovers]
 
 
@@ -108,7 +108,7 @@ def test_prune_goes_page_by_page(monkeypatch):
     """A page has a cursor, and what is on the next page is found there."""
     monkeypatch.setattr("sync_rules.audit.leftovers.PAGE_MAX_ITEMS", 1)
     scene = settled(kinds("names"))
-    past = Past(scene.rules, kinds("tags"))
+    past = FormerRules(scene.rules, kinds("tags"))
     (table,) = past.tables
     cursor, found = None, []
     while True:

@@ -7,7 +7,6 @@ import pytest
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.consequences import PULL_ONLY, list_standings
-from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.commands.explain import use_rows
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, segments
@@ -15,6 +14,7 @@ from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.pipeline.requests import List, run_work
 from sync_rules.rules.description import Operation
 from tests.support.builders import key, n, s
+from tests.support.verifying import verify
 from tests.support.worlds import Scene
 
 RULES = """
@@ -83,8 +83,8 @@ def test_snapshot_of_a_late_source_is_found_by_verify_and_filled_by_repair(late)
     (standing,) = run_work(list_standings(key(late.rules.tables["lines"], "l"), LINE, late.rules), late.world)
     assert (standing.state, standing.reason) == (Drift.MISSING, PULL_ONLY)
     for repair in (False, True):
-        verifier = Verifier(late.rules, late.world, late.rules.kept, repair=repair, sleep=lambda _seconds: None)
-        assert [(one.difference.drift, one.repaired) for one in verifier.sweep()] == [(Drift.MISSING, repair)]
+        findings, _ = verify(late, repair=repair)
+        assert [(one.difference.drift, one.repaired) for one in findings] == [(Drift.MISSING, repair)]
     assert price(late) == n(7)
 
 

@@ -10,7 +10,7 @@ import pytest
 from sync_rules.audit.compare import Drift, look_again
 from sync_rules.audit.consequences import list_consequences, list_standings
 from sync_rules.audit.drift_report import make_row, parse_finding
-from sync_rules.audit.leftovers import Past, prune_page
+from sync_rules.audit.leftovers import FormerRules, prune_page
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import parse_rules
@@ -294,7 +294,7 @@ def test_history_newest_is_verified_and_pruned_apart():
     (finding,) = Verifier(shop.rules, shop.world, shop.rules.kept, repair=True, grace_seconds=0).sweep()
     assert (finding.difference.rule, finding.repaired) == ("versions.newest", True)
     assert versions(shop)["V#000"]["price"] == n(3)
-    page = shop.drive(prune_page(shop.rules.tables["shop"], Past(shop.rules, parse_rules(FILE % SOME)), None))
+    page = shop.drive(prune_page(shop.rules.tables["shop"], FormerRules(shop.rules, parse_rules(FILE % SOME)), None))
     assert [str(one.key) for one in page.leftovers] == ["shop[PRODUCT#7, V#000]"]
 
 
@@ -354,7 +354,7 @@ def test_history_is_not_pruned_unless_it_is_named():
     none = parse_rules(FILE.replace("rules:\n  versions: {history: product, into: version%s}", "rules: {}"))
     table = shop.rules.tables["shop"]
     for only, count in ((frozenset(), 0), (frozenset({"versions"}), 2)):
-        past = Past(shop.rules, none, only)
+        past = FormerRules(shop.rules, none, only)
         page = shop.drive(prune_page(table, past, None)) if past.tables else None
         assert len(page.leftovers if page else ()) == count
 

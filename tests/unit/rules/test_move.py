@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.leftovers import Past
+from sync_rules.audit.leftovers import FormerRules
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.figures import HOLDS, KEPT, POINTS, SEES, list_losses_by_moves
 from sync_rules.jobs.redrive.redriver import Redriver
@@ -305,9 +305,9 @@ def test_move_keeps_nothing_from_prune(rule):
     """A moved item is the application's, and what another rule left on it is left over; nothing of a move ever is."""
     before, table = parse_rules(RULES + "  names: copy dept.name into dept_order.dept_name"), rule.source.table
     item = {**MOVED, "dept_name": s("Xenon")}
-    assert [one.paths for one in Past(before, parse_rules(RULES)).leftovers(table, item)] == [(("dept_name",),)]
+    assert [one.paths for one in FormerRules(before, parse_rules(RULES)).leftovers(table, item)] == [(("dept_name",),)]
     mirror = parse_rules(RULES.replace(" mode: move,", " attributes: all,"))
-    for past in (Past(parse_rules(RULES), mirror), Past(mirror, parse_rules(RULES))):
+    for past in (FormerRules(parse_rules(RULES), mirror), FormerRules(mirror, parse_rules(RULES))):
         assert [past.leftovers(table, one) for one in (item, order())] == [(), ()]
 
 
