@@ -14,7 +14,7 @@ import pytest
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.consequences import list_consequences, list_standings
-from sync_rules.audit.leftovers import Past, prune_page, remove
+from sync_rules.audit.leftovers import FormerRules, prune_page, remove
 from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.where_used import find_uses
 from sync_rules.cli import main
@@ -186,7 +186,7 @@ def test_toy_kind_is_pruned(scene):
     """Prune finds and removes what a dropped rule of a toy kind has written."""
     scene.put("shop", order("1", "c", 30))
     scene.rest()
-    past = Past(scene.rules, parse_rules(NOW))
+    past = FormerRules(scene.rules, parse_rules(NOW))
     (table,) = past.tables
     (leftover,) = scene.drive(prune_page(table, past, None)).leftovers
     assert leftover.paths == (("last",),)
