@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.resources import stream_arn
-from sync_rules.deploy.template import rules_noted
+from sync_rules.deploy.template import find_rules_file
 from sync_rules.deploy.yamltext import read_yaml
 from tests.test_house import ROOT
 
@@ -22,7 +22,7 @@ def test_mappings_of_all_streams_have_every_setting(resources: Resources):
     """Each setting that the template gives a stream is there after the transform: none was dropped or renamed."""
     text = TEMPLATE.read_text()
     events = read_yaml(text, "template.yaml")["Resources"]["StreamFunction"]["Properties"]["Events"]
-    tables = deployment_of(rules_noted(text, TEMPLATE)).rules.streamed_tables
+    tables = read_deployment(find_rules_file(text, TEMPLATE)).rules.streamed_tables
     mappings = of_type(resources, "AWS::Lambda::EventSourceMapping")
     found = [one for one in mappings.values() if one["FunctionName"] == {"Ref": "StreamFunction"}]
     assert [one["EventSourceArn"] for one in found] == [stream_arn(table) for table in tables]

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.template import written
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.template import fill_template
 from tests.deploy import policy
 from tests.deploy.tools import ROOT, run, tool, transformed
 from tests.support import every_kind
@@ -31,7 +31,7 @@ def test_template_of_the_readme_is_valid_by_sam(tmp_path):
     """The template for the README's first rules is valid by sam."""
     rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
     rules.write_text(first_rules((ROOT / "README.md").read_text()))
-    template.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules), rules, template))
+    template.write_text(fill_template((ROOT / "template.yaml").read_text(), read_deployment(rules), rules, template))
     shutil.copytree(ROOT / "infra", tmp_path / "infra", ignore=shutil.ignore_patterns("__pycache__"))
     run(tool("sam", "bin", "sam"), "validate", "--lint", cwd=tmp_path)
 
@@ -88,7 +88,7 @@ def test_template_of_any_rules_is_according_to_policy(tmp_path):
     """The template for rules of every kind meets the policy and passes cfn-lint."""
     rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
     rules.write_text(EVERYTHING)
-    template.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules), rules, template))
+    template.write_text(fill_template((ROOT / "template.yaml").read_text(), read_deployment(rules), rules, template))
     whole = transformed(template.read_text())
     assert policy.offences(whole) == []
     template.write_text(json.dumps(whole))
@@ -101,7 +101,9 @@ def test_template_has_the_write_function_where_it_is_asked_for(tmp_path):
     for asked in ("false", "true", "url"):
         rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
         rules.write_text(EVERYTHING.replace("write: url", f"write: {asked}"))
-        template.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules), rules, template))
+        template.write_text(
+            fill_template((ROOT / "template.yaml").read_text(), read_deployment(rules), rules, template)
+        )
         whole = transformed(template.read_text())
         found[asked] = {name for name in whole["Resources"] if name.startswith("Write")}
         outputs = {name for name in whole["Outputs"] if name.startswith("Write")}

@@ -105,7 +105,7 @@ class Deployed:
         stack = Stack("sync-rules", "us-east-1", {"StateTableName": state, "BucketName": bucket, **urls})
         for module, verb in ((backfill_command, "backfill"), (verify_command, "verify"), (redrive_command, "redrive")):
             account = Account(stack, Local(verb), self.state, url, None)
-            monkeypatch.setattr(module, "account_of", lambda *_given, account=account: account)
+            monkeypatch.setattr(module, "find_account", lambda *_given, account=account: account)
 
     def put(self, table: str, *some: dict) -> None:
         for item in some:

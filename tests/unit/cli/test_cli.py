@@ -219,14 +219,14 @@ def test_interrupt_that_python_wraps_is_an_interrupt(monkeypatch, capsys):
     def interrupted(_given):
         raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
 
-    monkeypatch.setattr(main, "_application", interrupted)
+    monkeypatch.setattr(main, "_make_application", interrupted)
     assert main.main(["check"]) == 130
     assert "interrupted" in capsys.readouterr().err
 
 
 def test_used_options_are_those_with_which_another_command_works_at_the_same_place():
     """Without a user name and password in the URL; and none where all are defaults."""
-    assert opt.used(opt.RULES_FILE, None, None) == ""
-    words = opt.used(Path("my rules.yaml"), "http://me:secret@h:8000", "eu-west-1", "s.json")
+    assert opt.repeat_options(opt.RULES_FILE, None, None) == ""
+    words = opt.repeat_options(Path("my rules.yaml"), "http://me:secret@h:8000", "eu-west-1", "s.json")
     assert words == " 'my rules.yaml' --endpoint-url http://h:8000 --region eu-west-1 --state s.json"
-    assert opt.used(opt.RULES_FILE, None, None, "table:kept") == " --state table:kept"
+    assert opt.repeat_options(opt.RULES_FILE, None, None, "table:kept") == " --state table:kept"

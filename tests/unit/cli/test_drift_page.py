@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.cli.show.drift_page import EXAMPLES_MAX_ITEMS, MEANINGS, host_of, page
+from sync_rules.cli.show.drift_page import EXAMPLES_MAX_ITEMS, MEANINGS, find_host, write_page
 from sync_rules.cli.show.html import STYLE
-from sync_rules.cli.show.text import as_typed
+from sync_rules.cli.show.text import format_command
 from sync_rules.rules.selection import Share
 from tests.support.reports import ORDERS, SCRIPT, SECRET, verified
 
@@ -55,7 +55,7 @@ class Outline(HTMLParser):
 
 @pytest.fixture(scope="module", params=["drifted", "clean", "repaired"])
 def shown(request) -> str:
-    return page(verified(clean=request.param == "clean", repair=request.param == "repaired"))
+    return write_page(verified(clean=request.param == "clean", repair=request.param == "repaired"))
 
 
 def test_htmlreport_asks_for_nothing(shown):
@@ -91,7 +91,7 @@ def test_htmlreport_shows_no_value(shown):
 
 def test_htmlreport_escapes_keys():
     """A key that looks like HTML, or turns the direction of text, is text that can be given to verify --key."""
-    shown = page(verified())
+    shown = write_page(verified())
     assert SCRIPT not in shown
     assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;\\u202e\\u0007" in shown
     assert "\u202e" not in shown
@@ -99,7 +99,7 @@ def test_htmlreport_escapes_keys():
 
 def test_htmlreport_says_what_is_left():
     """The first words are the verdict, and each rule says how many of which kind."""
-    outline = Outline(page(verified()))
+    outline = Outline(write_page(verified()))
     tally = verified().tally
     assert f"✗ Drift left: {tally.left}" in outline.words
     assert f"names copy user.name → order.user_name ✗ drift: {ORDERS} wrong" in outline.words
@@ -111,24 +111,24 @@ def test_htmlreport_shows_the_first_examples_of_each_rule():
     """The page shows at most twenty examples of each rule, and their total number."""
     data = verified()
     assert {len(data.examples[name]) for name in ("names", "tags")} == {EXAMPLES_MAX_ITEMS}
-    outline = Outline(page(data))
+    outline = Outline(write_page(data))
     assert f"Drift ({EXAMPLES_MAX_ITEMS} of {ORDERS})" in outline.words
     assert "Drift (1)" in outline.words
 
 
 def test_htmlreport_says_that_all_is_well_or_repaired():
     """A report without drift says OK and names rules that found no items; repairs are shown."""
-    clean = Outline(page(verified(clean=True))).words
+    clean = Outline(write_page(verified(clean=True))).words
     assert "✓ OK: no drift" in clean
     assert "○ no items rule names found no targets: no key in table shop matches entity order." in clean
-    repaired = page(verified(repair=True))
+    repaired = write_page(verified(repair=True))
     assert "2" in re.search(r"<h1>.*?Drift left: (\d+)", repaired)[1]  # the two that are stuck
     assert f"OK, {ORDERS} repaired" in repaired
 
 
 def test_htmlreport_says_that_nothing_was_looked_at():
     """No item is no proof: that is not called well."""
-    outline = Outline(page(verified(clean=True, names=frozenset({"names"}))))
+    outline = Outline(write_page(verified(clean=True, names=frozenset({"names"}))))
     assert "○ No items were found to check" in outline.words
 
 
@@ -143,12 +143,12 @@ def test_htmlreport_says_that_nothing_was_looked_at():
 )
 def test_htmlreport_says_what_it_is_about(changes, said):
     """The page says if all tables, a sample or a part was checked."""
-    assert said in Outline(page(verified(clean=True, **changes))).words
+    assert said in Outline(write_page(verified(clean=True, **changes))).words
 
 
 def test_htmlreport_says_when_and_how():
     """The page shows time, command, endpoint, grace and repair, without the endpoint's credentials."""
-    words = Outline(page(verified())).words
+    words = Outline(write_page(verified())).words
     for said in (
         "Started 2026-01-02 03:04:05 UTC",
         "Took 12.3 s",
@@ -164,14 +164,14 @@ def test_htmlreport_says_when_and_how():
 def test_htmlreport_explains_each_kind_of_drift():
     """Every kind of drift and every figure has its meaning in the page."""
     assert {drift.value for drift in Drift} < MEANINGS.keys()
-    heads = re.findall(r'scope="col" class="number">(\w+)<', page(verified()))
+    heads = re.findall(r'scope="col" class="number">(\w+)<', write_page(verified()))
     assert set(heads) <= MEANINGS.keys()
 
 
 def test_htmlreport_puts_what_is_wrong_next_to_the_verdict():
     """A phone shows the first columns: what is left and drift, then the rest, each under its head."""
     data = verified()
-    shown = page(data)
+    shown = write_page(data)
     heads = re.findall(r'scope="col" class="number">(\w+)<', shown)
     assert heads[:3] == ["left", "drift", "checked"]
     row = shown.partition('<a href="#rule-0">')[2].partition("</tr>")[0]
@@ -185,7 +185,7 @@ def test_htmlreport_puts_what_is_wrong_next_to_the_verdict():
 
 def test_htmlreport_has_the_rules_as_text():
     """The page shows the rules as a list and as Mermaid text."""
-    words = Outline(page(verified())).words
+    words = Outline(write_page(verified())).words
     assert "flowchart LR" in words
     assert "posts (embed): post.title → user.posts" in words
 
@@ -203,8 +203,8 @@ def test_htmlreport_has_the_rules_as_text():
 def test_htmlreport_shows_the_command_without_secrets(argument, shown):
     """The page shows the command as typed, without credentials, query and fragment of an address."""
     quoted = shown if re.fullmatch(r"[\w.:/=-]+", shown) else f"'{shown}'"
-    assert as_typed(["verify", argument]) == f"sync-rules verify {quoted}"
-    assert host_of("http://me:secret@host:8000/path") == "host:8000"
+    assert format_command(["verify", argument]) == f"sync-rules verify {quoted}"
+    assert find_host("http://me:secret@host:8000/path") == "host:8000"
 
 
 def luminance(colour: str) -> float:

@@ -12,7 +12,7 @@ import pytest
 
 from sync_rules.cli import main
 from sync_rules.cli.commands import plan
-from sync_rules.cli.show.plan import duration
+from sync_rules.cli.show.plan import round_duration
 from sync_rules.jobs.backfill import job
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -379,7 +379,7 @@ def test_plan_names_the_file_that_a_full_disk_cuts(command):
     def full(_write):
         raise OSError(28, "No space left on device")
 
-    command.patch.setattr(plan, "as_row", full)
+    command.patch.setattr(plan, "write_row", full)
     path = command.folder / "writes.jsonl"
     code, out, err = command("--writes", str(path))
     assert (code, out) == (2, "")
@@ -408,7 +408,7 @@ def test_plan_says_the_rate_it_was_given(command, rate, words):
 )
 def test_plan_says_times_as_people_do(seconds, words):
     """Seconds, then minutes, then hours and minutes; what is not nothing is at least a second."""
-    assert duration(seconds) == words
+    assert round_duration(seconds) == words
 
 
 def test_plan_in_markdown_has_the_same_figures(command):

@@ -82,7 +82,7 @@ class Command:
         self.stack = "sync-rules"
         monkeypatch.setattr(verify.aws, "s3", lambda *_: None)
         for module in (backfill, verify, redrive):
-            monkeypatch.setattr(module, "account_of", self.account)
+            monkeypatch.setattr(module, "find_account", self.account)
         monkeypatch.setattr(backfill.opt, "SEGMENTS", 3)
         monkeypatch.setattr(backfill, "SEGMENTS_OF_WORKER", 0)
 

@@ -14,7 +14,7 @@ from sync_rules.audit.drift_report import row
 from sync_rules.audit.verify_tally import Finding, Tally
 from sync_rules.cli import main
 from sync_rules.cli.commands import verify
-from sync_rules.cli.show.drift import as_line
+from sync_rules.cli.show.drift import format_finding
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
 from sync_rules.model.writes import Result, Status
@@ -239,7 +239,7 @@ def test_verify_takes_the_keys_it_prints(key):
 def test_verify_shows_what_stands_between_the_parts_of_a_ledgers_key():
     """A separator that cannot be seen is shown as JSON writes it, so that the key can be given back with --key."""
     at = ItemKey("ledger", (("PK", "S", "n/USER#1\x1fPROFILE"), ("SK", "S", "é")))
-    line = as_line(Finding(Difference("n", Drift.WRONG, at, at, (), held="", truth="")))
+    line = format_finding(Finding(Difference("n", Drift.WRONG, at, at, (), held="", truth="")))
     assert line == "wrong: ledger[n/USER#1\\u001fPROFILE, é] from ledger[n/USER#1\\u001fPROFILE, é] · rule n"
 
 

@@ -14,7 +14,7 @@ from botocore.validate import ParamValidator
 
 from sync_rules.audit.verify_tally import Tally
 from sync_rules.deploy import resources
-from sync_rules.deploy.deployment import Deployment, deployment_of
+from sync_rules.deploy.deployment import Deployment, read_deployment
 from sync_rules.deploy.measures import (
     ACTIONS,
     LAMBDA_METRICS,
@@ -22,9 +22,9 @@ from sync_rules.deploy.measures import (
     NAMESPACE,
     RULES_MAX,
     alarm_resources,
-    distinct,
+    assign_ids,
 )
-from sync_rules.deploy.sam_template import timeouts_seconds
+from sync_rules.deploy.sam_template import read_timeouts_seconds
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.functions import logs, metrics
 from sync_rules.model.errors import StoreError
@@ -36,7 +36,7 @@ from tests.support.operated import STACK, STACK_NAME, Datum, Operated, data_of, 
 
 ROOT = Path(__file__).resolve().parents[3]
 TEMPLATE = read_yaml((ROOT / "template.yaml").read_text(), "template.yaml")
-TIMEOUTS = timeouts_seconds(TEMPLATE, "template.yaml")
+TIMEOUTS = read_timeouts_seconds(TEMPLATE, "template.yaml")
 LAG_ALARM_SECONDS = 300
 
 
@@ -48,7 +48,7 @@ def deployment(tmp_path_factory) -> Deployment:
 def of(folder: Path, rules: dict[str, str], entities: str | None = None) -> Deployment:
     file = folder / "rules.yaml"
     file.write_text(text_of(rules) if entities is None else text_of(rules, entities=entities))
-    return deployment_of(file)
+    return read_deployment(file)
 
 
 def alarms_of(deployment: Deployment) -> dict[str, Any]:
@@ -174,9 +174,9 @@ def test_alarms_have_names_that_differ(tmp_path):
 
 def test_alarms_keep_their_names_when_a_rule_comes():
     """A new rule renames no alarm of another rule, unless both become the same logical id."""
-    before = distinct(["a-b", "c"])
-    assert before.items() <= distinct(["a-b", "c", "d", "e-f"]).items()
-    assert distinct(["a-b", "a_b"]) == distinct(["a_b", "a-b"])
+    before = assign_ids(["a-b", "c"])
+    assert before.items() <= assign_ids(["a-b", "c", "d", "e-f"]).items()
+    assert assign_ids(["a-b", "a_b"]) == assign_ids(["a_b", "a-b"])
 
 
 # ---------------------------------------------------------------- how many

@@ -15,9 +15,19 @@ import pytest
 
 from sync_rules.deploy import bundle as bundling
 from sync_rules.deploy import files
-from sync_rules.deploy.bundle import LEFT_OUT, Sources, bundle, called, imports, ours, precompile, reached, requirements
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.template import written
+from sync_rules.deploy.bundle import (
+    LEFT_OUT,
+    ModuleFolder,
+    bundle,
+    list_called_files,
+    list_imported_files,
+    list_imports,
+    list_own_modules,
+    list_requirements,
+    precompile,
+)
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.template import fill_template
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
@@ -38,12 +48,12 @@ print(sorted(name for name in sys.modules if name in ("typer", "rich", "pydantic
 
 
 def modules() -> list[Path]:
-    return [path for found in ours().values() for path in found]
+    return [path for found in list_own_modules().values() for path in found]
 
 
 def usual_paths() -> list[Path]:
     """The modules of a deployment without the write function."""
-    return [path for found in ours(write=False).values() for path in found]
+    return [path for found in list_own_modules(write=False).values() for path in found]
 
 
 @pytest.fixture
@@ -70,7 +80,7 @@ def rules_file(tmp_path):
 @pytest.fixture
 def template(tmp_path, rules_file):
     path = tmp_path / "template.yaml"
-    path.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules_file), rules_file, path))
+    path.write_text(fill_template((ROOT / "template.yaml").read_text(), read_deployment(rules_file), rules_file, path))
     shutil.copy(ROOT / files.REQUIREMENTS, tmp_path / "requirements.txt")
     return path
 
@@ -117,7 +127,7 @@ def test_bundle_runs_with_nothing_but_boto3_beside_it(template, rules_file, tmp_
 
 def test_bundle_has_no_module_that_only_people_use():
     """No verb, no emulator, no report is deployed, and nothing that reads a rules file; all else of ours is."""
-    names = {Sources(ROOT).name_of(path) for path in modules()}
+    names = {ModuleFolder(ROOT).name_of(path) for path in modules()}
     assert {
         "handlers.stream",
         "handlers.fanout",
@@ -128,11 +138,11 @@ def test_bundle_has_no_module_that_only_people_use():
     assert not [name for name in names if name.removeprefix("sync_rules.").startswith(unwanted)]
     rooms = {name.split(".")[1] for name in names if name.startswith("sync_rules.")}
     assert rooms == {"adapters", "audit", "functions", "jobs", "model", "pipeline", "rules", "write"}
-    usual = {Sources(ROOT).name_of(path) for path in usual_paths()}
+    usual = {ModuleFolder(ROOT).name_of(path) for path in usual_paths()}
     of_writing = {name for name in names if name.startswith("sync_rules.write")} | {"handlers.write"}
     assert names - usual == of_writing
-    sources = Sources(ROOT)
-    needed = {name for path in usual_paths() for name in imports(path, sources.name_of(path))}
+    sources = ModuleFolder(ROOT)
+    needed = {name for path in usual_paths() for name in list_imports(path, sources.name_of(path))}
     assert not needed & of_writing
 
 
@@ -152,11 +162,11 @@ def test_bundle_imports_nothing_that_it_leaves_out():
     rules file, which is read where no compiled rules are.
     """
     left_out = tuple(f"sync_rules.{name.removesuffix('.py').replace('/', '.')}" for name in LEFT_OUT)
-    sources = Sources(ROOT)
+    sources = ModuleFolder(ROOT)
     found = {
         (sources.name_of(path), name)
         for path in modules()
-        for name in imports(path, sources.name_of(path))
+        for name in list_imports(path, sources.name_of(path))
         if f"{name}.".startswith(tuple(f"{one}." for one in left_out))
     }
     assert found == {
@@ -192,23 +202,23 @@ def test_bundle_is_installed_by_uv_or_else_by_pip(tmp_path, monkeypatch):
     monkeypatch.setattr(bundling, "find_spec", lambda name: name if name in there else None)
     monkeypatch.setattr(bundling.shutil, "which", lambda _: None)
     given = (tmp_path / "requirements.txt", tmp_path / "out", "3.14", "aarch64-manylinux_2_28")
-    assert "aarch64-manylinux_2_28" in bundling.installer(*given)
+    assert "aarch64-manylinux_2_28" in bundling.make_install_command(*given)
     there.remove("uv")
-    by_pip = bundling.installer(*given)
+    by_pip = bundling.make_install_command(*given)
     tags = [after for word, after in pairwise(by_pip) if word == "--platform"]
     assert (tags[0], tags[-1], len(tags)) == ("manylinux_2_28_aarch64", "manylinux2014_aarch64", 13)
     with pytest.raises(UserError, match="pip cannot install for macos: expected a platform such as"):
-        bundling.installer(*given[:3], "macos")
+        bundling.make_install_command(*given[:3], "macos")
     there.clear()
     with pytest.raises(UserError, match="has neither uv nor pip"):
-        bundling.installer(*given)
+        bundling.make_install_command(*given)
     monkeypatch.setattr(bundling.shutil, "which", lambda _: "/somewhere/uv")
-    assert bundling.installer(*given)[0] == "/somewhere/uv"
+    assert bundling.make_install_command(*given)[0] == "/somewhere/uv"
 
 
 def test_bundle_requirements_are_those_of_the_handlers_and_locked():
     """The lock file holds the packages that the functions need except boto3, with hashes and no addresses."""
-    names = {re.match(r"[\w.-]+", line)[0].replace(".", "-") for line in requirements()}
+    names = {re.match(r"[\w.-]+", line)[0].replace(".", "-") for line in list_requirements()}
     assert {"tenacity", "aws-lambda-powertools"} <= names
     assert not names & {"boto3", "typer", "rich", "pydantic", "ruamel-yaml"}
     text = (ROOT / "infra" / "requirements.txt").read_text()
@@ -224,7 +234,7 @@ def test_bundle_without_the_module_that_a_rule_calls_is_refused(rules_file):
     """Before anything is deployed that could not be called."""
     (rules_file.parent / "hooks.py").unlink()
     with pytest.raises(UserError, match=r"rule told calls hooks\.told, and there is no module hooks beside"):
-        called(deployment_of(rules_file).rules, rules_file)
+        list_called_files(read_deployment(rules_file).rules, rules_file)
 
 
 def test_bundle_is_takes_the_certificates_of_the_machine_where_uv_knows_no_better(tmp_path, monkeypatch):
@@ -235,7 +245,7 @@ def test_bundle_is_takes_the_certificates_of_the_machine_where_uv_knows_no_bette
         "sys.exit(0 if os.environ.get('UV_SYSTEM_CERTS') else 'cause: invalid peer certificate: UnknownIssuer')"
     )
     monkeypatch.delenv("UV_SYSTEM_CERTS", raising=False)
-    monkeypatch.setattr(bundling, "installer", lambda *_: [sys.executable, "-c", refusing_once, str(asked)])
+    monkeypatch.setattr(bundling, "make_install_command", lambda *_: [sys.executable, "-c", refusing_once, str(asked)])
     (tmp_path / "out").mkdir()
     bundling.install(tmp_path / "requirements.txt", tmp_path / "out", bundling.HERE, "linux")
     assert asked.read_text() == "xx"
@@ -261,8 +271,8 @@ def test_imports_follow_functions_and_packages_but_not_type_checking(tmp_path):
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    sources = Sources(tmp_path)
-    paths = reached(["one.a"], sources)
+    sources = ModuleFolder(tmp_path)
+    paths = list_imported_files(["one.a"], sources)
     assert [sources.name_of(path) for path in paths] == ["one", "one.a", "one.b", "one.c", "one.d", "other"]
     assert sources.foreign(paths) - {"typing", "json"} == {"foreign"}
 
@@ -333,5 +343,5 @@ def test_bundle_of_an_installed_package_has_its_handlers(monkeypatch, tmp_path):
         file.touch()
     for name, value in {"PACKAGE": package, "ROOT": carried, "HANDLERS": carried / "handlers"}.items():
         monkeypatch.setattr(files, name, value)
-    assert {path.name for paths in ours(write=False).values() for path in paths} == {"stream.py"}
-    assert {path.name for paths in ours().values() for path in paths} == {"stream.py", "write.py"}
+    assert {path.name for paths in list_own_modules(write=False).values() for path in paths} == {"stream.py"}
+    assert {path.name for paths in list_own_modules().values() for path in paths} == {"stream.py", "write.py"}

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sync_rules.deploy.dashboard import dashboard_resource, rows
-from sync_rules.deploy.measures import MEASURES, NAMESPACE, RULES_MAX, sections
+from sync_rules.deploy.dashboard import dashboard_resource, list_rows
+from sync_rules.deploy.measures import MEASURES, NAMESPACE, RULES_MAX, list_sections
 from tests.support.every_kind import EFFECTS, RULES
 from tests.support.operated import STACK_NAME, data_of, everything, quiet
 from tests.unit.deploy.test_alarms import copies, of, there
@@ -78,7 +78,7 @@ def test_dashboard_has_a_row_for_each_rule_and_the_pipeline(deployment):
 def test_dashboard_links_every_section_of_the_runbook(deployment):
     """The text at its top leads to what each alarm means."""
     (text,) = (w["properties"]["markdown"] for w in body_of(deployment)[0]["widgets"] if w["type"] == "text")
-    assert re.findall(r"\[([^\]]+)\]", text) == list(sections())
+    assert re.findall(r"\[([^\]]+)\]", text) == list(list_sections())
 
 
 def test_dashboard_widgets_do_not_overlap(deployment):
@@ -131,4 +131,4 @@ def test_dashboard_searches_rules_that_are_too_many_to_name(tmp_path):
              if isinstance(metric[0], dict)]  # fmt: skip
     assert found[0] == "SEARCH('{SyncRules,rule,service} service=\"AWS::StackName\" MetricName=\"Lag\"', 'p99')"
     assert len(found) == 4
-    assert rows(deployment)[0][0].title == "all rules: lag (ms)"
+    assert list_rows(deployment)[0][0].title == "all rules: lag (ms)"

@@ -15,14 +15,14 @@ from sync_rules import __version__
 from sync_rules.cli import main
 from sync_rules.cli.commands import doctor as command
 from sync_rules.deploy import measures as alarms_of
-from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.doctor import QUEUES
 from sync_rules.deploy.examination import WORD
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.deploy.permissions import FUNCTIONS, WRITE
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION, environment, table_id
 from sync_rules.deploy.tables import table_parameters
-from sync_rules.deploy.template import written
+from sync_rules.deploy.template import fill_template
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from tests.support.engines import ROOT
@@ -61,7 +61,7 @@ class Deployed:
     """The answers of AWS about a sound stack: by action, or by action and the name that is asked about."""
 
     def __init__(self, path: Any) -> None:
-        self.deployment = deployment_of(path)
+        self.deployment = read_deployment(path)
         self.rules = parse_rules(path.read_text(), str(path), {"STAGE": "trial"})
         self.denied = ("", "", "")  # a role, an action, the end of a resource
         self.decision = "implicitDeny"
@@ -602,7 +602,7 @@ def test_doctor_has_its_variables_to_itself(tmp_path, name):
     path = tmp_path / "rules.yaml"
     path.write_text(RULES.replace("STAGE", name))
     with pytest.raises(UserError, match=f"variable {name} would be given to the functions"):
-        written((ROOT / "template.yaml").read_text(), deployment_of(path), path, ROOT / "template.yaml")
+        fill_template((ROOT / "template.yaml").read_text(), read_deployment(path), path, ROOT / "template.yaml")
 
 
 def test_doctor_finds_a_link_that_hits_nothing_in_a_rule_that_was_not_applied(deployed, examine):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto.events.models import EventPattern
 
-from sync_rules.deploy.filters import PATTERN_MAX_CHARACTERS, PATTERNS_MAX, concerned, filter_criteria
+from sync_rules.deploy.filters import PATTERN_MAX_CHARACTERS, PATTERNS_MAX, filter_criteria, list_entities
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import Change, ItemKey
@@ -94,7 +94,7 @@ def test_filter_lets_through_whatever_the_rules_would_act_on(file, table, data):
     change = data.draw(changes(rules, table))
     plan = tasks_of([change], rules)
     entity = rules.entity_of(change.key)
-    wanted = plan.pulls or plan.pushes or plan.parts or plan.effects or entity in concerned(rules, table)
+    wanted = plan.pulls or plan.pushes or plan.parts or plan.effects or entity in list_entities(rules, table)
     assert not wanted or matches(filter_criteria(rules, table), change)
 
 
@@ -158,7 +158,7 @@ def test_filter_of_many_entities_still_drops_foreign_items():
     rules = FILES["merged"]
     shop = rules.tables["shop"]
     criteria = filter_criteria(rules, shop)
-    assert len(concerned(rules, shop)) == 40
+    assert len(list_entities(rules, shop)) == 40
     for pk, sk in (("Z#1", "00"), ("SESSION#1", "KIND01"), ("A0#1", "VISIT")):
         key = ItemKey("shop", (("PK", "S", pk), ("SK", "S", sk)))
         assert not matches(criteria, Change(key, None, {})), (pk, sk)
@@ -172,6 +172,6 @@ def test_filter_does_not_depend_on_the_order_of_entities():
     for criteria in (filter_criteria(rules, shop), filter_criteria(turned, shop)):
         assert all(
             matches(criteria, Change(key, None, {}))
-            for entity in concerned(rules, shop)
+            for entity in list_entities(rules, shop)
             if (key := entity.key_of({"id": s("7")})) is not None
         )

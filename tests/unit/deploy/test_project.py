@@ -53,7 +53,7 @@ def test_project_is_whole_and_works(here, capsys):
     assert [main.main(command) for command in commands] == [0] * len(commands)
     assert (here / "sync-rules.schema.json").read_text() == schema_text()
     assert (here / "rules.yaml").read_text().startswith("# yaml-language-server: $schema=./sync-rules.schema.json\n")
-    assert bundle.locked_beside(here / "template.yaml").name == "requirements.txt"
+    assert bundle.find_lock(here / "template.yaml").name == "requirements.txt"
 
 
 def test_project_next_steps_are_commands(here, capsys):
@@ -63,7 +63,7 @@ def test_project_next_steps_are_commands(here, capsys):
         for command in line.partition("#")[0].partition("then: ")[2 if "then: " in line else 0].split("&&"):
             program, *arguments = shlex.split(command)
             if program == "sync-rules":
-                app = main._application(arguments)
+                app = main._make_application(arguments)
                 app.commands[arguments[0]].make_context(arguments[0], arguments[1:])
             else:
                 assert program == "sam"

@@ -11,10 +11,10 @@ import pytest
 
 from sync_rules.adapters import aws_errors
 from sync_rules.audit.verify_tally import Tally
-from sync_rules.deploy.dashboard import rows
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.measures import alarm_resources, anchor, sections
-from sync_rules.deploy.sam_template import timeouts_seconds
+from sync_rules.deploy.dashboard import list_rows
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.measures import alarm_resources, link_section, list_sections
+from sync_rules.deploy.sam_template import read_timeouts_seconds
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.functions import logs, metrics
 from sync_rules.model.items import ItemKey, Outcome
@@ -29,8 +29,8 @@ QUERIES = [body for body in re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILI
 SOURCE = "\n".join(
     path.read_text() for folder in (ROOT / "sync_rules/functions", ROOT / "handlers") for path in folder.glob("*.py")
 )
-DEPLOYMENT = deployment_of(ROOT / "examples/organisations-users-tickets/rules.yaml")
-TIMEOUTS = timeouts_seconds(read_yaml((ROOT / "template.yaml").read_text(), "template.yaml"), "template.yaml")
+DEPLOYMENT = read_deployment(ROOT / "examples/organisations-users-tickets/rules.yaml")
+TIMEOUTS = read_timeouts_seconds(read_yaml((ROOT / "template.yaml").read_text(), "template.yaml"), "template.yaml")
 WORDS = {
     "fields", "filter", "sort", "stats", "count", "by", "desc", "and", "or", "not", "like", "timestamp", "message", "i",
 }  # fmt: skip
@@ -38,11 +38,11 @@ WORDS = {
 
 def test_runbook_has_a_section_for_each_alarm_and_no_other():
     """Every alarm leads to a section, and every section is led to."""
-    assert list(SECTIONS) == list(sections())
+    assert list(SECTIONS) == list(list_sections())
     led_to = {
         alarm["Properties"]["AlarmDescription"].split()[-1] for alarm in alarm_resources(DEPLOYMENT, TIMEOUTS).values()
     }
-    assert led_to == {anchor(section) for section in SECTIONS}
+    assert led_to == {link_section(section) for section in SECTIONS}
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -97,7 +97,7 @@ def test_runbook_explains_each_log_line():
 
 def test_runbook_names_graphs_of_the_dashboard():
     """Every graph that the runbook names in quotes is on the dashboard."""
-    titles = " | ".join(graph.title for row in rows(DEPLOYMENT) for graph in row)
+    titles = " | ".join(graph.title for row in list_rows(DEPLOYMENT) for graph in row)
     for section in SECTIONS.values():
         for look in re.findall(r"^- Look at:.*?(?=^- |\Z)", section, re.MULTILINE | re.DOTALL):
             for graph in re.findall(r'"([^"]+)"', " ".join(look.split())):

@@ -9,9 +9,9 @@ import pytest
 
 from sync_rules.deploy import sam_template
 from sync_rules.deploy import template as templates
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.sam_template import made_by_sam
-from sync_rules.deploy.template import index_warnings, rules_noted, warnings, written
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.sam_template import list_sam_resources
+from sync_rules.deploy.template import fill_template, find_rules_file, warn_of_indexes, warn_of_limits
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.model.errors import UserError
 from tests.support.every_kind import EFFECTS, RULES, text_of
@@ -33,7 +33,7 @@ rules:
 
 def template_of(path, text=TEXT):
     """The template for a rules file, read."""
-    return read_yaml(written(text, deployment_of(path), path, TEMPLATE), "template.yaml")
+    return read_yaml(fill_template(text, read_deployment(path), path, TEMPLATE), "template.yaml")
 
 
 def first_rules(page):
@@ -91,9 +91,9 @@ def test_template_of_every_example_has_all_that_it_speaks_of(path):
 
 def test_template_in_the_repo_is_that_of_its_rules_file():
     """The template in the repository is up to date with its rules file, as `sync-rules infra --check` says."""
-    path = rules_noted(TEXT, TEMPLATE)
+    path = find_rules_file(TEXT, TEMPLATE)
     assert path.parent.name == "organisations-users-tickets"
-    assert written(TEXT, deployment_of(path), path, TEMPLATE) == TEXT
+    assert fill_template(TEXT, read_deployment(path), path, TEMPLATE) == TEXT
 
 
 def test_template_reads_each_stream_with_the_settings_that_lose_nothing(made):
@@ -155,7 +155,7 @@ def test_template_refuses_two_defaults_of_one_variable(made):
 
 def ids_of(whole):
     """Every logical id that CloudFormation will see."""
-    made = (one for name, resource in whole["Resources"].items() for one in made_by_sam(name, resource))
+    made = (one for name, resource in whole["Resources"].items() for one in list_sam_resources(name, resource))
     return Counter([*whole["Parameters"], *whole["Resources"], *made])
 
 
@@ -180,7 +180,7 @@ def test_template_has_a_variable_of_any_name(small, name):
 def test_template_names_what_sam_makes():
     """A mapping for each event, the role of a machine, what an invocation that fails leads to."""
     resources = read_yaml(TEXT, "template.yaml")["Resources"]
-    made = {one for name, resource in resources.items() for one in made_by_sam(name, resource)}
+    made = {one for name, resource in resources.items() for one in list_sam_resources(name, resource)}
     assert {
         "StreamFunctionDesk",
         "FanoutFunctionQueue",
@@ -380,9 +380,9 @@ def test_template_warns_of_what_becomes_of_indexes(before, after, told, tmp_path
 
     def text_with(indexes):
         path.write_text(SMALL.format(name=INDEXED.format(indexes)))
-        return written(TEXT, deployment_of(path), path, TEMPLATE)
+        return fill_template(TEXT, read_deployment(path), path, TEMPLATE)
 
-    found = list(index_warnings(text_with(before), text_with(after), TEMPLATE))
+    found = list(warn_of_indexes(text_with(before), text_with(after), TEMPLATE))
     assert len(found) == len(told)
     assert all(re.search(one, warning) for one, warning in zip(told, found, strict=True))
 
@@ -406,9 +406,9 @@ def test_template_warns_of_what_becomes_of_a_time_to_live(before, after, told, t
         path.write_text(
             f"tables: {{games: {{key: {{id: S}}}}}}\nentities: {{game: {{table: games}}}}\nrules: {{kept: {rule}}}\n"
         )
-        return written(TEXT, deployment_of(path), path, TEMPLATE)
+        return fill_template(TEXT, read_deployment(path), path, TEMPLATE)
 
-    found = list(index_warnings(text_with(before), text_with(after), TEMPLATE))
+    found = list(warn_of_indexes(text_with(before), text_with(after), TEMPLATE))
     assert len(found) == len(told)
     assert all(one in warning for one, warning in zip(told, found, strict=True))
 
@@ -430,9 +430,9 @@ def test_template_keeps_the_policy_of_the_bucket_that_it_keeps():
 
 def test_template_warns_near_the_limits_of_cloudformation(monkeypatch):
     """Before a deployment fails for it."""
-    assert not list(warnings(TEXT, TEMPLATE))
+    assert not list(warn_of_limits(TEXT, TEMPLATE))
     monkeypatch.setattr(templates, "RESOURCES_MAX", 100)
-    (warning,) = warnings(TEXT, TEMPLATE)
+    (warning,) = warn_of_limits(TEXT, TEMPLATE)
     assert "CloudFormation takes 100" in warning
 
 
@@ -440,7 +440,7 @@ def test_template_for_no_rules_file_says_how_to_name_one():
     """A template that names no rules file is refused with the option that names one."""
     text = TEXT.replace("  SyncRules: {Rules: examples/organisations-users-tickets/rules.yaml}\n", "")
     with pytest.raises(UserError, match="sync-rules infra --rules FILE"):
-        rules_noted(text, TEMPLATE)
+        find_rules_file(text, TEMPLATE)
 
 
 def test_template_creates_tables_with_time_to_live_and_buckets_on_request(made):

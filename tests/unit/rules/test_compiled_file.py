@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from sync_rules import __version__
-from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.deployment import read_deployment
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.lab.trial import run_trial, variants
 from sync_rules.language.kinds import registry
@@ -53,7 +53,7 @@ def built(text: str, folder: Path) -> bytes:
     """The compiled form that the build makes of a rules file."""
     file = folder / "rules.yaml"
     file.write_text(text)
-    deployment = deployment_of(file)
+    deployment = read_deployment(file)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
     return compiled_file.written(deployment.rules, marks)
 
@@ -256,7 +256,7 @@ def test_compiled_rules_have_nothing_that_was_worked_out(tmp_path):
     """A compiled file leaves out everything cached, because a cache may hold the placeholder of a variable."""
     file = tmp_path / "rules.yaml"
     file.write_text(PLACES)
-    deployment = deployment_of(file)
+    deployment = read_deployment(file)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
     before = compiled_file.written(deployment.rules, marks)
     assert deployment.rules.by_physical_name
