@@ -95,13 +95,6 @@ def test_what_the_environment_says_is_no_option_without_effect(monkeypatch, caps
     assert "--salt" not in refusal(capsys, "record")
 
 
-@pytest.mark.parametrize("verb", ["backfill", "redrive", "verify", "propose", "plan"])
-def test_verb_has_at_most_14_options(verb):
-    """The verbs that had most options keep few."""
-    options = [one for one in main._make_application([verb]).commands[verb].params if one.param_type_name == "option"]
-    assert len(options) <= 14
-
-
 def test_unknown_option_has_typer_s_own_error(capsys):
     """So has one of an earlier version."""
     assert main.main(["check", "--json"]) == 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.deploy.blocks import compare_blocks, read_block, replace_blocks
+from sync_rules.deploy.blocks import replace_blocks
 from sync_rules.model.errors import UserError
 
 TEXT = """a: 1
@@ -40,12 +40,6 @@ def test_blocks_leave_all_else_byte_for_byte(before, between, after):
     assert new == parts[0] + mark.format(">>>") + "x" + mark.format("<<<") + parts[2]
 
 
-def test_blocks_what_stands_inside():
-    """The lines between the marks."""
-    assert read_block(TEXT, "one", "f") == "  old\n"
-    assert read_block(TEXT, "two", "f") == ""
-
-
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -63,11 +57,3 @@ def test_blocks_with_wrong_marks_are_told_by_file_and_name(text, told):
     with pytest.raises(UserError) as error:
         replace_blocks(text, {"one": lines("x"), "two": lines("z")}, "f")
     assert str(error.value).startswith(told)
-
-
-def test_blocks_that_differ_are_named_with_their_diff():
-    """Only those that differ, each by itself."""
-    new = replace_blocks(TEXT, {"one": lines("new"), "two": lines()}, "f")
-    ((name, diff),) = compare_blocks(TEXT, new, "f")
-    assert name == "one"
-    assert diff.splitlines() == ["--- f (one)", "+++ f (one, from the rules)", "@@ -1 +1 @@", "-  old", "+  new"]

@@ -146,17 +146,6 @@ def test_bundle_has_no_module_that_only_people_use():
     assert not needed & of_writing
 
 
-def test_bundle_leaves_out_what_is_there():
-    """Every folder named in the bundle's table of omissions exists."""
-    assert not [name for name in LEFT_OUT if not (ROOT / "sync_rules" / name).exists()]
-
-
-def test_bundle_needs_no_file_that_is_no_module():
-    """Modules are all that is copied: data files lie in the folders that are left out."""
-    folders = {path.parent for path in modules()}
-    assert not [path for folder in folders for path in folder.iterdir() if path.is_file() and path.suffix != ".py"]
-
-
 def test_bundle_imports_nothing_that_it_leaves_out():
     """A folder is left out whole only because nothing in the bundle imports from it, in a function neither: but for the
     rules file, which is read where no compiled rules are.
@@ -175,13 +164,6 @@ def test_bundle_imports_nothing_that_it_leaves_out():
         ("sync_rules.write.rules_file", "sync_rules.language.load"),
         ("sync_rules.write.rules_file", "sync_rules.language.load.load_rules"),
     }
-
-
-def test_bundle_requirements_are_locked_in_a_clone_only(tmp_path, monkeypatch, capsys):
-    """An installed package has no pyproject.toml to read them from, and says so in one line."""
-    monkeypatch.setattr(files, "ROOT", tmp_path)
-    assert bundling.main(["--requirements"]) == 2
-    assert "requirements are locked in a clone of sync-rules" in capsys.readouterr().err
 
 
 def test_bundle_says_which_file_is_missing(template, tmp_path, monkeypatch, capsys):
@@ -277,19 +259,6 @@ def test_imports_follow_functions_and_packages_but_not_type_checking(tmp_path):
     assert sources.foreign(paths) - {"typing", "json"} == {"foreign"}
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
-def test_bundle_is_what_make_builds_for_every_function():
-    """The Makefile has a target for whatever function SAM asks for."""
-    done = subprocess.run(
-        ["make", "-n", "-o", ".venv/installed", "build-StreamFunction", "ARTIFACTS_DIR=/somewhere"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-    )
-    assert '-m sync_rules.deploy.bundle "/somewhere"' in done.stdout
-
-
 @pytest.mark.parametrize("python", ["3.11", "3.13", "3.15"])
 def test_bundle_is_for_the_machine_that_its_template_names(python, template, tmp_path, monkeypatch):
     """Runtime and Architectures of the template select packages and compiled rules. No variable repeats them."""
@@ -304,16 +273,6 @@ def test_bundle_is_for_the_machine_that_its_template_names(python, template, tmp
     assert f'"python":"{python}"'.encode() in (tmp_path / "out" / "rules.compiled").read_bytes()
 
 
-def test_bundle_says_for_which_python_the_rules_are(template, tmp_path, monkeypatch):
-    """The one that the packages are for, and not the one that builds: rules and packages go together."""
-    monkeypatch.setenv("BUNDLE_PYTHON", "3.12.1")
-    monkeypatch.setattr(bundling, "install", lambda *_: None)
-    bundle(tmp_path / "out", template)
-    with pytest.raises(UserError, match=r"for Python 3\.12, and here is") as raised:
-        compiled_file.read((tmp_path / "out" / "rules.compiled").read_bytes(), "rules.compiled")
-    assert "Build again" in str(raised.value)
-
-
 def test_bundle_is_compiled_for_where_it_runs(tmp_path):
     """Whatever the times of files: tracebacks name Lambda's folder, and a module that is edited there is as it was edited."""
     (tmp_path / "one.py").write_text("print(1)\n")
@@ -324,24 +283,3 @@ def test_bundle_is_compiled_for_where_it_runs(tmp_path):
     (tmp_path / "one.py").write_text("print(2)\n")
     ran = subprocess.run([sys.executable, "-c", "import one"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert ran.stdout == "2\n"
-
-
-def test_bundle_for_a_python_that_is_not_here_says_that_it_is_not_compiled(tmp_path, capsys):
-    """The bundle works all the same, and starts more slowly."""
-    (tmp_path / "one.py").touch()
-    precompile(tmp_path, "3.99")
-    assert not list(tmp_path.rglob("*.pyc"))
-    assert "no python3.99 here" in capsys.readouterr().err
-
-
-def test_bundle_of_an_installed_package_has_its_handlers(monkeypatch, tmp_path):
-    """They lie in a folder of the package that is left out of bundles."""
-    package = tmp_path / "sync_rules"
-    carried = package / "deploy" / "carried"
-    for file in (carried / "handlers" / "stream.py", carried / "handlers" / "write.py", package / "deploy" / "x.py"):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    for name, value in {"PACKAGE": package, "ROOT": carried, "HANDLERS": carried / "handlers"}.items():
-        monkeypatch.setattr(files, name, value)
-    assert {path.name for paths in list_own_modules(write=False).values() for path in paths} == {"stream.py"}
-    assert {path.name for paths in list_own_modules().values() for path in paths} == {"stream.py", "write.py"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -134,15 +133,6 @@ def test_filter_drops_what_no_rule_speaks_of():
         assert matches(criteria, change) == (rules.entity_of(change.key) is not None)
 
 
-def test_filter_has_nothing_for_an_entity_that_only_others_need():
-    """Records of an entity that no rule reads or writes are filtered out."""
-    rules = rules_of("mails", "called", "kept")
-    mail = Change(ItemKey("shop", (("PK", "S", "EMAIL#a"), ("SK", "S", "EMAIL"))), None, {})
-    assert not matches(filter_criteria(rules, rules.tables["shop"]), mail)
-    with_mirror = rules_of()
-    assert matches(filter_criteria(with_mirror, with_mirror.tables["shop"]), mail)
-
-
 def test_filter_is_none_where_an_item_may_have_any_key():
     """A table whose entity has no text in its key, or a number for one, cannot be filtered."""
     rules = FILES["authors-and-books"]
@@ -162,16 +152,3 @@ def test_filter_of_many_entities_still_drops_foreign_items():
     for pk, sk in (("Z#1", "00"), ("SESSION#1", "KIND01"), ("A0#1", "VISIT")):
         key = ItemKey("shop", (("PK", "S", pk), ("SK", "S", sk)))
         assert not matches(criteria, Change(key, None, {})), (pk, sk)
-
-
-def test_filter_does_not_depend_on_the_order_of_entities():
-    """The same entities in another order are filtered as well; nothing hangs on which came first."""
-    rules = FILES["merged"]
-    turned = replace(rules, entities=dict(reversed(rules.entities.items())))
-    shop = rules.tables["shop"]
-    for criteria in (filter_criteria(rules, shop), filter_criteria(turned, shop)):
-        assert all(
-            matches(criteria, Change(key, None, {}))
-            for entity in list_entities(rules, shop)
-            if (key := entity.key_of({"id": s("7")})) is not None
-        )

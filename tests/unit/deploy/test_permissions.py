@@ -22,7 +22,7 @@ from sync_rules.deploy.roles import (
 from sync_rules.model.errors import UserError
 from sync_rules.rules.families import TargetRule
 from tests.support import engines, every_kind
-from tests.support.policy import ACCOUNT, Guard, arn, asked, matches, pairs_of, resolved
+from tests.support.policy import ACCOUNT, arn, matches, pairs_of, resolved
 
 EXAMPLES = sorted((engines.ROOT / "examples").glob("*/rules.yaml"))
 SCHEMA = """
@@ -212,14 +212,6 @@ def test_roles_allow_by_name(file):
             assert "*" not in statement["Resource"] or statement["Action"] == ["dynamodb:ListStreams"]
 
 
-def test_roles_are_the_same_whatever_the_order_of_rules(deploy):
-    """Rules in another order give the same roles to the letter."""
-    deployment = deploy("copy a.name into b.name", "count b into a.count", "{mirror: a, into: e, attributes: [name]}")
-    rules = dict(reversed(deployment.rules.rules.items()))
-    other = replace(deployment, rules=replace(deployment.rules, rules=rules))
-    assert json.dumps(role_resources(deployment)) == json.dumps(role_resources(other))
-
-
 def test_roles_have_each_need_once(deploy):
     """The statements of a role are what its function needs: nothing is lost, nothing added, nothing said twice."""
     deployment = deploy("copy a.name into b.name", "count b into a.count")
@@ -234,13 +226,6 @@ def test_roles_have_each_need_once(deploy):
         assert sorted(pairs) == sorted(asked_for)
 
 
-def test_roles_read_the_stream_of_a_table_that_is_there_already(deploy):
-    """The stream is the new table's, or the one that is given for a table that exists."""
-    found = [n.resource for n in list_needs(deploy("copy a.name into b.name")) if n.action == "dynamodb:GetRecords"]
-    own = {"Fn::GetAtt": ["ATable", "StreamArn"]}
-    assert {"Fn::If": ["CreatesA", own, {"Ref": "AStreamArn"}]} in found
-
-
 def many(rules: int, tables: int) -> str:
     """A rules file with the given numbers of rules and tables, each listed by an index of its own."""
     names = [f"customers-of-the-shop-{number:03}" for number in range(tables)]
@@ -252,12 +237,6 @@ def many(rules: int, tables: int) -> str:
         link = f"link: {{{names[one]}_id: owner}}"
         lines.append(f"  r{number}: {{copy: e{one}.a{number}, into: e{one + 1}.a{number}, {link}}}")
     return "\n".join(lines).replace("-", "_") + "\n"
-
-
-def test_roles_of_fifty_rules_fit(deploy):
-    """Fifty rules on twelve tables, each with an index and a stream, make roles that IAM takes."""
-    resources = role_resources(deploy(schema=many(50, 12)))
-    assert resources.keys() == {role_of(function) for function in FUNCTIONS}
 
 
 def test_roles_that_are_too_long_are_told(deploy):
@@ -275,14 +254,6 @@ def test_explain_iam_names_every_rule(file):
     for rule in deployment.rules.rules.values():
         assert any(line.startswith(f"      {rule.title}: ") for line in explained)
     assert [line for line in explained if not line.startswith("      ")] == plain
-
-
-def test_explain_iam_of_every_kind_reads_well(tmp_path):
-    """No entity of the pipeline's own, whose names have a dot, is shown by that name."""
-    file = tmp_path / "rules.yaml"
-    file.write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
-    shown = "\n".join(describe_roles(read_deployment(file), explain=True))
-    assert not any(f".{word}" in shown for word in ("ledger", "total", "rank", "parent"))
 
 
 # ---------------------------------------------------------------- the test's own IAM
@@ -310,38 +281,6 @@ def test_policy_lets_nothing_through_that_it_does_not_know(change):
         pairs_of({"Statement": [statement | change]}, {})
 
 
-def test_policy_resolves_what_templates_say():
-    """Parameters, attributes and conditions are filled in; what is not given is an error."""
-    given = {"Stage": "prod", "Queue.Arn": "arn:q", "Creates": "", "StreamArn": "arn:s"}
-    assert resolved({"Fn::Sub": "t/${Stage}-a/${Queue.Arn}"}, given) == "t/prod-a/arn:q"
-    assert resolved({"Fn::If": ["Creates", {"Fn::GetAtt": ["T", "StreamArn"]}, {"Ref": "StreamArn"}]}, given) == "arn:s"
-    with pytest.raises(KeyError):
-        resolved({"Ref": "Other"}, given)
-
-
-def test_policy_asks_for_each_part_of_a_request():
-    """A transaction needs the actions of its parts, a batch its tables, a statement its verb."""
-    parts = [{"Update": {"TableName": "a"}}, {"ConditionCheck": {"TableName": "b"}}]
-    found = {pair[0] for pair in asked("dynamodb", "TransactWriteItems", {"TransactItems": parts})}
-    assert found == {"dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"}
-    assert len(list(asked("dynamodb", "BatchGetItem", {"RequestItems": {"a": {}, "b": {}}}))) == 2
-    ((action, _),) = asked("dynamodb", "ExecuteStatement", {"Statement": 'UPDATE "a" SET x = 1'})
-    assert action == "dynamodb:PartiQLUpdate"
-    with pytest.raises(AssertionError, match="what does sns:Publish need"):
-        list(asked("sns", "Publish", {}))
-
-
-def test_policy_holds_only_a_role_to_it():
-    """The application may do anything; a role what its policy has; and what was needed and what refused is noted."""
-    guard = Guard({"R": frozenset({("sqs:SendMessage", "arn:q")})})
-    guard.require(("sqs:DeleteQueue", "arn:q"))
-    with guard.acting("R"):
-        guard.require(("sqs:SendMessage", "arn:q"))
-        with pytest.raises(Exception, match="AccessDenied"):
-            guard.require(("sqs:DeleteQueue", "arn:q"))
-    assert (guard.used, len(guard.denied)) == ({("R", ("sqs:SendMessage", "arn:q"))}, 1)
-
-
 # ---------------------------------------------------------------- the page
 PAGE = (engines.ROOT / "docs/permissions.md").read_text()
 EVERYTHING = (
@@ -352,14 +291,6 @@ EVERYTHING = (
     "{archive: b, when: deleted, into: 's3://bucket-x/'}",
 )
 STATE = {"Fn::GetAtt": ["StateTable", "Arn"]}
-
-
-def test_permissions_page_shows_what_is_printed():
-    """The role in docs/permissions.md is what `infra iam --explain` prints of the example that it names."""
-    printed = list(
-        describe_roles(read_deployment(engines.ROOT / "examples/authors-and-books/rules.yaml"), explain=True)
-    )
-    assert "```text\n" + "\n".join(printed[: printed.index("")]) + "\n```" in PAGE
 
 
 @pytest.mark.parametrize("function", [*FUNCTIONS, WRITE])

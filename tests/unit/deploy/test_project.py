@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import shlex
 from pathlib import Path
@@ -54,19 +53,6 @@ def test_project_is_whole_and_works(here, capsys):
     assert (here / "sync-rules.schema.json").read_text() == schema_text()
     assert (here / "rules.yaml").read_text().startswith("# yaml-language-server: $schema=./sync-rules.schema.json\n")
     assert bundle.find_lock(here / "template.yaml").name == "requirements.txt"
-
-
-def test_project_next_steps_are_commands(here, capsys):
-    """Each of our commands in the last lines exists, with its options."""
-    main.main(["init"])
-    for line in capsys.readouterr().out.partition("Next:\n")[2].splitlines():
-        for command in line.partition("#")[0].partition("then: ")[2 if "then: " in line else 0].split("&&"):
-            program, *arguments = shlex.split(command)
-            if program == "sync-rules":
-                app = main._make_application(arguments)
-                app.commands[arguments[0]].make_context(arguments[0], arguments[1:])
-            else:
-                assert program == "sam"
 
 
 def test_project_workflow_and_hook_call_commands_that_pass(here):
@@ -129,15 +115,6 @@ def test_project_leaves_a_makefile_and_hooks_and_says_what_to_add(here, capsys):
     assert "repos:" not in said  # the file has it
 
 
-def test_project_of_two_models_is_refused(here, capsys):
-    """One of them would be dropped without a word; so would a number of samples without a live table."""
-    assert main.main(["init", "--from", "a.json", "--from", "b.json"]) == 2
-    assert "--from takes one file, found 2" in capsys.readouterr().err
-    assert main.main(["init", "--samples", "5"]) == 2
-    assert "--samples needs --from-account" in capsys.readouterr().err
-    assert not list(here.iterdir())
-
-
 @pytest.mark.parametrize("name", ["infra/machine.asl.json", "requirements.txt"])
 def test_project_without_one_of_its_files_is_not_up_to_date(here, capsys, name):
     """`infra` names what is gone, with and without --check."""
@@ -146,13 +123,6 @@ def test_project_without_one_of_its_files_is_not_up_to_date(here, capsys, name):
     for arguments in (["infra", "--check"], ["infra"]):
         assert main.main(arguments) == 1
         assert f"{name} is missing" in capsys.readouterr().err
-
-
-def test_project_without_a_template_says_how_to_get_one(here, capsys):
-    assert main.main(["init"]) == 0
-    (here / "template.yaml").unlink()
-    assert main.main(["infra"]) == 2
-    assert "`sync-rules init` in an empty folder writes one" in capsys.readouterr().err
 
 
 def test_project_in_a_folder_of_a_repository(here, capsys):
@@ -169,14 +139,6 @@ def test_project_in_a_folder_of_a_repository(here, capsys):
     assert job["defaults"] == {"run": {"working-directory": "data/shop"}}
     (hook,) = loaded(here / ".pre-commit-config.yaml")["repos"][0]["hooks"]
     assert main.main(["check", *hook["args"]]) == 0
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_project_in_a_folder_that_cannot_be_written(here, capsys):
-    """One line with the place, and nothing left behind."""
-    here.chmod(0o500)
-    assert main.main(["init", "new"]) == 2
-    assert "new cannot be made" in capsys.readouterr().err
 
 
 def test_project_that_cannot_be_written_whole_leaves_nothing(here, monkeypatch, capsys):
@@ -255,22 +217,6 @@ def test_project_from_live_tables(here, capsys):
     assert not (here / "other").exists()
     assert not [name for name, text in files_in(here).items() if b"secret-" in text]
     works_once_it_has_a_rule(here)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--from", "nowhere.json"], "nowhere.json"),
-        (["--from", "broken.json"], "broken.json"),
-        (["--from", "broken.json", "--from-account", "shop"], "cannot be given together"),
-    ],
-)
-def test_project_from_nothing_that_can_be_read(here, capsys, arguments, said):
-    """One line with the reason, and nothing is written."""
-    (here / "broken.json").write_text('{"neither": "model", "nor": "template"}')
-    assert main.main(["init", "new", *arguments]) == 2
-    assert said in capsys.readouterr().err
-    assert not (here / "new").exists()
 
 
 # ---------------------------------------------------------------- upgrades

@@ -72,33 +72,6 @@ def test_yamltext_is_read_back_as_what_it_was_by_both_versions_of_yaml(value, in
     assert as_yaml(value, indent) == text
 
 
-def test_yamltext_has_functions_in_short_form_and_small_things_on_one_line():
-    """Intrinsic functions are written in short form, and small values on one line."""
-    value = {
-        "Stream": {"Fn::If": ["CreatesDesk", {"Fn::GetAtt": ["DeskTable", "StreamArn"]}, {"Ref": "DeskStreamArn"}]},
-        "Keys": [{"AttributeName": "PK", "KeyType": "HASH"}],
-        "Version": "2012-10-17",
-        "Sub": {"Fn::Sub": "arn:${AWS::Partition}:x"},
-        "Filters": [{"Pattern": '{"a":["b"]}'}],
-        "Days": 3,
-    }
-    assert as_yaml(value, 2) == (
-        "  Stream: !If [CreatesDesk, !GetAtt DeskTable.StreamArn, !Ref DeskStreamArn]\n"
-        "  Keys:\n"
-        "    - {AttributeName: PK, KeyType: HASH}\n"
-        '  Version: "2012-10-17"\n'
-        "  Sub: !Sub arn:${AWS::Partition}:x\n"
-        "  Filters:\n"
-        '    - Pattern: \'{"a":["b"]}\'\n'
-        "  Days: 3\n"
-    )
-
-
-def test_yamltext_of_nothing_is_nothing():
-    """An empty block has no lines."""
-    assert as_yaml({}, 4) == ""
-
-
 def test_yamltext_that_is_no_yaml_is_told_with_its_file():
     """Text that is not YAML is refused with its file name."""
     with pytest.raises(UserError, match=r"^f: not YAML"):
