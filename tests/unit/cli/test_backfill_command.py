@@ -15,7 +15,6 @@ from botocore.exceptions import ClientError
 from rich.console import Console
 
 from sync_rules.adapters.budget import Budget
-from sync_rules.adapters.files import locked
 from sync_rules.adapters.preflight import Problem, Survey
 from sync_rules.adapters.state import FileState, MemoryState, applied
 from sync_rules.audit.link_check import SAMPLE_SEGMENTS
@@ -206,13 +205,6 @@ def test_backfill_exits_1_when_something_was_left(command):
 
 
 # ---------------------------------------------------------------- which rules
-def test_backfill_of_one_rule_leaves_the_others(command):
-    """--rule limits it to rules of these names, and only they count as done."""
-    command.books(1)
-    command.house()
-    code, summary = command.summary("--rule", "houses")
-    assert (code, list(summary["rules"]), command.copied()) == (0, ["houses"], set())
-    assert command.applied == {"houses"}
 
 
 @pytest.mark.parametrize(
@@ -453,14 +445,6 @@ def test_backfill_goes_on_only_with_the_same_rules_and_tables(command):
     assert "rules: houses says something else now" in err
     command.file.write_text(RULES)
     assert command("--resume")[0] == 0
-
-
-def test_backfill_has_its_state_for_itself(command):
-    """A second one with the same state is refused while the first one runs."""
-    with locked(command.state):
-        code, _, err = command()
-    assert code == 2
-    assert "another `sync-rules backfill` uses this checkpoint. Stop it, or give another with --state" in err
 
 
 def test_backfill_keeps_to_its_rate(command):

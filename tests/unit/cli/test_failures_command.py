@@ -126,13 +126,6 @@ def test_failures_says_which_rules_are_gone(failures, tmp_path):
     assert "gone (gone)" in out
 
 
-def test_failures_of_one_rule(failures, tmp_path):
-    """--rule leaves the others out, its parts in; so it does batches, which are of no rule."""
-    lines(tmp_path / "f", told(), told("other"), told("names.part"), batch())
-    _, rows = failures("--file", str(tmp_path / "f"), "--rule", "names")
-    assert sorted(row["what"] for row in rows) == ["names", "names.part"]
-
-
 def test_failures_looks_into_queues_and_buckets(failures, cloud):
     """Failures in a queue or a bucket, of any form, are counted and left where they are."""
     queues, bucket = cloud
@@ -234,18 +227,6 @@ def test_failures_drops_nothing_by_mistake(failures, tmp_path, options, words):
     assert code == 2
     assert words in failures.err
     assert len((tmp_path / "f").read_text().splitlines()) == 2
-
-
-def test_failures_drops_from_queues(failures, cloud, tmp_path):
-    """Messages of rules that are gone leave the queue; the others are there for the next reader."""
-    (tmp_path / "rules.yaml").write_text(RULES)
-    queues, _ = cloud
-    url = queues.create_queue(QueueName="failed")["QueueUrl"]
-    for body in (told(), told("gone"), told("gone")):
-        queues.send_message(QueueUrl=url, MessageBody=json.dumps(body))
-    assert failures("rules.yaml", "--queue", url, "--drop") == (0, [{"dropped": "gone", "count": 2}])
-    _, rows = failures("rules.yaml", "--queue", url)
-    assert [(row["what"], row["count"]) for row in rows] == [("names", 1)]
 
 
 def test_failures_drops_the_kept_changes_of_calls(failures, tmp_path):

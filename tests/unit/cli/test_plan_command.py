@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 from contextlib import contextmanager
-from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -317,21 +316,6 @@ def test_plan_that_is_stopped_exits_with_130(command):
     assert err.endswith("sync-rules: interrupted: nothing was written\n")
 
 
-def test_plan_names_the_file_that_a_full_disk_cuts(command):
-    """A full disk during --writes exits with 2, names the file and leaves nothing half-written."""
-    command.books(2)
-
-    def full(_write):
-        raise OSError(28, "No space left on device")
-
-    command.patch.setattr(plan, "write_row", full)
-    path = command.folder / "writes.jsonl"
-    code, out, err = command("--writes", str(path))
-    assert (code, out) == (2, "")
-    assert f"{path}: expected a place where a file can be written, found: No space left on device" in err
-    assert [one.name for one in command.folder.iterdir()] == ["rules.yaml"]
-
-
 def test_plan_says_first_which_links_hit_nothing(command):
     """A sample's findings come before the figures, and the exit code is 1; --accept leaves the rule out."""
     command.file.write_text(RULES.replace("author.name into", "author.nmae into"))
@@ -345,27 +329,3 @@ def test_plan_says_first_which_links_hit_nothing(command):
     assert (code, json.loads(out)["links"]) == (1, [{"rule": "names", "found": text, "cure": "write author.name"}])
     code, out, _ = command("--accept", "names")
     assert (code, text in out) == (0, False)
-
-
-def test_plan_says_first_which_bulk_load_the_last_backfill_did_not_see(command):
-    """Also where nothing was changed; why bulk loads are unknown goes to standard error, and stops nothing."""
-    at = "2026-11-20T12:00:00+00:00"
-    command.applied(at=at)
-    start = datetime.fromisoformat(at) + timedelta(hours=1)
-    summary = {"BulkOperationArn": "arn", "BulkOperationStatus": "CANCELLED", "StartTime": start, "EndTime": start}
-    details = {"BulkOperationDescription": {"TableDetails": [{"TableName": "books"}]}}
-    command.client.list_bulk_operations = lambda **_: {"BulkOperationsSummaryList": [summary]}
-    command.client.describe_bulk_operation = lambda **_: details
-    command.client.meta.endpoint_url = "https://dynamodb.us-east-1.amazonaws.com"
-    text = (
-        "table books: a bulk load ended at 2026-11-20T13:00:00Z (CANCELLED), "
-        "and the last backfill of all rules began at 2026-11-20T12:00:00Z"
-    )
-    code, out, err = command("--changed")
-    assert (code, err) == (0, "")
-    assert out.splitlines()[0] == f"{text}: a backfill without --changed checks its items"
-    assert command.body()["bulk_loads"] == [text]
-    del command.client.list_bulk_operations
-    code, out, err = command("--changed")
-    assert (code, "bulk load" in out) == (0, False)
-    assert "bulk loads since the last backfill are unknown" in err

@@ -324,12 +324,3 @@ def test_redrive_reads_a_span_that_the_user_names_in_a_file(command, monkeypatch
     assert out == ["1 retried and removed, 1 written"]
     assert held(command.path / "span.jsonl") == []
     assert len(held(command.path / ".sync-rules-failures.jsonl")) == 1
-
-
-def test_redrive_keeps_what_was_done_when_a_place_fails(command):
-    """A store that does not answer ends the redrive; entries processed before are removed all the same."""
-    file = command.path / "f.jsonl"
-    lines(file, command.told("a"))
-    code, _, err = command("--file", str(file), "--bucket", "s3://nowhere")
-    assert (code, held(file), command.copied()) == (2, [], ["a"])
-    assert "bucket nowhere" in err

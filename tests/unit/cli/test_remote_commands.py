@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from types import SimpleNamespace
@@ -15,7 +14,6 @@ from sync_rules.cli import main
 from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill, redrive, verify
 from sync_rules.cli.options import RULES_FILE
-from sync_rules.jobs.account.account_backfill import watched
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
@@ -227,22 +225,6 @@ def test_verify_that_is_left_says_where_its_report_will_be(command):
     assert code == 130
     assert err.startswith("verify-1 in stack sync-rules")
     assert f"Its report will be {place}; get it with: aws s3 cp {place} report.jsonl --region eu-west-1" in err
-
-
-def test_figures_of_a_fresh_run_have_nothing_before(command):
-    """A fresh run reports no earlier items or writes; a resumed one reports those of before the resume."""
-    code, out, err = command("backfill", "--remote", "--format", "jsonl")
-    now = json.loads(out.splitlines()[-1])["summary"]
-    assert (code, now["items_before"], now["writes_before"]) == (0, 0, 0), err
-    assert now["items"] > 0
-    command.leave_something()
-    before = watched(command.deployed.state, command.scene.rules).totals.items
-    _, out, _ = command("backfill", "--remote", "--format", "jsonl", "--resume")
-    now = json.loads(out.splitlines()[-1])["summary"]
-    assert now["items_before"] == before > 0
-    assert now["items"] > before
-    _, out, _ = command("backfill", "--remote", "--format", "jsonl", "--restart")
-    assert json.loads(out.splitlines()[-1])["summary"]["items_before"] == 0
 
 
 def test_repair_in_the_account_names_its_queue(command):

@@ -22,7 +22,7 @@ from sync_rules.deploy.roles import (
 from sync_rules.model.errors import UserError
 from sync_rules.rules.families import TargetRule
 from tests.support import engines, every_kind
-from tests.support.policy import ACCOUNT, arn, matches, pairs_of, resolved
+from tests.support.policy import ACCOUNT, arn, matches, resolved
 
 EXAMPLES = sorted((engines.ROOT / "examples").glob("*/rules.yaml"))
 SCHEMA = """
@@ -257,28 +257,6 @@ def test_explain_iam_names_every_rule(file):
 
 
 # ---------------------------------------------------------------- the test's own IAM
-@pytest.mark.parametrize(
-    ("pattern", "resource", "expected"),
-    [
-        ("arn:aws:s3:::b/aws/*", "arn:aws:s3:::b/aws/lambda/x/y", True),
-        ("arn:aws:s3:::b/aws/*", "arn:aws:s3:::b/awsome", False),
-        ("arn:aws:dynamodb:r:1:table/a", "arn:aws:dynamodb:r:1:table/ab", False),
-        ("arn:aws:dynamodb:r:1:table/a", "arn:aws:dynamodb:r:1:table/a/index/i", False),
-        ("arn:aws:dynamodb:r:1:table/a.b", "arn:aws:dynamodb:r:1:table/axb", False),
-        ("*", "*", True),
-    ],
-)
-def test_policy_matches_whole_resources(pattern, resource, expected):
-    """A resource matches from its beginning to its end, where `*` stands for anything and nothing else does."""
-    assert matches(pattern, resource) is expected
-
-
-@pytest.mark.parametrize("change", [{"Effect": "Deny"}, {"Condition": {}}, {"Action": ["dynamodb:*"]}])
-def test_policy_lets_nothing_through_that_it_does_not_know(change):
-    """A statement of another sort is an error, not an allowance."""
-    statement = {"Sid": "x", "Effect": "Allow", "Action": ["sqs:SendMessage"], "Resource": ["*"]}
-    with pytest.raises(AssertionError):
-        pairs_of({"Statement": [statement | change]}, {})
 
 
 # ---------------------------------------------------------------- the page
