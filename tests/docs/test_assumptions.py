@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from sync_rules.extras.proof.assumptions import ASSUMPTIONS
+from sync_rules.extras.proof.probe import ASSUMPTIONS
 from tests.docs.reference import ROOT
 
 
