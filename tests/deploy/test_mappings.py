@@ -7,7 +7,7 @@ from typing import Any
 from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.resources import stream_arn
 from sync_rules.deploy.template import find_rules_file
-from sync_rules.deploy.yamltext import read_yaml
+from tests.support.cloudformation import read_template
 from tests.test_house import ROOT
 
 TEMPLATE = ROOT / "template.yaml"
@@ -21,7 +21,7 @@ def of_type(resources: Resources, kind: str) -> Resources:
 def test_mappings_of_all_streams_have_every_setting(resources: Resources):
     """Each setting that the template gives a stream is there after the transform: none was dropped or renamed."""
     text = TEMPLATE.read_text()
-    events = read_yaml(text, "template.yaml")["Resources"]["StreamFunction"]["Properties"]["Events"]
+    events = read_template(text)["Resources"]["StreamFunction"]["Properties"]["Events"]
     tables = read_deployment(find_rules_file(text, TEMPLATE)).rules.streamed_tables
     mappings = of_type(resources, "AWS::Lambda::EventSourceMapping")
     found = [one for one in mappings.values() if one["FunctionName"] == {"Ref": "StreamFunction"}]
@@ -64,7 +64,7 @@ def test_mappings_functions_have_their_role_and_their_log_group(resources: Resou
         assert function["Architectures"] == ["arm64"]
         assert function["Runtime"] == "python3.14"
         assert len(function["Environment"]["Variables"]) == len(
-            read_yaml(TEMPLATE.read_text(), "template.yaml")["Globals"]["Function"]["Environment"]["Variables"]
+            read_template(TEMPLATE.read_text())["Globals"]["Function"]["Environment"]["Variables"]
         )
     for group in of_type(resources, "AWS::Logs::LogGroup").values():
         assert group["RetentionInDays"] == {"Ref": "LogRetentionDays"}

@@ -24,17 +24,17 @@ from sync_rules.deploy.measures import (
     alarm_resources,
 )
 from sync_rules.deploy.sam_template import read_timeouts_seconds
-from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.functions import logs, metrics
 from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.requests import Read
 from tests.support.builders import s
+from tests.support.cloudformation import read_template
 from tests.support.every_kind import EFFECTS, RULES, order, text_of, user
 from tests.support.operated import STACK, STACK_NAME, Datum, Operated, data_of, everything, quiet
 
 ROOT = Path(__file__).resolve().parents[3]
-TEMPLATE = read_yaml((ROOT / "template.yaml").read_text(), "template.yaml")
+TEMPLATE = read_template((ROOT / "template.yaml").read_text())
 TIMEOUTS = read_timeouts_seconds(TEMPLATE, "template.yaml")
 LAG_ALARM_SECONDS = 300
 

@@ -14,11 +14,11 @@ from sync_rules.deploy.dashboard import list_rows
 from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.measures import alarm_resources, link_section, list_sections
 from sync_rules.deploy.sam_template import read_timeouts_seconds
-from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.functions import logs, metrics
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.pipeline.messages import ChunkMessage
 from sync_rules.pipeline.telemetry import Telemetry
+from tests.support.cloudformation import read_template
 from tests.support.worlds import Stdout
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,7 +29,7 @@ SOURCE = "\n".join(
     path.read_text() for folder in (ROOT / "sync_rules/functions", ROOT / "handlers") for path in folder.glob("*.py")
 )
 DEPLOYMENT = read_deployment(ROOT / "examples/organisations-users-tickets/rules.yaml")
-TIMEOUTS = read_timeouts_seconds(read_yaml((ROOT / "template.yaml").read_text(), "template.yaml"), "template.yaml")
+TIMEOUTS = read_timeouts_seconds(read_template((ROOT / "template.yaml").read_text()), "template.yaml")
 WORDS = {
     "fields", "filter", "sort", "stats", "count", "by", "desc", "and", "or", "not", "like", "timestamp", "message", "i",
 }  # fmt: skip

@@ -12,8 +12,8 @@ from sync_rules.deploy import template as templates
 from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.sam_template import list_sam_resources
 from sync_rules.deploy.template import fill_template, find_rules_file, warn_of_indexes, warn_of_limits
-from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.model.errors import UserError
+from tests.support.cloudformation import read_template
 from tests.support.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 
@@ -33,7 +33,7 @@ rules:
 
 def template_of(path, text=TEXT):
     """The template for a rules file, read."""
-    return read_yaml(fill_template(text, read_deployment(path), path, TEMPLATE), "template.yaml")
+    return read_template(fill_template(text, read_deployment(path), path, TEMPLATE))
 
 
 def first_rules(page):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.deploy.yamltext import as_yaml, read_yaml
 from sync_rules.model.errors import UserError
+from tests.support.cloudformation import read_template
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,8}", fullmatch=True)
 TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=30) | st.sampled_from(
@@ -44,30 +44,12 @@ VALUES = st.recursive(
 )
 
 
-class Reader(yaml.SafeLoader):
-    """YAML 1.1, as CloudFormation's own tools read it, with functions in long form."""
-
-
-def function(loader, suffix, node):
-    if isinstance(node, yaml.ScalarNode):
-        value = loader.construct_scalar(node)
-        value = value.split(".", 1) if suffix == "GetAtt" else value
-    elif isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
-    else:
-        value = loader.construct_mapping(node, deep=True)
-    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
-
-
-Reader.add_multi_constructor("!", function)
-
-
 @settings(deadline=None)
 @given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4), st.sampled_from([0, 2, 8]))
 def test_yamltext_is_read_back_as_what_it_was_by_both_versions_of_yaml(value, indent):
     """Written YAML reads back as the same value under YAML 1.1, which CloudFormation uses, and YAML 1.2."""
     text = as_yaml(value, indent)
-    assert yaml.load(text, Reader) == value
+    assert read_template(text) == value
     assert read_yaml(text, "f") == value
     assert as_yaml(value, indent) == text
 
