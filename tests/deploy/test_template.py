@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import textwrap
 from typing import Any
 
@@ -15,7 +14,6 @@ from sync_rules.deploy.template import fill_template
 from tests.deploy import policy
 from tests.deploy.tools import ROOT, run, tool, transformed
 from tests.support import every_kind
-from tests.unit.deploy.test_template import first_rules
 
 Whole = dict[str, Any]
 
@@ -23,15 +21,6 @@ Whole = dict[str, Any]
 def test_template_is_valid_by_sam():
     """`sam validate --lint` finds nothing."""
     run(tool("sam", "bin", "sam"), "validate", "--lint")
-
-
-def test_template_of_the_readme_is_valid_by_sam(tmp_path):
-    """The template for the README's first rules is valid by sam."""
-    rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
-    rules.write_text(first_rules((ROOT / "README.md").read_text()))
-    template.write_text(fill_template((ROOT / "template.yaml").read_text(), read_deployment(rules), rules, template))
-    shutil.copytree(ROOT / "infra", tmp_path / "infra", ignore=shutil.ignore_patterns("__pycache__"))
-    run(tool("sam", "bin", "sam"), "validate", "--lint", cwd=tmp_path)
 
 
 NESTED = re.compile(r"^```yaml nested\n(.*?)^```$", re.DOTALL | re.MULTILINE)

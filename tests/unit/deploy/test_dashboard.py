@@ -53,18 +53,6 @@ def deployment(tmp_path_factory):
     return of(tmp_path_factory.mktemp("rules"), RULES | EFFECTS)
 
 
-def test_dashboard_has_a_row_for_each_rule_and_the_pipeline(deployment):
-    """All rules together, each of them, then streams, queues, functions and state machines."""
-    titles = [graph["title"] for graph in graphs(body_of(deployment)[0])]
-    for name in ("all rules", *(f"rule {rule}" for rule in (*RULES, *EFFECTS))):
-        assert [title for title in titles if title.startswith(f"{name}: ")] == [
-            f"{name}: lag (ms)", f"{name}: work and refusals", f"{name}: failures",
-            *([] if name.removeprefix("rule ") in EFFECTS else [f"{name}: drift (%)"]),
-        ]  # fmt: skip
-    (lag,) = (graph for graph in graphs(body_of(deployment)[0]) if graph["title"] == "rule names: lag (ms)")
-    assert [options["stat"] for *_, options in lag["metrics"]] == ["p50", "p99"]
-
-
 def test_dashboard_draws_metrics_that_somebody_writes(deployment, monkeypatch, capsys):
     """Every graph shows a metric that a handler writes, or a known metric of AWS."""
     quiet(monkeypatch)
