@@ -99,7 +99,7 @@ class Deployed(Site):
         stack = Stack("sync-rules", "us-east-1", {"StateTableName": state, "BucketName": bucket, **urls})
         for module, verb in ((backfill_command, "backfill"), (verify_command, "verify"), (redrive_command, "redrive")):
             account = Account(stack, Local(verb), self.state, url, None)
-            monkeypatch.setattr(module, "account_of", lambda *_given, account=account: account)
+            monkeypatch.setattr(module, "find_account", lambda *_given, account=account: account)
 
     def fill(self) -> None:
         self.put("shop", user("1", name=s("Ada"), rank=n(1), email=s("a@x")), user("2", name=s("Bo"), counted=n(9)))

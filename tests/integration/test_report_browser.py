@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from sync_rules.cli.show.drift_page import page
-from sync_rules.extras.discover.commands.proposal_page import page as proposed
+from sync_rules.cli.show.drift_page import write_page
+from sync_rules.extras.discover.commands.proposal_page import write_page as proposed
 from tests.extras.discover.test_propose_page import searched
 from tests.support.browsers import browser
 from tests.support.reports import verified
@@ -39,7 +39,11 @@ def chromium() -> Iterator[Browser]:
 def files(tmp_path_factory) -> dict[str, Path]:
     """Reports on disk."""
     directory = tmp_path_factory.mktemp("reports")
-    texts = {"drifted": page(verified()), "clean": page(verified(clean=True)), "proposed": proposed(searched())}
+    texts = {
+        "drifted": write_page(verified()),
+        "clean": write_page(verified(clean=True)),
+        "proposed": proposed(searched()),
+    }
     for name, text in texts.items():
         (directory / f"{name}.html").write_text(text)
     return {name: directory / f"{name}.html" for name in texts}

@@ -21,7 +21,7 @@ from sync_rules.audit.leftovers import FormerRules, Leftover, PrunePage, prune_p
 from sync_rules.cli import options as opt
 from sync_rules.cli.saved_state import open_state, read_state
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.text import FirstPerRule, counted
+from sync_rules.cli.show.text import FirstPerRule, format_count
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.local_files import Files, wall_clock_ms
@@ -149,9 +149,9 @@ def as_line(one: Leftover) -> str:
 
 def summary(items: int, found: int, left: int, *, applied: bool) -> str:
     if not found:
-        return f"{counted(items, 'item')} scanned, nothing left behind"
+        return f"{format_count(items, 'item')} scanned, nothing left behind"
     if not applied:
-        return f"{counted(items, 'item')} scanned, {counted(found, 'leftover')}: --apply removes them"
+        return f"{format_count(items, 'item')} scanned, {format_count(found, 'leftover')}: --apply removes them"
     if left:
         return f"{found - left} leftovers removed, {left} changed meanwhile or could not be written: run it again"
-    return f"{counted(found, 'leftover')} removed"
+    return f"{format_count(found, 'leftover')} removed"

@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verify_tally import Tally
-from sync_rules.cli.show.drift import summary
+from sync_rules.cli.show.drift import summarize
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.provenance import drop_paths
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
@@ -63,8 +63,8 @@ def test_an_item_without_room_is_stuck_for_rules_of_every_kind(name):
     repaired, stuck = verified(scene, repair=True)
     assert (name, "ItemTooLarge") in stuck
     assert repaired.repaired[name] == 0
-    assert "No repair corrects what is stuck" in summary(repaired, repair=True)
-    assert "--repair corrects" not in summary(tally, repair=False) or tally.left > tally.drift[name]
+    assert "No repair corrects what is stuck" in summarize(repaired, repair=True)
+    assert "--repair corrects" not in summarize(tally, repair=False) or tally.left > tally.drift[name]
 
 
 def test_a_scenario_expects_an_embed_that_does_not_fit(tmp_path):

@@ -22,9 +22,9 @@ from rich.console import Console
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import MemoryState, save_applied
 from sync_rules.cli import main
-from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, link_notices, loop, resumes, threads
+from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, is_resumed, link_notices, run_loop, threads
 from sync_rules.cli.show.run import conclude, display_on, line, summary_lines
-from sync_rules.cli.show.text import duration
+from sync_rules.cli.show.text import format_duration
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
@@ -106,7 +106,7 @@ class Bench:
         return sorted(done for done in self.done if isinstance(done, int))
 
     def run(self, local: LocalRun, *, stopping=lambda: False, once=True) -> None:
-        loop(local, Quiet(), stopping=stopping, once=once, sleep=self.clock.sleep)
+        run_loop(local, Quiet(), stopping=stopping, once=once, sleep=self.clock.sleep)
 
 
 class Quiet:
@@ -561,7 +561,7 @@ def test_run_ends_with_a_status_that_agrees_with_its_summary(capsys):
 )  # fmt: skip
 def test_run_shows_times_as_people_say_them(ms, text):
     """Two units are enough to know how late a copy is."""
-    assert duration(ms) == text
+    assert format_duration(ms) == text
 
 
 @pytest.mark.parametrize("option", ["--failures", "--checkpoint"])
@@ -606,12 +606,12 @@ def test_run_that_resumes_takes_no_sample(tmp_path):
     """A run with the same rules has begun before; with other rules, or another file, the sample is taken."""
     rules = parse_rules(LINKED)
     path = tmp_path / "c.json"
-    assert not resumes(path, rules)
+    assert not is_resumed(path, rules)
     checkpoint.save(path, checkpoint.Checkpoint(rules.fingerprint, {}, []))
-    assert resumes(path, rules)
-    assert not resumes(path, rules_of("names"))
+    assert is_resumed(path, rules)
+    assert not is_resumed(path, rules_of("names"))
     path.write_text("[]")
-    assert not resumes(path, rules)
+    assert not is_resumed(path, rules)
 
 
 def test_run_goes_on_without_the_right_to_scan():

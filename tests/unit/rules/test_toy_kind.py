@@ -18,8 +18,8 @@ from sync_rules.audit.leftovers import FormerRules, prune_page, remove
 from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.where_used import find_uses
 from sync_rules.cli import main
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.permissions import BACKFILL, STREAM, needs
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.permissions import BACKFILL, STREAM, list_needs
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.dryrun.planner import Planner
@@ -196,7 +196,7 @@ def test_toy_kind_is_pruned(scene):
 
 def test_toy_kind_is_deployed(registered, shown):
     """The template is written for it, and its permissions are those of what the pipeline does for it."""
-    some = [one for one in needs(deployment_of(registered / "rules.yaml")) if one.rule == "last"]
+    some = [one for one in list_needs(read_deployment(registered / "rules.yaml")) if one.rule == "last"]
     allowed = {(one.function, one.action.partition(":")[2]) for one in some}
     assert {(STREAM, "Query"), (STREAM, "UpdateItem"), (BACKFILL, "Scan")} <= allowed
     assert (STREAM, "DeleteItem") not in allowed
