@@ -231,7 +231,7 @@ class BudgetedStore(local, MeteredStore):
     """A MeteredStore that several threads may use: each has its own, and its own memory of what it read."""
 
 
-def within_budget(store: Store, tables: Mapping[str, Table], budget: Budget | None = None) -> Store:
+def limit_store(store: Store, tables: Mapping[str, Table], budget: Budget | None = None) -> Store:
     """Put a store with this budget before a store, if a table has a limit; without a `budget`, as the only writer."""
     budget = budget or Budget(tables)
     return BudgetedStore(store, tables, budget=budget) if budget.limits else store

@@ -100,7 +100,7 @@ _commands: Final[list[Patience]] = []  # for all threads of the process, which r
 
 
 @contextmanager
-def having(patience: Patience) -> Iterator[Patience]:
+def use_patience(patience: Patience) -> Iterator[Patience]:
     """Let all calls of this process wait with this patience."""
     _commands.append(patience)
     try:

@@ -23,7 +23,7 @@ def plain(given: Any) -> Any:
     resource: so it has each handler that was registered until now, such as those of a test.
     """
     client = client_of(given)
-    if not converts(client):
+    if not is_converting(client):
         return client
     twin = object.__new__(type(client))
     vars(twin).update(vars(client))
@@ -49,7 +49,7 @@ def table_name(given: Any) -> str | None:
     return given.name if named else None
 
 
-def converts(client: Any) -> bool:
+def is_converting(client: Any) -> bool:
     """Tell whether a client takes and returns Python values, as that of a resource does."""
     events = getattr(getattr(client, "meta", None), "events", None)
     known = getattr(getattr(events, "_emitter", events), "_unique_id_handlers", {})

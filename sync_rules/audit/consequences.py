@@ -125,7 +125,7 @@ def _listing(rule: Rule, anchor: ItemKey) -> Listing | None:
     conditions = rule.conditions(anchor)
     if conditions is None or rule.find is None:
         return None
-    return Listing(rule.listed.table.name, rule.find.index, conditions)
+    return Listing(rule.listed_entity.table.name, rule.find.index, conditions)
 
 
 # ---------------------------------------------------------------- an item
@@ -168,7 +168,7 @@ def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
 
 def _by_default(rule: Rule, item: Item) -> str:
     """The copies that have the value of `default`, in words; "" for none."""
-    found = rule.defaulted(item)
+    found = rule.list_defaults(item)
     return "by default" + ("" if found == rule.copies else f": {', '.join(map(show_path, found))}") if found else ""
 
 

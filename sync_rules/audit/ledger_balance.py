@@ -16,7 +16,7 @@ from typing import Final, TypeVar, cast
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.model.writes import Put, Status, Update, unchanged
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
@@ -140,10 +140,10 @@ def repair_total(key: ItemKey, balances: Mapping[str, Balance]) -> Work[bool]:
     held = item or {}
     for at, balance in balances.items():
         seen = _slots_of(balance.rule, held).get(at, Balance(balance.rule))
-        if replace(seen, entered=balance.entered) != balance or not holdable(balance.entered):
+        if replace(seen, entered=balance.entered) != balance or not is_holdable(balance.entered):
             return False
-    values = {at: {"N": spelt(balance.entered)} for at, balance in balances.items()}
-    values[VERSION] = {"N": spelt((number_of(held.get(VERSION)) or ZERO) + 1)}
+    values = {at: {"N": spell(balance.entered)} for at, balance in balances.items()}
+    values[VERSION] = {"N": spell((number_of(held.get(VERSION)) or ZERO) + 1)}
     guard = unchanged(key.values[0][0], item, [(at,) for at in values])
     sets = tuple(((at,), value) for at, value in values.items())
     write = Put(key, {**key.attributes(), **values}, guard) if item is None else Update(key, sets, (), guard)

@@ -14,7 +14,7 @@ from sync_rules.audit.consequences import parts_on
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item, Path, get
-from sync_rules.pipeline.fanout import still_linked
+from sync_rules.pipeline.fanout import list_linked_rules
 from sync_rules.pipeline.requests import List, Page, Read, Store
 from sync_rules.pipeline.tasks import Push
 from sync_rules.rules.families import Part, PartRule, TargetRule
@@ -72,7 +72,7 @@ def archives_of(entity: Entity | None, rules: Rules) -> Iterator[Rule]:
     that may hold something of it.
     """
     holding = {entity}
-    waiting = [rule for rule in rules.rules.values() if rule.source is entity and rule.swept]
+    waiting = [rule for rule in rules.rules.values() if rule.source is entity and rule.swept_entities]
     known = {rule.name for rule in waiting}
     while waiting:
         rule = waiting.pop()
@@ -110,14 +110,16 @@ def _uses(look: _Look, entity: Entity, rules: Rules, store: Store) -> Iterator[t
 def _listed(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
     """The targets that a source lists and that hold something of the rule. Rows of an index are but keys."""
     conditions = rule.conditions(key)
-    table, index = rule.listed.table, rule.find.index if rule.find is not None else None
+    table, index = rule.listed_entity.table, rule.find.index if rule.find is not None else None
     cursor: Item | None = None
     while conditions is not None:
         page: Page = store.list(List(table.name, index, conditions, PAGE_MAX_ITEMS, cursor))
-        found = {at: row for row in page.items if (at := table.key_of(row)) and rules.entity_of(at) is rule.listed}
+        found = {
+            at: row for row in page.items if (at := table.key_of(row)) and rules.entity_of(at) is rule.listed_entity
+        }
         images = found if index is None else dict(zip(found, store.read(Read(tuple(found))), strict=True))
         for target, image in images.items():
-            if image is not None and still_linked(Push(key, (rule,)), image) and (paths := _there(rule, image)):
+            if image is not None and list_linked_rules(Push(key, (rule,)), image) and (paths := _there(rule, image)):
                 yield Use(rule, target, key, paths), image
         cursor = page.cursor
         if cursor is None:
@@ -136,7 +138,7 @@ def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[Use, Item
             yield Use(part.rule, part.target, part.source, part.rule.copies, part.rule.label(part)), image
         return
     yield Use(part.rule, part.target, part.source), image
-    total = part.rule.adds_to(image)
+    total = part.rule.find_total(image)
     if total is not None:
         yield from _of_total(total, part.target, rules, store)
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.cli.account import Account
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.show.console import make_console
@@ -109,7 +109,7 @@ class RemoteBackfill:
         return body
 
     def _names(self, rules: Rules, body: Mapping[str, Any]) -> frozenset[str]:
-        before = applied_so_far(self._account.state, rules) if body["changed"] else None
+        before = find_applied(self._account.state, rules) if body["changed"] else None
         names, _ = rules_to_apply(rules, body["rules"], before)
         return names
 

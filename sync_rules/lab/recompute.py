@@ -138,7 +138,11 @@ def _too_many(ending: Ending, rule: KeepRule, gone: Iterable[Part]) -> set[Part]
             by_source.setdefault(rule.pointer(change.new), []).append(change.key)
     found: set[Part] = set()
     for part in gone:
-        beyond = () if part.source is None else rule.among(part.source, [*by_source.get(part.source, ()), part.target])
+        beyond = (
+            ()
+            if part.source is None
+            else rule.list_wrong_parts(part.source, [*by_source.get(part.source, ()), part.target])
+        )
         found |= {part} if part.target in {one.target for one in beyond} else set()
     return found
 
@@ -263,7 +267,7 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
     history, provenance = _History(), Provenance(ending.rules)
     for one in found:
         rule = one.part.rule if one.part else ending.rules.rules[one.rule]
-        if isinstance(rule, MirrorRule) and rule.owned:
+        if isinstance(rule, MirrorRule) and rule.owned_entities:
             history.items.add(one.target)
         else:
             history.paths.setdefault(one.target, set()).update(rule.copies)

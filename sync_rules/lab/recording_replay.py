@@ -278,5 +278,5 @@ def _list_links(change: Change, rules: Rules, concerned: Iterable[Rule], related
             for part in rule.parts(change, entity):
                 if part.source is not None and part.target in related:
                     yield part.source
-            if rule.target is entity and any(rule.adds_to(image) in related for image in images):
+            if rule.target is entity and any(rule.find_total(image) in related for image in images):
                 yield change.key

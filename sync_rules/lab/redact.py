@@ -22,8 +22,8 @@ from sync_rules.lab.provenance import Provenance
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import spelt
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.numbers import spell
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.templates import Template, parse_template
 from sync_rules.model.values import AttributeValue
 from sync_rules.rules.ruleset import Rules
@@ -111,7 +111,7 @@ class Redactor:
 
     def number(self, text: str) -> str:
         """Replace a number like the text of its shortest spelling."""
-        return self.text(spelt(Decimal(text)))
+        return self.text(spell(Decimal(text)))
 
     def _pieces(self, text: str) -> Iterator[tuple[bool, str]]:
         """The pieces of a text and the separators between them, each with True for a separator."""
@@ -176,7 +176,7 @@ class Redactor:
         key, other = (self._key_of(one) for one in (body, redacted))
         if key is None or other is None:
             return
-        entity, fitting = self._rules.entity_of(key), possible_key(other)
+        entity, fitting = self._rules.entity_of(key), is_possible_key(other)
         fields = {} if entity is None else entity.fields(key) or {}
         read = {} if entity is None else entity.fields(other)
         alike = entity is self._rules.entity_of(other) and read == {
@@ -255,7 +255,7 @@ def _names(rules: Rules) -> Iterator[str]:
     """The names in the paths that rules read and write."""
     for rule in rules.rules.values():
         for node in rule.nodes():
-            for _, path in (node.writes, *node.reads, *node.decided_by):
+            for _, path in (node.writes, *node.reads, *node.deciding_paths):
                 yield from path
 
 

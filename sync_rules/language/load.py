@@ -104,8 +104,8 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     _check_renames(known, valid.form.rules)
     compiled = _compile_rules(known, valid.form.rules)
     alone = [rule for name in valid.form.rules for rule in compiled[name]]
-    sound = {rule.name: rule.beside(other for other in alone if other is not rule) for rule in alone}
-    within = {side.name: side for rule in sound.values() for side in (rule.source, rule.target, *rule.owned)}
+    sound = {rule.name: rule.adapt_to(other for other in alone if other is not rule) for rule in alone}
+    within = {side.name: side for rule in sound.values() for side in (rule.source, rule.target, *rule.owned_entities)}
     entities = entities | within  # those of ledgers are in no file
     rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
     rules = replace(rules, sections={one.name: one.compile(known, valid.form, rules) for one in valid.sections})
@@ -129,7 +129,7 @@ def _turn(entry: str | Model) -> int:
     if isinstance(entry, str):
         return 2
     kind = kind_of_form(entry)
-    return 0 if kind.alone else 1 if kind.gives and defaults.said(entry) else 2
+    return 0 if kind.alone else 1 if kind.gives and defaults.has_default(entry) else 2
 
 
 def _compile_rule(known: Known, name: str, entry: str | Model) -> tuple[Rule, ...]:
@@ -169,7 +169,6 @@ def _check_renames(known: Known, entries: Mapping[str, str | Model]) -> None:
         renamed.setdefault(old, name)
 
 
-# ---------------------------------------------------------------- entities
 def _entities(
     document: Document, problems: Problems, valid: ValidFile, tables: Mapping[str, Table]
 ) -> dict[str, Entity]:

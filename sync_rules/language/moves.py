@@ -27,7 +27,7 @@ def moves(rules: Rules, document: Document) -> Iterator[Problem]:
     for keeping in rules.rules.values():
         for rule in moving.values():
             for side, option in ((rule.source, "mirror"), (rule.target, "into")):
-                if side in keeping.owned:
+                if side in keeping.owned_entities:
                     message = f"the items of {side.name!r} are kept where they are by rule {keeping.title}"
                     yield Problem("SR301", message, document.value("rules", rule.title, option))
     yield from _overwriting(rules, moving.values(), document)

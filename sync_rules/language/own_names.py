@@ -28,7 +28,9 @@ class OwnName:
     written: bool
 
 
-def doubted(names: Iterable[OwnName], rules: Rules, said: Callable[[Entity], Collection[str]]) -> Iterator[Problem]:
+def doubt_own_names(
+    names: Iterable[OwnName], rules: Rules, said: Callable[[Entity], Collection[str]]
+) -> Iterator[Problem]:
     """Warn of these paths, unless a rule writes the map, or the file says that all items have it (`said`)."""
     made = {(rule.target, path[0]) for rule in rules.rules.values() for path in rule.copies}
     for one in names:

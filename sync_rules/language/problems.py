@@ -64,7 +64,6 @@ class Problem:
         return severity(self.code)
 
     def render(self, file: str) -> str:
-        """The problem as `check` prints it."""
         way = self.location.shown()
         head = f"{file}:{self.location.line}:{self.location.column}" + (f" · {way}" if way else "")
         mark = self.code if self.severity == "error" else f"{self.code}, {self.severity}"
@@ -91,8 +90,6 @@ class Problem:
 
 @dataclass
 class Problems:
-    """The problems found so far."""
-
     found: dict[Problem, None] = field(default_factory=dict)
 
     def add(self, code: str, location: Location, message: str, cure: str | None = None) -> None:
@@ -100,7 +97,6 @@ class Problems:
         self.extend([Problem(code, message, location, cure)])
 
     def extend(self, problems: Iterable[Problem]) -> None:
-        """Add several problems."""
         self.found.update(dict.fromkeys(problems))
 
     def sorted(self) -> list[Problem]:

@@ -52,6 +52,6 @@ def _wrong(found: str | None) -> str:
     return ""
 
 
-def without(text: str) -> str:
+def blank_variables(text: str) -> str:
     """The text with a word in place of each variable, for checks where they are not set."""
     return VARIABLE.sub("unset", text)

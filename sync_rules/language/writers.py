@@ -42,9 +42,9 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR301", f"{what} is written twice by this rule", carried or location, cure)
             continue
         line = written_at(one, document).line
-        if entity in one.owned and entity in two.owned and one.title == two.title:
+        if entity in one.owned_entities and entity in two.owned_entities and one.title == two.title:
             continue  # each has items of its own
-        if entity in one.owned and entity in two.owned:
+        if entity in one.owned_entities and entity in two.owned_entities:
             if (one.name, two.name) not in mirrors:
                 message = f"the items of {entity.name!r} are the mirrors of rule {one.title} in line {line} already"
                 yield Problem("SR301", message, location)

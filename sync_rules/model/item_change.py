@@ -38,12 +38,10 @@ class ItemChange:
 
     @property
     def when(self) -> When:
-        """The kind of change, in the words of the rules file."""
         return "created" if self.old is None else "deleted" if self.new is None else "changed"
 
 
 def item_change(call: Call) -> ItemChange:
-    """The argument of the function of a call."""
     change = call.change
     return ItemChange(
         rule=call.rule,

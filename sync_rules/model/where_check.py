@@ -18,7 +18,7 @@ import jmespath
 from jmespath.functions import Functions
 from jmespath.lexer import Lexer
 
-from sync_rules.model.numbers import SPELLING, spelt
+from sync_rules.model.numbers import SPELLING, spell
 from sync_rules.model.values import AttributeValue
 
 Node = dict[str, Any]
@@ -81,7 +81,6 @@ def cure(text: str) -> str:
 
 
 def depth(tree: Node) -> int:
-    """The number of levels of a syntax tree."""
     levels, row = 0, [tree]
     while row:
         levels += 1
@@ -211,7 +210,6 @@ def _calls_type(node: Node) -> bool:
 
 
 def _retyped(sides: list[Node], types: tuple[Types, Types]) -> str:
-    """The cure for two sides of different types."""
     if all(side["type"] == "literal" for side in sides):
         return "compare an attribute, such as status == 'OPEN': these are two constants"
     for side, other in ((sides[0], types[1]), (sides[1], types[0])):
@@ -240,7 +238,7 @@ def equalities(text: str) -> tuple[tuple[str, AttributeValue], ...]:
     return tuple(found.items())
 
 
-def named(text: str) -> tuple[str, ...]:
+def list_names(text: str) -> tuple[str, ...]:
     """The names of an item's own attributes in a condition, each once."""
     rows, found = [cast("Node", jmespath.compile(text).parsed)], dict[str, None]()
     while rows:
@@ -265,15 +263,14 @@ def conjuncts(text: str) -> tuple[str, ...]:
 
 
 def _held(value: str | float) -> AttributeValue:
-    """A literal as an item holds it."""
     if isinstance(value, bool):
         return {"BOOL": value}
-    return {"S": value} if isinstance(value, str) else {"N": spelt(Decimal(repr(value)))}
+    return {"S": value} if isinstance(value, str) else {"N": spell(Decimal(repr(value)))}
 
 
 def bare_words(text: str) -> Iterator[tuple[str, Node]]:
-    """The names of attributes that a condition compares something with, each with the other side, which is no literal.
-    Of two names, the right one, unless the left one is written as constants are.
+    """The names of attributes in comparisons without a literal, each with the other side: of two names the right one,
+    unless the left one is written like a constant.
     """
     row: list[Node] = [cast("Node", jmespath.compile(text).parsed)]
     while row:
@@ -293,7 +290,6 @@ def _constant(node: Node) -> bool:
 
 
 def quoted_names(text: str) -> list[str]:
-    """The names in double quotes."""
     return [token["value"] for token in Lexer().tokenize(text) if token["type"] == "quoted_identifier"]
 
 

@@ -6,13 +6,14 @@ There is one retry mechanism: a client that retries by itself is not retried her
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Final, Protocol
 
 from sync_rules.adapters import aws_errors, retries
-from sync_rules.adapters.batch_reader import BATCH_GET_MAX_KEYS, BatchGet
+from sync_rules.adapters.batch_reader import split_keys
 from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.plain_client import plain
 from sync_rules.model.entities import Table
@@ -78,7 +79,7 @@ class Reader:
         *,
         raw: bool = False,
         consistent: bool = False,
-        remaining_seconds: retries.RemainingSeconds = retries.no_deadline,
+        remaining_seconds: retries.RemainingSeconds = lambda: math.inf,
         attempts_max: int = retries.ATTEMPTS_MAX,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -187,13 +188,13 @@ class Reader:
             found[identity(key)] = item
 
         asked = {**self._consistency(consistent=consistent), **_projection(Expressions(), projects)}
-        for start in range(0, len(distinct), BATCH_GET_MAX_KEYS):
-            some = distinct[start : start + BATCH_GET_MAX_KEYS]
-            batch = BatchGet(self._client, {table.name: table}, some, lambda _table: asked, note)
+        left = len(distinct)
+        for batch in split_keys(self._client, {table.name: table}, distinct, lambda _table: asked, note):
+            left -= batch.left
             try:
                 self._ask(batch, batch.where)
             except aws_errors.UnprocessedError as error:
-                left = batch.left + len(distinct) - start - len(some)
+                left += batch.left
                 raise UnprocessedKeysError(table.physical_name, left, len(distinct)) from error
         return tuple(None if key is None else found.get(identity(key)) for key in keys)
 

@@ -35,7 +35,6 @@ class Expiry:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The field it reads."""
         return (self.field,)
 
     def text(self, read: Read) -> str | None:

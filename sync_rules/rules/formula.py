@@ -42,7 +42,6 @@ def stable_hash(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
 
-# ---------------------------------------------------------------- formulas
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A field, and the formats its value goes through from left to right."""
@@ -71,7 +70,6 @@ class Formula:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields it reads, each once."""
         return tuple(dict.fromkeys(piece.field for piece in self.pieces if isinstance(piece, Slot)))
 
     def text(self, read: Read) -> str | None:
@@ -168,7 +166,6 @@ def _format(name: str, argument: str | None, tables: Tables) -> Format:
     raise UserError(f"no format {name!r}. Known: {', '.join(known)}.{meant}")
 
 
-# ---------------------------------------------------------------- formats
 # Each is a function of the module, with its argument bound: rules that are compiled once are kept in a file.
 def _upper(value: AttributeValue) -> str:
     return (text_of(value) or "").upper()
@@ -211,8 +208,8 @@ def _pad(argument: str | None) -> Format:
 
 
 def _padded(width: int, value: AttributeValue) -> str | None:
-    """Zeros before a number, so that text sorts as numbers do: what counts is the width before the point. A number that
-    is wider stays whole; a negative one keeps its sign in front, and does not sort.
+    """Zeros before a number, up to `width` digits before the point, so that text sorts as numbers do. A wider number
+    stays whole; a negative number does not sort.
     """
     text = text_of(value) or None
     if text is None or ("N" not in value and not DIGITS.fullmatch(text)):

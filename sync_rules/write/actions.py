@@ -15,7 +15,7 @@ from sync_rules.adapters import aws
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import EventName, ItemKey
-from sync_rules.model.numbers import number_of, respelt_in
+from sync_rules.model.numbers import number_of, respell_in
 from sync_rules.model.python_values import (
     HALF_PAIR,
     HALF_PAIR_CURE,
@@ -180,7 +180,7 @@ class Actions:
         if self._raw:
             if not all(map(_is_attribute_value, given.values())):
                 raise WriteError("not all are attribute values", 'with raw=True give values such as {"S": "x"}')
-            values: Item = {name: respelt_in(value) for name, value in given.items()}
+            values: Item = {name: respell_in(value) for name, value in given.items()}
         else:
             try:
                 values = {name: raw_of(value) for name, value in given.items()}
@@ -282,9 +282,9 @@ def refuse_kept(own: Own, before: Item | None, rules: Rules) -> None:
     after = own.after(before) or {}
     _refuse_owned(own, after, rules)
     for rule in (*rules.into_target(own.entity), *rules.parts_of(own.entity)):
-        if rule.snapshot or rule.target is not own.entity or own.entity in rule.owned:
+        if rule.snapshot or rule.target is not own.entity or own.entity in rule.owned_entities:
             continue
-        for path in rule.wrote(own.key, after):
+        for path in rule.list_own_copies(own.key, after):
             if any(overlaps(path, given) for given in own.paths) and not same(get(after, path), get(before, path)):
                 raise WriteError(
                     f"{show_path(path)} of {own.entity.name} is kept by rule {rule.title}",
@@ -294,7 +294,7 @@ def refuse_kept(own: Own, before: Item | None, rules: Rules) -> None:
 
 def _refuse_owned(own: Own, item: Item | None, rules: Rules) -> None:
     for rule in rules.rules.values():
-        if own.entity in rule.owned and (item is None or rule.owns(item)):
+        if own.entity in rule.owned_entities and (item is None or rule.owns(item)):
             raise WriteError(
                 f"items of {own.entity.name} are made by rule {rule.title}", "write what they are made from instead"
             )

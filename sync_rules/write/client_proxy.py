@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sync_rules.adapters.plain_client import client_of, converts, table_name
+from sync_rules.adapters.plain_client import client_of, is_converting, table_name
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -78,7 +78,7 @@ class Original:
         name = table_name(given)
         self.given = given
         self.client = client_of(given)
-        self.python = converts(self.client)
+        self.python = is_converting(self.client)
         self.usual: Mapping[str, Any] = {} if name is None else {"TableName": name}
 
 

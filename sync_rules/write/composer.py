@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
 from sync_rules.model.semantics import SETS, Place, same_item
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps
@@ -156,10 +156,10 @@ def _amounts(applied: Applied, before: Item, now: Item) -> tuple[tuple[Path, Att
     found: list[tuple[Path, AttributeValue]] = []
     for name in applied.numbers:
         old, new = number_of(before.get(name, {"N": "0"})), number_of(now.get(name))
-        if old is None or new is None or not holdable(amount := total_of((new, old.copy_negate()))):
+        if old is None or new is None or not is_holdable(amount := total_of((new, old.copy_negate()))):
             return None
         if amount:
-            found.append(((name,), {"N": spelt(amount)}))
+            found.append(((name,), {"N": spell(amount)}))
     return tuple(found)
 
 

@@ -15,12 +15,11 @@ from typing import Final, Protocol
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.values import Item, changed, get
+from sync_rules.model.values import Item, get, has_changed
 from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Store, Work, World, run_work
-from sync_rules.pipeline.sources import read_all
+from sync_rules.pipeline.requests import Store, Work, World, read_all, run_work
 from sync_rules.pipeline.tasks import Pull, Tasks, tasks_of
 from sync_rules.pipeline.work import STAGES, do_tasks
 from sync_rules.rules.families import TargetRule
@@ -228,7 +227,7 @@ class Consequences:
         old, new = change.old, change.new
         if old is not None and new is not None:
             for rule in self._listing_by_index(change.key, new):
-                if changed(old, new, rule.copies):
+                if has_changed(old, new, rule.copies):
                     self._leave(rule.name, SECOND_LOOK)
 
     def _listing_by_index(self, key: ItemKey, image: Item) -> Iterator[TargetRule]:

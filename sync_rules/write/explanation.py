@@ -215,5 +215,5 @@ class _RuleReasons:
 def _rules_of(rules: Rules, entity: Entity) -> Iterator[Rule]:
     """The rules that read or keep items of an entity."""
     for rule in rules.concern(entity, "MODIFY").rules:
-        if rule.swept:
+        if rule.swept_entities:
             yield rule

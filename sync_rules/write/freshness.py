@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.adapters.plain_client import client_of, converts, table_name
+from sync_rules.adapters.plain_client import client_of, is_converting, table_name
 from sync_rules.model.durations import seconds_of
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
@@ -17,7 +17,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.python_values import raw_of
 from sync_rules.model.semantics import place_of, same_item
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Store
 from sync_rules.rules.ruleset import Rules
@@ -156,7 +156,7 @@ class _View:
     def judge(self, keys: Sequence[ItemKey], *, repair: bool) -> list[dict[str, Any]]:
         """The items of these keys as they must be now, for the application, without those that are gone."""
         likely = (one for key, item in self.guesses.items() for one in judgement.sources_of(key, item, self._rules))
-        self.seen.load(one for one in (*keys, *likely) if possible_key(one))
+        self.seen.load(one for one in (*keys, *likely) if is_possible_key(one))
         try:
             found = judgement.judge(keys, self._rules, self.seen, self._deadline.passed)
         except StoreError as error:
@@ -186,7 +186,7 @@ def _query_page(client: Any, query: Mapping[str, Any]) -> tuple[list[Item], Mapp
     asks = own.query if {"KeyConditionExpression", "KeyConditions"} & query.keys() else own.scan
     answer = asks(**query)
     found = answer["Items"]
-    if converts(own):
+    if is_converting(own):
         found = [{name: raw_of(value) for name, value in item.items()} for item in found]
     return found, answer.get(LAST) or None
 

@@ -13,7 +13,7 @@ from typing import Final
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import NULL_PORTS, Store, Work, World, run_work
@@ -47,7 +47,7 @@ def judge(keys: Iterable[ItemKey], rules: Rules, seen: ReadThrough, out_of_time:
         StoreError: when something of it could not be read.
     """
     wanted = tuple(keys)
-    seen.load(key for one in wanted for key in sources_of(one, seen.item(one), rules) if possible_key(key))
+    seen.load(key for one in wanted for key in sources_of(one, seen.item(one), rules) if is_possible_key(key))
     bounds, done = Bounds(IN_MEMORY, out_of_time), Judgement()
     for key in wanted:
         before = seen.item(key)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.semantics import SETS, Place, place_of, same_item
-from sync_rules.model.values import AttributeValue, Item, Path, changed, get, overlaps, same
+from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, overlaps, same
 from sync_rules.model.writes import Condition, unchanged
 from sync_rules.pipeline.requests import List
 from sync_rules.rules.families import Part, PartRule, TargetRule
@@ -100,7 +100,7 @@ class Needs:
         source = None if part.source is None else place_of(part.source)
         if source in self._store.before and self._changed(part.target):
             item = self._store.before[source]
-            self._need(self._store.keys[source], () if item is None else part.rule.read_of(item))
+            self._need(self._store.keys[source], () if item is None else part.rule.list_read_paths(item))
         self._need_absence(part.target)
         if (standing := self._standing_of(part)) is not None:  # as it should be: that must be so when it is written
             self._need(part.target, standing)
@@ -116,7 +116,7 @@ class Needs:
     def _read_of(self, place: Place, paths: Paths) -> bool:
         """True if any of these paths of an item changes."""
         before, now = self._store.before[place] or {}, self._store.now(place) or {}
-        return paths is None or changed(before, now, paths) or (not before) != (not now)
+        return paths is None or has_changed(before, now, paths) or (not before) != (not now)
 
     def _need_looked_at(self, rule: TargetRule, key: ItemKey, of: Collection[Item | None] = ()) -> None:
         """Note that a rule found copies of an item right, or no item at all: that must be so when their source is
@@ -130,8 +130,8 @@ class Needs:
             copies = dict.fromkeys(path for one in of if one is not None for path in rule.copies_of(one, before))
             standing = _standing(copies or rule.copies, before, now)
             if standing:
-                self._need(key, (*rule.decided_by, *standing))
-                if not of or any(one is not None and rule.belongs(key, one) is not False for one in of):
+                self._need(key, (*rule.deciding_paths, *standing))
+                if not of or any(one is not None and rule.is_member(key, one) is not False for one in of):
                     self._need_sources(rule, key, now)
 
     def _need_absence(self, key: ItemKey) -> None:
@@ -165,7 +165,7 @@ class Needs:
         reading = [rule.watches_in_source for rule in self._rules.from_source(entity) if isinstance(rule, TargetRule)]
         for rule in self._rules.parts_of(entity):
             if rule.source is entity:
-                reading.append(() if before is None else rule.read_of(before))
+                reading.append(() if before is None else rule.list_read_paths(before))
             if rule.target is entity and _says(own, rule.copies):
                 reading.append(rule.copies)
         if own.verb != "check":
@@ -191,7 +191,7 @@ class Needs:
             asked = List(members.table, members.index, members.conditions, limit, None, members.backward)
             for row in self._store.list_known(asked).items:
                 member = rule.source.table.key_of(row)
-                if member is not None and rule.belongs(key, self._store.item(member) or {}) is True:
+                if member is not None and rule.is_member(key, self._store.item(member) or {}) is True:
                     self._need(member, rule.watches_in_source)
 
     def _standing_of(self, part: Part) -> Paths:
@@ -202,9 +202,9 @@ class Needs:
         if before is None or now is None:
             return None
         if not self._changed(part.target):
-            return part.rule.compared(before)
+            return part.rule.list_compared_paths(before)
         if not part.element:
-            return _standing(part.rule.compared(before), before, now) or None
+            return _standing(part.rule.list_compared_paths(before), before, now) or None
         stands = all(
             _in_set(part.element, get(before, to)) == _in_set(part.element, get(now, to)) for to in part.rule.copies
         )

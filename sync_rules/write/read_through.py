@@ -16,7 +16,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Limits
 from sync_rules.model.semantics import Place, actions_of, place_of, same_item
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item, Path, get, same
 from sync_rules.model.writes import Action, Condition, Increment, Put, Result, Status, Update
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
@@ -89,7 +89,7 @@ class ReadThrough(MemoryStore):
         unknown = {place: key for key in keys if (place := place_of(key)) not in self.before}
         if unknown:
             wanted = tuple(unknown.values())
-            if not all(map(possible_key, wanted)):
+            if not all(map(is_possible_key, wanted)):
                 raise StoreError("ValidationException", "a key that no item can have")
             for key, item in zip(wanted, self._below.read(Read(wanted)), strict=True):
                 self.know(key, item)

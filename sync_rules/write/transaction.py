@@ -19,7 +19,7 @@ from sync_rules.adapters.plain_client import plain
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.semantics import Place, place_of
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
@@ -264,7 +264,7 @@ class Transact:
             if own.verb in ("put", "update"):
                 concern = self._rules.concern(own.entity, own.event_name)
                 found += keys_of(own.key, own.item or own.key.attributes(), concern, self._rules)
-        return [key for key in found if possible_key(key)]
+        return [key for key in found if is_possible_key(key)]
 
     def _play(self, seen: ReadThrough) -> None:
         """Do the application's actions in memory."""
@@ -305,7 +305,8 @@ class Transact:
             if own.override
             for rule in dict.fromkeys((*self._rules.into_target(own.entity), *self._rules.parts_of(own.entity)))
             if rule.target is own.entity
-            if own.entity in rule.owned or any(path[0] == given[0] for path in rule.copies for given in own.paths)
+            if own.entity in rule.owned_entities
+            or any(path[0] == given[0] for path in rule.copies for given in own.paths)
         ]
 
     # ------------------------------------------------------------ sending it
@@ -321,7 +322,7 @@ class Transact:
                 if reasons:
                     self._raise_own(attempt, reasons)
                     return False
-                if not aws_errors.transient(error):
+                if not aws_errors.is_transient(error):
                     raise self._failed(error) from error
                 times += 1
                 if not self._deadline.wait(times):

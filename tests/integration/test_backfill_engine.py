@@ -12,7 +12,7 @@ import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.state import TableState, applied
+from sync_rules.adapters.state import TableState, read_applied
 from sync_rules.cli import main
 from sync_rules.language.load import parse_rules
 from tests.scale.killed import ROOT, Killer, contents, load, play, undisturbed
@@ -118,7 +118,7 @@ def test_backfill_engine_keeps_its_state_in_a_table(shop):
     code, _ = shop.backfill("--state", f"table:{state}", "--rule", "names", "--rule", "counted")
     assert code == 0
     assert not (shop.folder / "state.json").exists()
-    assert applied(TableState(shop.client, state)).keys() == {"names", "counted"}
+    assert read_applied(TableState(shop.client, state)).keys() == {"names", "counted"}
     code, summary = shop.backfill("--state", f"table:{state}", "--changed")
     assert code == 0
     assert summary["rules"].keys() & {"names", "counted"} == set()

@@ -9,7 +9,7 @@ import pytest
 from handlers import backfill, redrive, verify
 from sync_rules.adapters import aws
 from sync_rules.adapters.sqs import utc_now
-from sync_rules.adapters.state import TableState, applied
+from sync_rules.adapters.state import TableState, read_applied
 from sync_rules.audit.drift_report import open_report
 from sync_rules.cli import main
 from sync_rules.cli.account import Account
@@ -140,7 +140,7 @@ def test_remote_engine_backfill_brings_every_kind_in_line(deployed):
     summary = rows[-1]["summary"]
     assert (summary["done"], summary["parked"], summary["failed"], summary["left"]) == (True, 0, 0, [])
     assert summary["copied"] > 20
-    assert applied(deployed.state).keys() == {rule.title for rule in deployed.rules.rules.values()}
+    assert read_applied(deployed.state).keys() == {rule.title for rule in deployed.rules.rules.values()}
     code, rows, err = deployed.run("backfill", "--rate", "2000")
     assert (code, rows[-1]["summary"]["writes"]) == (0, 0), err
     code, rows, err = deployed.run("backfill", "--changed")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.export_files import find_shelf, parse_time
@@ -52,7 +52,7 @@ from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.books import waits
+from sync_rules.pipeline.books import describe_waits
 from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.rules.ruleset import Rules
 
@@ -135,7 +135,7 @@ def backfill(
     require_rules(rules, accept or ())
     client = aws.dynamodb(endpoint_url, region)
     with open_state(state, client, rules) as documents:
-        before = applied_so_far(documents, rules, waiting_titles(rules, _store(client, rules))) if changed else None
+        before = find_applied(documents, rules, waiting_titles(rules, _store(client, rules))) if changed else None
         names, titles = rules_to_apply(rules, rule or [], before)
         if not names:
             return _nothing_new(documents, rules, titles)
@@ -144,7 +144,7 @@ def backfill(
         require_beginning(documents, job.scope.body(), state, **begin)
         sampled: list[str] = []
         if not resume:  # a resumed backfill took its sample when it began
-            done_before = applied_so_far(documents, rules)
+            done_before = find_applied(documents, rules)
             sampled = require_hits(sample_new_rules(rules, names, done_before, accept or (), _store(client, rules)))
         for notice in (*unseen_changes(client, rules, names), *job.notices(), *sampled):
             print(notice, file=sys.stderr)
@@ -194,7 +194,7 @@ def _noted(
     whole = job.scope.table is None and job.scope.where is None
     effects = titles - titles_of(rules, names) if whole else frozenset()
     note_applied(documents, rules, (covered | effects) - failed - waiting)
-    for line in waits(waiting, options):
+    for line in describe_waits(waiting, options):
         print(line, file=sys.stderr)
     return waiting & covered
 

@@ -165,7 +165,7 @@ def _consequence_row(one: Consequence) -> Row:
         "because": list(one.because),
     }
     if one.does == "push":
-        listed = one.rule.listed
+        listed = one.rule.listed_entity
         does = f"checks each {listed.name} that refers to the item, by {_query(one)}"
         row["query"] = one.listing and {"table": one.listing.table, "index": one.listing.index}
     elif one.does == "effect":

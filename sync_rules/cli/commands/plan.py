@@ -12,11 +12,11 @@ from typing import Annotated, Final
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
-from sync_rules.adapters.state import applied_at
+from sync_rules.adapters.files import as_mistake, open_whole, require_own, require_place
+from sync_rules.adapters.state import read_applied_time
 from sync_rules.audit.verify_tally import share_of
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import require_rules, sample_new_rules
@@ -83,7 +83,7 @@ def plan(
     store = DynamoStore(client, rules.tables)
     names = select_rules(rules, rule or [])
     waiting = waiting_titles(rules.only(names), store)
-    before = applied_so_far(documents, rules, waiting)
+    before = find_applied(documents, rules, waiting)
     stands = since(rules, fingerprints.of_each(rules), before)
     if changed:
         names = frozenset(name for name in names if stands.word(rules.rules[name].title) != UNCHANGED)
@@ -112,7 +112,7 @@ def plan(
                 if stopping():
                     raise KeyboardInterrupt from None
                 raise
-    at = applied_at(documents)
+    at = read_applied_time(documents)
     loads, unknown = ((), "") if at is None else find_loads(client, rules.streamed_tables, at)
     if unknown:
         print(f"bulk loads since the last backfill are unknown: {unknown}", file=sys.stderr)
@@ -165,7 +165,7 @@ def noted_in(path: Path | None) -> Iterator[Callable[[PlannedWrite], object]]:
         yield lambda _write: None
         return
     require_place(path)
-    with writing_whole(path) as file:
+    with open_whole(path) as file:
 
         def note(write: PlannedWrite) -> None:
             with as_mistake(path):

@@ -18,10 +18,10 @@ from rich.markup import escape
 from sync_rules.adapters import aws
 from sync_rules.adapters.beginnings import CallsSince, read_table, since
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
+from sync_rules.adapters.effects import make_archive, make_caller, require_buckets
 from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.kept_calls import CallsAnywhere, CallsInBucket, CallsInFolder
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.metered import limit_store
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams
@@ -95,7 +95,7 @@ def redrive(
                 console.print(words, highlight=False)
 
         client = aws.dynamodb(endpoint_url, region)
-        store = within_budget(DynamoStore(client, rules.tables), rules.tables)
+        store = limit_store(DynamoStore(client, rules.tables), rules.tables)
         recorded = FailureLog(failures, wall_clock_ms)
         folder = CallsInFolder(Files.calls_of(failures), [Files.calls_of(path) for path in file or ()])
         kept = CallsAnywhere(CallsInBucket(lambda: aws.s3(endpoint_url, region)), folder)
@@ -107,8 +107,8 @@ def redrive(
             require(client, chosen, streams=False)
             require_writable(failures)
             require_buckets(chosen, endpoint_url=endpoint_url, region=region)
-            archive = archive_of(chosen, endpoint_url=endpoint_url, region=region)
-            caller = caller_of(chosen, client, calls_table, folder=rules_file.absolute().parent)
+            archive = make_archive(chosen, endpoint_url=endpoint_url, region=region)
+            caller = make_caller(chosen, client, calls_table, folder=rules_file.absolute().parent)
             known = read_table(client, chosen, calls_table)
             world = replace(world, archive=archive, caller=CallsSince(caller, since(chosen, known)))
         redriver = Redriver(

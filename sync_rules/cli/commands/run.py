@@ -18,13 +18,13 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
+from sync_rules.adapters.effects import make_archive, make_caller, require_buckets
 from sync_rules.adapters.failure_log import require_writable
-from sync_rules.adapters.files import locked, read_if_there, require_own
+from sync_rules.adapters.files import lock_file, read_if_there, require_own
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.metered import limit_store
 from sync_rules.adapters.preflight import latest_streams, require
 from sync_rules.adapters.state import State
 from sync_rules.adapters.streams import DynamoDBStreams
@@ -99,9 +99,9 @@ def run(
         for text in beginning(rules_file, rules, aws.place(client), files):
             display.say(text)
         arns = stream_arns(client, rules)
-        archive = archive_of(rules, endpoint_url=endpoint_url, region=region)
+        archive = make_archive(rules, endpoint_url=endpoint_url, region=region)
         require_buckets(rules, endpoint_url=endpoint_url, region=region)
-        store = within_budget(DynamoStore(client, rules.tables), rules.tables)
+        store = limit_store(DynamoStore(client, rules.tables), rules.tables)
         require_rules(rules, accept or ())
         open_state = partial(read_state, state, client)
         if not resumes(files.checkpoint, rules):
@@ -109,8 +109,8 @@ def run(
                 display.say(text)
         options = opt.used(rules_file, endpoint_url, region, state)
         acceptance = RunAcceptance(rules, open_state, accept or (), store, options)
-        caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
-        stack.enter_context(locked(files.checkpoint))
+        caller = make_caller(rules, client, calls_table, folder=rules_file.absolute().parent)
+        stack.enter_context(lock_file(files.checkpoint))
         local = LocalRun(
             stream_arns=arns,
             rules_fingerprint=rules.fingerprint,
@@ -168,7 +168,7 @@ def link_notices(rules: Rules, documents: State, accepted: Collection[str], stor
     Raises UserError when a rule would write wrong values.
     """
     try:
-        return require_hits(sample_new_rules(rules, rules.kept, applied_so_far(documents, rules), accepted, store))
+        return require_hits(sample_new_rules(rules, rules.kept, find_applied(documents, rules), accepted, store))
     except StoreError as error:
         needs = "dynamodb:Scan on their tables, and GetItem on the state table"
         return [f"the links of new rules were not sampled: {error}. The sample needs {needs}."]

@@ -20,7 +20,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.files import require_ending, require_own, require_place, write_whole
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.metered import limit_store
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_report, report
@@ -133,7 +133,7 @@ def verify(
     started, began, examples = datetime.now(UTC), time.monotonic(), dict[str, list[Finding]]()
     client = aws.dynamodb(endpoint_url, region)
     require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
-    store = within_budget(DynamoStore(client, rules.tables), rules.tables)
+    store = limit_store(DynamoStore(client, rules.tables), rules.tables)
     console = make_console(stderr=True)
     with console.status("verifying", spinner="dots") as status:
 

@@ -16,7 +16,7 @@ from sync_rules.audit.verify_tally import Finding, Tally
 from sync_rules.cli.show.console import grid as columns
 from sync_rules.cli.show.text import bracket_alterations
 from sync_rules.model.values import show_path
-from sync_rules.pipeline.books import waits
+from sync_rules.pipeline.books import describe_waits
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.ruleset import Rules
@@ -71,7 +71,7 @@ def unseen(rules: Rules, tally: Tally, only: frozenset[str], share: Share) -> It
 
 def waiting(rules: Rules, tally: Tally, options: str) -> Iterator[str]:
     """A line about the rules whose numbers were not compared, because they wait for a backfill."""
-    yield from waits((rules.rules[name].title for name, count in tally.waiting.items() if count), options)
+    yield from describe_waits((rules.rules[name].title for name, count in tally.waiting.items() if count), options)
 
 
 def grid(tally: Tally, only: frozenset[str]) -> Grid:

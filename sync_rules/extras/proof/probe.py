@@ -124,7 +124,7 @@ def blocked(error: BaseException) -> bool:
     """True for an error that says nothing about the fact: a right is missing, a throttle, no answer."""
     return (
         aws_errors.code(error) in NOT_ALLOWED | TOO_OFTEN
-        or aws_errors.transient(error)
+        or aws_errors.is_transient(error)
         or isinstance(error, aws_errors.CONNECTION_ERRORS)
     )
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.state import LeasedState, SharedState, State
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, begun_once, left_of, require_units
@@ -35,7 +35,7 @@ from sync_rules.jobs.backfill.throttle import slowing, until
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.books import waits
+from sync_rules.pipeline.books import describe_waits
 from sync_rules.pipeline.requests import Failures, Store
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
@@ -108,7 +108,7 @@ class BackfillWork:
 
     # ------------------------------------------------------------ the machine's questions
     def begin(self, asked: Body, execution: str) -> Answer:
-        before = applied_so_far(self.state, self.rules, self._waiting(self.rules.kept)) if asked["changed"] else None
+        before = find_applied(self.state, self.rules, self._waiting(self.rules.kept)) if asked["changed"] else None
         names, titles = rules_to_apply(self.rules, asked["rules"], before)
         if not names:
             note_applied(self.state, self.rules, titles)
@@ -208,7 +208,8 @@ class BackfillWork:
             applies = frozenset(asked.get("applies", ()))
             waiting = self._waiting(backfill.completes)
             note_applied(self.state, self.rules, applies - failed - waiting)
-            return Answer(error=WAITING, cause="; ".join(waits(waiting, " --remote"))) if waiting - failed else Answer()
+            cause = "; ".join(describe_waits(waiting, " --remote"))
+            return Answer(error=WAITING, cause=cause) if waiting - failed else Answer()
         return self._next(backfill, held, held.load(HEAD) or {}, run)
 
     def _waiting(self, names: Collection[str]) -> frozenset[str]:

@@ -22,8 +22,7 @@ from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Park, Scan, Work, World, run_work
-from sync_rules.pipeline.sources import read_all
+from sync_rules.pipeline.requests import Park, Scan, Work, World, read_all, run_work
 from sync_rules.pipeline.stock import Stock
 from sync_rules.pipeline.tasks import tasks_of
 from sync_rules.pipeline.telemetry import SETUP_REASONS

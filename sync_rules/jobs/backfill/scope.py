@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.adapters.state import Body, State, applied, applied_at, save_applied
+from sync_rules.adapters.state import Body, State, read_applied, read_applied_time, save_applied
 from sync_rules.jobs.backfill.progress import abandon, began, unfinished
 from sync_rules.model.errors import UserError
-from sync_rules.pipeline.books import titles_waiting
+from sync_rules.pipeline.books import read_waiting
 from sync_rules.pipeline.requests import NULL_PORTS, Store, World, run_work
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
@@ -125,7 +125,7 @@ def rules_to_apply(
     Raises:
         UserError: when a name is no rule's, or all rules act on changes only.
     """
-    effects = {rule.title: rule for rule in rules.rules.values() if not rule.swept}
+    effects = {rule.title: rule for rule in rules.rules.values() if not rule.swept_entities}
     for name in names:
         if name in effects:
             raise UserError(f"rule {name} is one of kind {effects[name].kind}: it acts on changes. {NOTHING_THERE}")
@@ -146,7 +146,7 @@ def titles_of(rules: Rules, names: Iterable[str]) -> frozenset[str]:
 
 def waiting_titles(rules: Rules, store: Store) -> frozenset[str]:
     """The names in the rules file of the rules whose books are not complete. Raises StoreError."""
-    return run_work(titles_waiting(rules), World(store, NULL_PORTS, NULL_PORTS))
+    return frozenset(rule.title for rule in run_work(read_waiting(rules), World(store, NULL_PORTS, NULL_PORTS)))
 
 
 def note_applied(documents: State, rules: Rules, titles: Iterable[str]) -> None:
@@ -155,7 +155,7 @@ def note_applied(documents: State, rules: Rules, titles: Iterable[str]) -> None:
     done = {title: prints[title] for title in titles}
     if done:
         gone = {former for title, (former, _) in fingerprints.before_renaming(rules).items() if title in done}
-        known = {title: digest for title, digest in applied(documents).items() if title not in gone}
+        known = {title: digest for title, digest in read_applied(documents).items() if title not in gone}
         others = (known.keys() & titles_of(rules, rules.kept)) - done.keys()
-        before = applied_at(documents) if others else None
+        before = read_applied_time(documents) if others else None
         save_applied(documents, known | done, before or began(documents))

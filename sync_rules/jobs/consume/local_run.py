@@ -27,9 +27,18 @@ from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Outcome
-from sync_rules.pipeline.books import begin_anew, doubts, finish_empty, identities, titles_complete, waits
+from sync_rules.pipeline.books import (
+    books_of,
+    describe_doubts,
+    describe_waits,
+    finish_empty,
+    identities,
+    read_waiting,
+    restart_books,
+)
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, Store, World, run_work
+from sync_rules.pipeline.telemetry import sum_over_rules
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
 WAIT_SECONDS = 0.01  # between two looks at what is due, which cost no request
@@ -215,12 +224,13 @@ class LocalRun:
         doubtful: frozenset[str] = frozenset()
         try:
             if known is None:
-                doubtful = run_work(titles_complete(rules), self._world)
+                waiting = run_work(read_waiting(rules), self._world)
+                doubtful = frozenset(rule.title for rule in books_of(rules) if rule not in waiting)
         except StoreError as error:
             return (_unread_books(error),)
         if known is not None:
             new = [rule.books for identity, rule in kept.items() if identity not in known and rule.books is not None]
-            for failed in run_work(begin_anew(new), self._world).values():
+            for failed in run_work(restart_books(new), self._world).values():
                 raise failed
         if known != sorted(kept):
             self._books = sorted(kept)
@@ -228,8 +238,8 @@ class LocalRun:
         try:
             left = run_work(finish_empty(rules), self._world)
         except StoreError as error:
-            return (*doubts(doubtful), _unread_books(error))
-        return (*doubts(doubtful), *waits((rule.title for rule in left), options))
+            return (*describe_doubts(doubtful), _unread_books(error))
+        return (*describe_doubts(doubtful), *describe_waits((rule.title for rule in left), options))
 
     def step(self) -> StepCounts:
         """Do one step of the pump; save a checkpoint when one is due. Raises StoreError when it cannot be written."""
@@ -312,7 +322,7 @@ class LocalRun:
             messages_waiting=self.pump.queue.waiting,
             shards=sum(mapping.shards_open for mapping in self.pump.mappings),
             errors=dict(thrown + telemetry.reasons),
-            alterations=telemetry.count_alterations(),
+            alterations=sum_over_rules(telemetry.alterations),
         )
 
     def _invoke(self, event: dict[str, Any]) -> dict[str, Any] | None:

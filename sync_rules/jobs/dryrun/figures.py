@@ -42,7 +42,7 @@ class Since:
 
 def since(rules: Rules, now: Mapping[str, str], applied: Mapping[str, str]) -> Since:
     """Compare the fingerprints of now with those applied. Rules that act on changes only are never applied."""
-    kept = {rule.title for rule in rules.rules.values() if rule.swept}
+    kept = {rule.title for rule in rules.rules.values() if rule.swept_entities}
     known = kept & applied.keys()
     unchanged = frozenset(title for title in known if now[title] == applied[title])
     gone = applied.keys() - {rule.title for rule in rules.rules.values()}

@@ -163,7 +163,7 @@ class Planner:
         wanted = self.wanted(key, item)
         entity = self.rules.entity_of(key) if wanted and self._first else None
         for rule in self.rules.into_target(entity) if entity is not None else ():
-            if rule.name in self._names and rule.source not in rule.owned and not rule.pull_only:
+            if rule.name in self._names and rule.source not in rule.owned_entities and not rule.pull_only:
                 with self._lock:
                     for source in dict.fromkeys(rule.source_keys(item)):
                         self._fan_outs.add((rule.name, source))
@@ -205,7 +205,11 @@ class Planner:
 
     def _shown(self, name: str, action: Update, paths: Sequence[Path]) -> tuple[Path, ...]:
         rule, values = self.rules.rules[name], dict(action.sets)
-        return rule.shown({path: values.get(path) for path in paths}) if isinstance(rule, TargetRule) else tuple(paths)
+        return (
+            rule.mask_paths({path: values.get(path) for path in paths})
+            if isinstance(rule, TargetRule)
+            else tuple(paths)
+        )
 
 
 def _list_alterations(paths: Iterable[Path], before: Item | None, after: Item | None) -> dict[Path, Alteration]:
@@ -240,6 +244,6 @@ def _writers(rules: Rules, names: frozenset[str]) -> dict[str, dict[str, set[Pat
             found[entity.name].setdefault(rule.name, set()).add(path)
         if isinstance(rule, PartRule) and rule.by_listing:
             found[rule.target.name].setdefault(rule.name, set())
-        for entity in rule.owned:  # marks of books among them
+        for entity in rule.owned_entities:  # marks of books among them
             found[entity.name].setdefault(rule.name, set())
     return found

@@ -224,7 +224,9 @@ def looked_at_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
             written = {node.writes[0].name for node in rule.nodes()} | ({rule.source.name} if rule.moves else set())
             rounds = step.max_rounds > 1 or isinstance(rule, PartRule)
             again |= written if rounds else written & later
-            again |= {one.name for one in rule.owned if one not in (rule.source, rule.target)}  # marks of books
+            again |= {
+                one.name for one in rule.owned_entities if one not in (rule.source, rule.target)
+            }  # marks of books
             looked_at |= {rule.source.name, rule.target.name} | written
         later |= looked_at
     return frozenset(again)

@@ -18,10 +18,11 @@ from sync_rules.adapters.streams import DynamoDBStreams, read_span
 from sync_rules.jobs.redrive.work import described, legible, titles_of, work_of
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure, Outcome
+from sync_rules.model.json_bytes import compact
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.acceptance import NOT_ACCEPTED
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
-from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, GivenUp, read_entry, text_of
+from sync_rules.pipeline.failed_entries import Failed, FailedEntry, FailureStore, GivenUp, read_entry
 from sync_rules.pipeline.failure_records import FailureRecord
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PushMessage, encode
 from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, World, run_work
@@ -70,7 +71,7 @@ class RedriveCounts:
 class OpenEntry:
     """An entry that is being retried. `waiting` counts its messages for later."""
 
-    entry: Entry
+    entry: FailedEntry
     place: FailureStore
     body: Failed
     whole: bool = True
@@ -256,7 +257,7 @@ class Redriver:
                 yield described(opened.body)
 
     # ---------------------------------------------------------------- one entry
-    def _open(self, entry: Entry, place: FailureStore) -> OpenEntry | None:
+    def _open(self, entry: FailedEntry, place: FailureStore) -> OpenEntry | None:
         """The entry as read; None for one that is not asked for or cannot be read."""
         try:
             body = read_entry(entry.text)
@@ -353,7 +354,7 @@ class Redriver:
         self.tally.again += 1
         if isinstance(opened.body, FailureRecord | GivenUp):
             now = datetime.fromtimestamp(self.clock(), UTC)
-            opened.place.replace(opened.entry, text_of(opened.body.again(reason, now)))
+            opened.place.replace(opened.entry, compact(opened.body.again(reason, now)))
 
     def _count(self) -> None:
         """Take over the counts of the consumer."""

@@ -68,7 +68,7 @@ def parts_by_key(key: ItemKey, rules: Rules) -> list[Part]:
 def unknown_by_key(key: ItemKey, rules: Rules) -> list[Rule]:
     """The rules that may need an item's old image: it may name things that neither the key nor the item names."""
     entity = rules.entity_of(key)
-    return [rule for rule in rules.rules.values() if entity is None or not rule.known_by_key(entity)]
+    return [rule for rule in rules.rules.values() if entity is None or not rule.is_known_by_key(entity)]
 
 
 def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work[Report]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import aws, retries
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.effects import archive_of, caller_of
+from sync_rules.adapters.effects import make_archive, make_caller
 from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.host import THIS_PROCESS, steady_clock
@@ -219,14 +219,14 @@ class EngineScene:
         self._archives = {name: (archive.bucket, archive.prefix) for name, archive in rules.archives.items()}
         for bucket in {bucket for bucket, _ in self._archives.values()}:
             self._retrying(self._s3.create_bucket, Bucket=bucket)
-        self._calls = CountedCalls(caller_of(rules, self.client, None, folder=folder))
+        self._calls = CountedCalls(make_caller(rules, self.client, None, folder=folder))
         self._reader = ExpiringReader(DynamoDBStreams(aws.dynamodbstreams(endpoint)))
         self.pipeline = LocalPipeline(
             rules,
             self.client,
             self._reader,
             directory,
-            archive=archive_of(rules, endpoint_url=endpoint),
+            archive=make_archive(rules, endpoint_url=endpoint),
             caller=self._calls,
         )
 

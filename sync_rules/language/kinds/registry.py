@@ -36,7 +36,6 @@ def kind_of_rule(rule: Any) -> Kind | None:
 
 
 def kind_of_form(form: Model) -> Kind:
-    """The kind of a rule that was read."""
     return next(kind for kind in KINDS.values() if isinstance(form, kind.form))
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item, Path, overlaps
 from sync_rules.model.writes import Delete, Increment, Put, Transaction, unchanged
 from sync_rules.rules import ledger
@@ -50,7 +50,6 @@ class TallyRule(CountedRule, BookedRule):
             "ledger": self.target.table.name,
         }
 
-    # ---------------------------------------------------------------- what matters
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
         """The entry of a child, and beside it the place where a child that cannot be counted is reported."""
         entry = self._entry_of(change.key)
@@ -59,7 +58,7 @@ class TallyRule(CountedRule, BookedRule):
         if any(isinstance(self._contribution(entry, image), Blocked) for image in images):
             yield self._nowhere(change.key)
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True  # an entry is named by the key of its child alone
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
@@ -73,7 +72,7 @@ class TallyRule(CountedRule, BookedRule):
             return Effort(ledger_writes=6, transactions=6, source_reads=2, ledger_reads=3, moves=True)
         return Effort(ledger_writes=4, transactions=4, source_reads=2, ledger_reads=5)
 
-    def adds_to(self, item: Item) -> ItemKey | None:
+    def find_total(self, item: Item) -> ItemKey | None:
         held = self.held_by(item)
         return None if held is None else held.total
 
@@ -88,16 +87,15 @@ class TallyRule(CountedRule, BookedRule):
         yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, "the total, in the same transaction")
 
     def _entry_of(self, child: ItemKey) -> ItemKey | None:
-        return self.target.key_of(ledger.naming("child", self.source, child))
+        return self.target.key_of(ledger.write_fields("child", self.source, child))
 
     def label(self, part: Part) -> str:
         """The attribute of a total, if it is no group: the name of a group is a value."""
         return "" if part.element.startswith(GROUP) else part.element
 
-    # ---------------------------------------------------------------- what is true
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
-        """The entry as its child is now, and the totals moved by the difference. A child that is blocked is
-        reported once, where nothing ever stands: what the child counted before must be taken back all the same.
+        """The entry as its child is now, and the totals moved by the difference. A blocked child is reported at a key
+        without an item, so its former contribution is still taken back.
         """
         if self.target.fields(part.target) is None:
             return self._blocked(part, source)
@@ -110,7 +108,7 @@ class TallyRule(CountedRule, BookedRule):
         moved = (_increment(total, nets) for total, nets in _moves(held, wanted).items())
         return Transaction((*moved, self._entered(part, target, wanted)))
 
-    def rebuilt(self, part: Part, target: Item | None, source: Item | None) -> Transaction | None:
+    def rebuild_part(self, part: Part, target: Item | None, source: Item | None) -> Transaction | None:
         """The entry as its child is now. No total is moved: what the entry added, and where, is not known."""
         if self.target.fields(part.target) is None:
             return None
@@ -119,7 +117,6 @@ class TallyRule(CountedRule, BookedRule):
         return None if right else Transaction((self._entered(part, target, wanted),))
 
     def _wanted(self, part: Part, child: Item | None) -> Contribution | None:
-        """The contribution that the entry of a child must have; None for no entry."""
         wanted = None if child is None else self._contribution(part.target, child)
         return None if isinstance(wanted, Blocked) else wanted
 
@@ -150,7 +147,7 @@ class TallyRule(CountedRule, BookedRule):
         group, amount = share
         if entry is None:
             return Blocked("KeyTooLong")
-        fields = ledger.naming("parent", self.parent, parent) | {SHARD: {"S": str(shard_of(entry, self.shards))}}
+        fields = ledger.write_fields("parent", self.parent, parent) | {SHARD: {"S": str(shard_of(entry, self.shards))}}
         total = self.totals.key_of(fields)
         return (
             Blocked("KeyTooLong")
@@ -177,21 +174,19 @@ def _moves(held: Contribution | None, wanted: Contribution | None) -> dict[ItemK
 
 
 def _increment(total: ItemKey, nets: Mapping[str, Decimal]) -> Increment:
-    return Increment(total, (*((at, spelt(net)) for at, net in nets.items()), (VERSION, "1")))
+    return Increment(total, (*((at, spell(net)) for at, net in nets.items()), (VERSION, "1")))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TotalRule(TargetRule):
-    """`source` is the entity of the totals; a parent has `shards` of them, which belong to `books`. `per`: a map from
-    group to number.
-    """
+    """`source` is the entity of the totals, each parent has `shards`. `per`: the value is a map of groups."""
 
     into: Path
     books: Books = field(kw_only=True)
     function: Literal["count", "sum"]
     per: bool = False
     shards: int = 1
-    decided_by = ()  # a parent is named by its key alone, which cannot change
+    deciding_paths = ()  # a parent is named by its key alone, which cannot change
 
     @property
     def kind(self) -> str:
@@ -225,19 +220,17 @@ class TotalRule(TargetRule):
         return Effort(target_writes=1, target_reads=1, ledger_reads=4)
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
+    def owned_entities(self) -> tuple[Entity, ...]:
         return (self.source,)
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True  # a total names its parent by its key
 
-    def drawn(self) -> None:
+    def draw(self) -> None:
         return None  # the arrow of its entries stands for it
 
-    # ---------------------------------------------------------------- what matters
     def hints(self, change: Change) -> Iterable[Hint]:
-        """The parent that a total names by its key."""
-        parent = ledger.named("parent", self.target, self.source.fields(change.key))
+        parent = ledger.read_key("parent", self.target, self.source.fields(change.key))
         return () if parent is None else (Hint(parent),)
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
@@ -245,11 +238,10 @@ class TotalRule(TargetRule):
         key = self.target.table.key_of(target)
         if key is None:
             return ()
-        parent = ledger.naming("parent", self.target, key)
+        parent = ledger.write_fields("parent", self.target, key)
         keys = [self.source.key_of({**parent, SHARD: {"S": str(shard)}}) for shard in range(self.shards)]
         return tuple(key for key in keys if key is not None)
 
-    # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The sum over the shards; groups of nothing are left out."""
         if len(sources) < self.shards:
@@ -262,7 +254,7 @@ class TotalRule(TargetRule):
             if number is None:
                 return Blocked("TotalBroken")
             sums[name] = total_of((sums.get(name, Decimal(0)), number))
-        if not all(map(holdable, sums.values())):
+        if not all(map(is_holdable, sums.values())):
             return Blocked("NumberTooLong")
         if not self.per:
             return {self.into: _number(sums.get(AMOUNT, Decimal(0)))}
@@ -271,4 +263,4 @@ class TotalRule(TargetRule):
 
 
 def _number(number: Decimal) -> AttributeValue:
-    return {"N": spelt(number)}
+    return {"N": spell(number)}

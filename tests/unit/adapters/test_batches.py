@@ -13,7 +13,7 @@ import pytest
 from sync_rules.adapters import aws
 from sync_rules.adapters.batch_writer import BATCH_MAX_STATEMENTS
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.partiql import BATCHED_MAX_BYTES, STATEMENT_MAX_CHARACTERS, statement_of
+from sync_rules.adapters.partiql import BATCHED_MAX_BYTES, STATEMENT_MAX_CHARACTERS, make_statement
 from sync_rules.model.errors import UserError
 from sync_rules.model.writes import WRITTEN, Condition, Put, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply
@@ -249,9 +249,9 @@ def test_batch_whose_answers_are_not_as_many_is_written_one_by_one(answer):
 def test_statement_of_large_values_is_none():
     """An update is kept out of batches if its values, set and compared together, are too large for 25 in one request."""
     half = s("x" * (BATCHED_MAX_BYTES // 2))
-    assert statement_of(update(SHOP, order(1), exists(SHOP), a=half), SHOP) is not None
+    assert make_statement(update(SHOP, order(1), exists(SHOP), a=half), SHOP) is not None
     was = Condition(Test.EQUALS, ("a",), half)
-    assert statement_of(update(SHOP, order(1), exists(SHOP), was, a=half, b=n(1)), SHOP) is None
+    assert make_statement(update(SHOP, order(1), exists(SHOP), was, a=half, b=n(1)), SHOP) is None
 
 
 def test_batch_that_nobody_answers_fails():
@@ -292,7 +292,7 @@ def test_statement_says_what_the_update_does():
     """Names quoted, values as parameters, the guard after the whole key. SET has commas; REMOVE repeats the verb, which is
     the only form that its page shows.
     """
-    statement = statement_of(WHOLE, SHOP)
+    statement = make_statement(WHOLE, SHOP)
     assert statement is not None
     assert statement.text == (
         'UPDATE "real-shop" SET "a"=?, "m"."odd ""name"""=? REMOVE "gone" REMOVE "m"."too"'
@@ -305,7 +305,7 @@ def test_statement_may_compare_with_any_value_without_null():
     """A list or a map is a parameter like any other."""
     values = {"L": [s("x"), {"M": {"y": n(1)}}]}, {"M": {"x": {"L": []}}}
     for value in values:
-        statement = statement_of(update(SHOP, order(1), Condition(Test.EQUALS, ("m",), value), a=n(1)), SHOP)
+        statement = make_statement(update(SHOP, order(1), Condition(Test.EQUALS, ("m",), value), a=n(1)), SHOP)
         assert statement is not None
         assert statement.parameters[-1] == value
 
@@ -332,7 +332,7 @@ UNSAYABLE = {
 @pytest.mark.parametrize("write", UNSAYABLE.values(), ids=UNSAYABLE)
 def test_what_a_statement_cannot_say_is_an_update_item(write):
     """Or what is not known to mean the same in PartiQL."""
-    assert statement_of(write, SHOP) is None
+    assert make_statement(write, SHOP) is None
     client = Client(OK, OK)
     store, _ = store_on(client)
     assert store.apply(Apply((write, write))) == (WRITTEN, WRITTEN)
@@ -342,7 +342,7 @@ def test_what_a_statement_cannot_say_is_an_update_item(write):
 def test_table_named_by_its_arn_has_no_statement():
     """No page says that an ARN can be quoted: updates of such a table go one by one."""
     arn = "arn:aws:dynamodb:eu-central-1:000000000000:table/real-shop"
-    assert statement_of(WHOLE, replace(SHOP, physical_name=arn)) is None
+    assert make_statement(WHOLE, replace(SHOP, physical_name=arn)) is None
 
 
 @pytest.mark.parametrize(

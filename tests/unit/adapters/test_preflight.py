@@ -7,10 +7,10 @@ from socket import socket
 from types import SimpleNamespace
 
 import pytest
-from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
+from botocore.exceptions import ClientError
 
 from sync_rules import DOCS
-from sync_rules.adapters import aws, retries
+from sync_rules.adapters import aws
 from sync_rules.adapters.preflight import differences, latest_streams, require, require_answer, survey
 from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
 from sync_rules.language.load import parse_rules
@@ -36,18 +36,6 @@ def test_preflight_finds_nothing_where_all_is_well(client):
         rules = make(prefix=unique_prefix())
         create_tables(client, rules)
         assert preflight(client, rules) == ()
-
-
-def test_preflight_names_each_missing_table(client):
-    """All of them at once, with the cure."""
-    prefix = unique_prefix()
-    problems = preflight(client, library(prefix=prefix))
-    assert [str(problem) for problem in problems] == [
-        f"table {prefix}{name}: it does not exist at {client.meta.endpoint_url} (Region us-east-1). "
-        "Create it with `sync-rules tables create`, or correct its `name` in the rules file, the Region, the credentials "
-        "or the endpoint."
-        for name in ("authors", "books")
-    ]
 
 
 def test_preflight_says_in_which_account_a_table_is_missing(monkeypatch):
@@ -119,17 +107,6 @@ def test_preflight_needs_a_stream_with_both_images(client, stream, expected):
     assert problem.found == expected
 
 
-def test_preflight_that_cannot_look_raises():
-    """A table that may not be described raises a StoreError and is no problem of the rules."""
-
-    class Client:
-        def describe_table(self, **_):
-            raise ClientError({"Error": {"Code": "AccessDeniedException"}}, "DescribeTable")
-
-    with pytest.raises(StoreError, match="AccessDeniedException: DescribeTable of shop"):
-        preflight(Client(), shop())
-
-
 @pytest.mark.parametrize(
     "call", [survey, lambda client, rules: require_answer(client, rules.tables["shop"])], ids=["survey", "prune"]
 )
@@ -148,63 +125,6 @@ def test_preflight_names_the_address_where_nothing_answers(call):
         "Correct --endpoint-url or --region"
     )
     assert len(asked) == 2
-
-
-def test_preflight_still_waits_where_it_is_throttled():
-    """A throttled check is retried as often as any request."""
-
-    class Client:
-        calls = 0
-
-        def describe_table(self, **_):
-            self.calls += 1
-            raise ClientError({"Error": {"Code": "ThrottlingException"}}, "DescribeTable")
-
-    client = Client()
-    with pytest.raises(StoreError, match="ThrottlingException: DescribeTable of shop"):
-        survey(client, shop(), retrying=retries.retrying(sleep=lambda _: None, first=True))
-    assert client.calls == retries.ATTEMPTS_MAX
-    with pytest.raises(StoreError, match="ThrottlingException: DescribeTable of shop"):
-        survey(client, shop(), retrying=retries.retrying(attempts_max=1))
-    assert client.calls == retries.ATTEMPTS_MAX + 1
-
-
-def test_preflight_tries_no_second_time_where_the_first_took_seconds(monkeypatch):
-    """An attempt that waited as long as a read may is the last one, and AWS's own address is named as well."""
-
-    class Client:
-        meta = aws.dynamodb(None, "eu-west-1").meta
-        calls = 0
-
-        def describe_table(self, **_):
-            self.calls += 1
-            raise ReadTimeoutError(endpoint_url="")
-
-    monkeypatch.setattr(retries, "FIRST_MAX_SECONDS", 0)  # so every attempt takes longer
-    client = Client()
-    with pytest.raises(
-        StoreError, match=r"no answer from https://dynamodb.eu-west-1.amazonaws.com \(Region eu-west-1\)"
-    ):
-        survey(client, shop())
-    assert client.calls == 1
-
-
-def test_preflight_without_credentials_says_the_cure_alone():
-    """The error of a first call on a machine without settings."""
-
-    class Client:
-        meta = SimpleNamespace(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com", region_name="eu-west-1")
-
-        def describe_table(self, **_):
-            raise NoCredentialsError
-
-    with pytest.raises(StoreError) as raised:
-        survey(Client(), shop())
-    assert raised.value.sentence == (
-        "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
-    )
-    assert raised.value.reason == "NoCredentialsError"
-    assert str(raised.value).partition(":")[0] == "NoCredentialsError", "failure records and counters keep the code"
 
 
 def test_preflight_require_answer_takes_a_refusal_for_one():

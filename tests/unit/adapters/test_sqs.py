@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from unittest.mock import Mock
 
-import boto3
 import pytest
-from moto import mock_aws
 
-from sync_rules.adapters import aws, retries, sqs
+from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES, FailedMessages, SqsFailures, SqsQueue, require_queue_url
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
@@ -27,11 +23,8 @@ AT = datetime(2026, 11, 21, 12, 0, 0, 1000, UTC)
 
 
 @pytest.fixture
-def client(monkeypatch) -> Iterator:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    with mock_aws():
-        yield boto3.client("sqs", region_name="us-east-1")
+def client(moto):
+    return moto("sqs")
 
 
 @pytest.fixture
@@ -69,41 +62,10 @@ def test_queue_delays_at_most_900_seconds(asked, given):
     assert calls[0]["DelaySeconds"] == given
 
 
-def test_failures_are_json_records(client, queue_url):
-    """Rule, table, key, reason, position and time; never a value of the item."""
-    SqsFailures(client, queue_url, now=lambda: AT).park(Failure("r", KEY, "ItemTooLarge", "123"))
-    (body,) = received(client, queue_url)
-    assert json.loads(body) == {
-        "rule": "r",
-        "table": "shop",
-        "key": {"PK": "USER#1", "SK": "00ff"},
-        "reason": "ItemTooLarge",
-        "position": "123",
-        "member": None,
-        "element": None,
-        "at": "2026-11-21T12:00:00.001+00:00",
-    }
-
-
 def test_queue_that_is_missing_raises(client):
     """A StoreError that names the queue: the record that asked for it is reported as failed."""
     with pytest.raises(StoreError, match="QueueNotFound: queue nowhere"):
         SqsQueue(client, "https://sqs.us-east-1.amazonaws.com/123456789012/nowhere").send(PullMessage(KEY), 0)
-
-
-def test_queue_that_throttles_is_asked_again(client, queue_url):
-    """With the same retries as the store."""
-    answers = [aws.ClientError({"Error": {"Code": "RequestThrottled"}}, "SendMessage"), {}]
-
-    class Client:
-        def send_message(self, **_):
-            answer = answers.pop(0)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-    SqsQueue(Client(), queue_url, retrying=retries.retrying(sleep=lambda _: None)).send(PullMessage(KEY), 0)
-    assert answers == []
 
 
 def test_queue_refuses_what_is_too_large(client, queue_url):
@@ -208,24 +170,6 @@ def test_failed_messages_that_fail_again_are_never_doubled(client, queue_url, mo
         assert messages_in(client, queue_url) == 1
 
 
-def test_failed_messages_that_cannot_be_replaced_stay(client, queue_url, place):
-    """A message is kept if the queue refuses its replacement."""
-
-    class NoSend:
-        def __getattr__(self, name):
-            return getattr(client, name)
-
-        def send_message(self, **_):
-            raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, "SendMessage")
-
-    taken = FailedMessages(NoSend(), queue_url)
-    for entry in [*taken.entries()][:1]:
-        taken.replace(entry, "never")
-    with pytest.raises(StoreError, match="AccessDenied"):
-        taken.close()
-    assert messages_in(client, queue_url) == 25
-
-
 def test_failed_messages_each_stand_for_themselves(client, queue_url, place):
     """One that is too large by now, or that SQS does not take, keeps no other from being replaced or from being there
     again at once. Sizes are bytes, not letters.
@@ -254,15 +198,6 @@ def test_failed_messages_each_stand_for_themselves(client, queue_url, place):
     assert len(now) == 25
     assert {first.text.decode(), second.text.decode(), "m99"} <= {*now}
     assert third.text.decode() not in now
-
-
-def test_failed_messages_that_became_too_large_are_no_error(client, queue_url, place):
-    """The message is there again as it was."""
-    taken = place()
-    for entry in taken.entries():
-        taken.replace(entry, "x" * (MESSAGE_MAX_BYTES + 1))
-    taken.close()
-    assert len([*place().entries()]) == 25
 
 
 def test_failed_messages_are_sampled_where_there_are_many(place, monkeypatch):

@@ -19,7 +19,6 @@ from sync_rules.adapters.streams import (
     as_event_record,
     read_span,
     region_of,
-    table_of,
 )
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.failed_entries import Span
@@ -163,8 +162,3 @@ def test_streams_fills_in_what_an_engine_leaves_out():
     assert "userIdentity" not in found
     assert "ApproximateCreationDateTime" not in found["dynamodb"]
     assert region_of("stream-1") == ""
-
-
-def test_streams_names_the_table_of_a_stream():
-    """The table's ARN is what stays when a stream is enabled again."""
-    assert table_of(ARN) == "arn:aws:dynamodb:eu-west-1:111122223333:table/shop"

@@ -16,7 +16,7 @@ from sync_rules.cli.commands.failures import lines as table_lines
 from sync_rules.cli.commands.failures import show
 from sync_rules.jobs.redrive.work import described
 from sync_rules.model.items import Change, Failure, ItemKey
-from sync_rules.pipeline.failed_entries import Group, read_entry
+from sync_rules.pipeline.failed_entries import FailureGroup, read_entry
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import CallMessage, PartMessage, PullMessage, encode
 from tests.unit.pipeline.test_failed_entries import batch
@@ -206,7 +206,7 @@ def test_failures_show_says_that_a_queue_holds_more(capsys):
     class Looked:
         name, count = "failed", sqs.PEEKED_MAX_MESSAGES
 
-    show([Group("messages", "pull message", "", 1000)], frozenset(), [Looked()])
+    show([FailureGroup("messages", "pull message", "", 1000)], frozenset(), [Looked()])
     assert "queue failed: the first 1,000 messages received; the queue may hold more" in capsys.readouterr().out
 
 

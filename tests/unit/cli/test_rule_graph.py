@@ -89,7 +89,7 @@ def test_rulegraph_draws_a_kind_that_says_nothing():
 
     class Unknown(TargetRule):
         kind = "unknown"
-        body = uses = desired = decided_by = None
+        body = uses = desired = deciding_paths = None
         copies = (("at",),)
 
         def nodes(self):

@@ -24,7 +24,7 @@ from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
-from sync_rules.model.json_bytes import tagged, untagged
+from sync_rules.model.json_bytes import tag_binary, untag_binary
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Apply, Scan
@@ -53,7 +53,7 @@ class JsonState(MemoryState):
     def save(self, name, body):
         self.before(name)
         self.saved += 1
-        self.documents[name] = json.loads(json.dumps(body, default=tagged), object_hook=untagged)
+        self.documents[name] = json.loads(json.dumps(body, default=tag_binary), object_hook=untag_binary)
 
 
 def run_of(scene: Scene, state: MemoryState | None = None, *, names=None, total=2, tables=(), **options) -> BackfillRun:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
-from sync_rules.adapters.files import locked
+from sync_rules.adapters.files import lock_file
 from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, save
@@ -106,7 +106,7 @@ def test_checkpoint_is_held_by_one_run_at_a_time(tmp_path):
     """A second process is refused while the first has the checkpoint, and welcome after it died."""
     path = tmp_path / "c.json"
     code = f"from pathlib import Path; from sync_rules.adapters.files import locked\nwith locked(Path({str(path)!r})): pass"
-    with locked(path):
+    with lock_file(path):
         second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert "another `sync-rules run` uses this checkpoint" in second.stderr
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -116,7 +116,7 @@ def test_checkpoint_is_read_by_its_owner_only(tmp_path):
     """A checkpoint names keys, so only its owner can read it, its lock file and its temporary file."""
     path = tmp_path / "c.json"
     (tmp_path / "c.json.new").touch(0o644)
-    with locked(path):
+    with lock_file(path):
         save(path, FULL)
         assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
 
@@ -141,5 +141,5 @@ def test_checkpoint_and_what_else_holds_items_is_read_by_its_owner_only(tmp_path
 
 def test_checkpoint_says_where_it_may_not_write(tmp_path):
     """A directory that does not exist is the user's mistake."""
-    with pytest.raises(UserError, match="lock file"), locked(tmp_path / "missing" / "c.json"):
+    with pytest.raises(UserError, match="lock file"), lock_file(tmp_path / "missing" / "c.json"):
         pass

@@ -280,7 +280,7 @@ def test_export_in_a_bucket_lists_page_by_page(bucket):
         bucket.put_object(Bucket="exports", Key=f"p/{i}", Body=b"")
     inner = bucket.list_objects_v2
     few = Bucket(bucket, "exports", "p")
-    few._client = type("Few", (), {"list_objects_v2": staticmethod(lambda **given: inner(MaxKeys=2, **given))})
+    few._bucket._client = type("Few", (), {"list_objects_v2": staticmethod(lambda **given: inner(MaxKeys=2, **given))})
     assert few.names() == [str(i) for i in range(7)]
 
 

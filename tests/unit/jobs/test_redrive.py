@@ -21,7 +21,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status, Transaction
-from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.failed_entries import FailedEntry
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
 from sync_rules.pipeline.records import changes_of, read_event
@@ -47,16 +47,16 @@ class Shelf:
         self.texts = {number: body if isinstance(body, str) else json.dumps(body) for number, body in enumerate(bodies)}
         self.broken = ""
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[FailedEntry]:
         for number, text in [*self.texts.items()]:
-            yield Entry(text.encode(), f"shelf:{number}", number)
+            yield FailedEntry(text.encode(), f"shelf:{number}", number)
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: FailedEntry) -> None:
         if self.broken:
             raise StoreError(self.broken)
         del self.texts[entry.handle]
 
-    def replace(self, entry: Entry, text: str) -> None:
+    def replace(self, entry: FailedEntry, text: str) -> None:
         self.texts[entry.handle] = text
 
     def close(self) -> None:

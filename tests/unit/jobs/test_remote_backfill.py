@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.adapters.state import LeasedState, applied
+from sync_rules.adapters.state import LeasedState, read_applied
 from sync_rules.jobs.account.account_backfill import STOP, BackfillWork, asked_of, watched
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
@@ -116,7 +116,7 @@ def test_remote_backfill_ends_as_a_local_one(steps, page):
     assert unfinished(account.state) is None
     seen = watched(account.state, remote.rules)
     assert seen.totals == run.totals
-    assert applied(account.state) == of_each(remote.rules)
+    assert read_applied(account.state) == of_each(remote.rules)
 
 
 @given(shops(), st.integers(1, 4), st.lists(st.integers(1, 40), max_size=5), st.integers(0, 99))
@@ -204,7 +204,7 @@ def test_remote_backfill_leaves_a_segment_and_goes_on_with_it_later():
     assert said["error"] == "NotAllDone"
     assert "1 not done" in said["cause"]
     assert "shop/1-of-3: ThrottlingException: table shop" in said["cause"]
-    assert applied(account.state) == {}
+    assert read_applied(account.state) == {}
     scene.tap.before = lambda _request: None
     later = account.machine(execution="two")
     assert later.run(account.asked(resume=True))["error"] == ""
@@ -392,7 +392,7 @@ def test_remote_backfill_keeps_what_failed_out_of_what_is_applied():
     scene.tap.result = lambda write: Result(Status.FAILED, reason="InternalServerError") if write.key == bad else None
     account = Account(scene)
     assert account.machine().run(account.asked())["error"] == ""
-    assert applied(account.state) == {}
+    assert read_applied(account.state) == {}
     assert watched(account.state, scene.rules).totals.count(Outcome.FAILED) == 1
 
 
@@ -425,7 +425,7 @@ def test_begin_that_lost_a_race_leaves_no_trace_in_the_other():
     said = second.ask({"do": "begin", "asked": account.asked(rules=[other]), "execution": "second"})
     assert (begun, said["error"]) == ([True], "Refused")
     first.go_on()
-    assert set(applied(account.state)) == {mine}
+    assert set(read_applied(account.state)) == {mine}
 
 
 @pytest.mark.parametrize("ended", [False, True])
@@ -435,7 +435,7 @@ def test_remote_backfill_of_an_old_execution_ends_no_newer_one(ended):
     old, new = account.machine(InPeace(), "old"), account.machine(InPeace(), "new")
     old.answer = old.ask({"do": "begin", "asked": account.asked(), "execution": "old"})
     late = account.state.load(asked_of("old"))
-    rule = min(rule.title for rule in account.scene.rules.rules.values() if rule.swept)
+    rule = min(rule.title for rule in account.scene.rules.rules.values() if rule.swept_entities)
     new.answer = new.ask({"do": "begin", "asked": account.asked(rules=[rule], restart=True), "execution": "new"})
     if ended:
         assert new.go_on()["error"] == ""
@@ -446,7 +446,7 @@ def test_remote_backfill_of_an_old_execution_ends_no_newer_one(ended):
     assert account.state.documents == before
     if not ended:
         assert new.go_on()["error"] == ""
-    assert set(applied(account.state)) == {rule}
+    assert set(read_applied(account.state)) == {rule}
 
 
 def test_begin_forgets_what_the_one_before_was_asked_for():

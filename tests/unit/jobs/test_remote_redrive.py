@@ -11,7 +11,7 @@ from sync_rules.jobs.account.account_redrive import RedriveWork, total, unit_doc
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
-from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.failed_entries import FailedEntry
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.rules.fingerprints import of_each
 from tests.support.builders import order_item, s, shop, user_item
@@ -38,7 +38,7 @@ class Box:
     def entries(self):
         self.before()
         for number, text in [*self.lies.items()]:
-            yield Entry(text.encode(), f"box {number}", number)
+            yield FailedEntry(text.encode(), f"box {number}", number)
 
     def remove(self, entry):
         del self.lies[entry.handle]
@@ -105,7 +105,7 @@ class Taken:
             if text not in self.queue.hidden:
                 self.queue.hidden.add(text)
                 self.mine.append(text)
-                yield Entry(text.encode(), "queue", text)
+                yield FailedEntry(text.encode(), "queue", text)
 
     def remove(self, entry):
         self.queue.texts.remove(entry.handle)

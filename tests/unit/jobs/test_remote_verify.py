@@ -21,7 +21,7 @@ from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.account.verify_unit import head_of, sample
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.books import waiting
+from sync_rules.pipeline.books import read_waiting
 from sync_rules.pipeline.requests import Read, Scan, run_work
 from sync_rules.rules.fingerprints import of_each
 from tests.support import every_kind
@@ -154,11 +154,11 @@ def test_remote_verify_completes_books_only_by_a_repair_of_everything():
         account.state = SharedMemory()
         account.run(**more)
         assert account.scene.item(user)["counted"] == n(9)
-        assert run_work(waiting(account.scene.rules), account.scene.world)
+        assert run_work(read_waiting(account.scene.rules), account.scene.world)
         assert account.tally.waiting["counted"] == (1 if not more else account.tally.waiting["counted"])
     account.state = SharedMemory()
     account.run(repair=True)
-    assert not run_work(waiting(account.scene.rules), account.scene.world)
+    assert not run_work(read_waiting(account.scene.rules), account.scene.world)
     right = wrong()
     Account(right).run(repair=True)
     numbers = ("counted", "spent", "least", "most")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.adapters.state import MemoryState, applied_at
+from sync_rules.adapters.state import MemoryState, read_applied_time
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import HEAD, Totals
@@ -50,10 +50,10 @@ def test_scope_notes_since_when_all_applied_rules_are_applied():
     for moment, some in zip(moments, (titles, {"names"}, titles - {"called", "kept"}), strict=True):
         state.save(HEAD, {"began": moment.isoformat()})
         note_applied(state, rules, some)
-        found.append(applied_at(state))
+        found.append(read_applied_time(state))
     assert found == [moments[0], moments[0], moments[2]]
     state.save("applied", {"at": "yesterday"})
-    assert applied_at(state) is None
+    assert read_applied_time(state) is None
 
 
 def test_scope_of_a_resumed_backfill_begins_when_it_was_first_begun():

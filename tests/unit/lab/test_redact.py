@@ -18,7 +18,7 @@ from sync_rules.lab.recording_replay import Replay
 from sync_rules.lab.redact import WORD, Redactor
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import parsed, spelt
+from sync_rules.model.numbers import parse_number, spell
 from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
 from tests.support.depth import deep
@@ -94,10 +94,10 @@ def test_redact_leaves_nothing_of_a_text_but_separators(text):
 def test_redact_makes_numbers_of_numbers(number):
     """The result is a number that DynamoDB can hold, in its one spelling, and not the number."""
     found = REDACTOR.number(number)
-    value = parsed(found)
+    value = parse_number(found)
     assert value is not None
     assert value != Decimal(number)
-    assert spelt(value) == found
+    assert spell(value) == found
 
 
 @given(st.integers(-(10**37), 10**37).map(Decimal).flatmap(lambda n: st.integers(0, 20).map(lambda e: n.scaleb(-e))))
@@ -105,9 +105,9 @@ def test_redact_makes_numbers_of_numbers(number):
 def test_redact_gives_a_number_and_its_text_the_same_digits(number):
     """A link from a number to the text in a composite key leads where it led."""
     found = REDACTOR.number(str(number))
-    assert found == REDACTOR.text(spelt(number))
-    assert parsed(found) is not None
-    assert REDACTOR.number(spelt(number)) == found
+    assert found == REDACTOR.text(spell(number))
+    assert parse_number(found) is not None
+    assert REDACTOR.number(spell(number)) == found
 
 
 def test_redact_keeps_types():

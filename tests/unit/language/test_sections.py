@@ -202,7 +202,7 @@ def test_compiled_file_leaves_out_the_section_of_a_package(install, reads, monke
     """No function imports the package, or looks for one; a section of this package is read when it is used."""
     install()
     rules = parse_rules(BASE + OWNERS + "patterns: {p: {get: note, by: [user_id, note_id]}}\n")
-    data = compiled_file.written(rules, {})
+    data = compiled_file.dump(rules, {})
     reads.clear()
     for name in [name for name in sys.modules if name.startswith(("acme_owners", "sync_rules.extras"))]:
         monkeypatch.delitem(sys.modules, name)

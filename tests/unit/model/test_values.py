@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.values import changed, get, nest, overlaps, parse_path, same, show_path
+from sync_rules.model.values import get, has_changed, nest, overlaps, parse_path, same, show_path
 
 NAMES = st.text(min_size=1, max_size=6).filter(lambda name: '"' not in name)
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map(tuple)
@@ -108,7 +108,7 @@ def test_overlaps_is_equal_or_inside(left, right):
 def test_changed_sees_coming_and_going_but_not_another_spelling():
     """An attribute that came, went or differs is a change; 1.0 for 1 is not."""
     old, new = {"a": {"N": "1"}, "b": {"S": "x"}}, {"a": {"N": "1.0"}}
-    assert not changed(old, new, [("a",)])
-    assert changed(old, new, [("b",)])
-    assert changed(None, new, [("a",)])
-    assert changed(old, None, [("a",)])
+    assert not has_changed(old, new, [("a",)])
+    assert has_changed(old, new, [("b",)])
+    assert has_changed(None, new, [("a",)])
+    assert has_changed(old, None, [("a",)])

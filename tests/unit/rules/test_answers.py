@@ -53,20 +53,22 @@ ANSWERS = {
 def test_answers_of_every_kind(name):
     """Each kind gives exactly the answers listed here."""
     rule = RULES.rules[name]
-    owned = tuple(entity.name for entity in rule.owned)
-    assert (owned, rule.rounds_max, rule.known_by_key(rule.source), rule.known_by_key(rule.target)) == ANSWERS[name]
+    owned = tuple(entity.name for entity in rule.owned_entities)
+    assert (owned, rule.rounds_max, rule.is_known_by_key(rule.source), rule.is_known_by_key(rule.target)) == ANSWERS[
+        name
+    ]
     assert rule.snapshot == (name == "seen")
     assert rule.hierarchical == (name == "paths")
     assert rule.fills_index_keys == (rule.kind in {"derive", "path", "mirror"})
-    assert bool(rule.swept) != isinstance(rule, EffectRule)
-    assert rule.resolved("rules.yaml").body() == rule.body()
+    assert bool(rule.swept_entities) != isinstance(rule, EffectRule)
+    assert rule.resolve_variables("rules.yaml").body() == rule.body()
 
 
 def test_answers_of_a_mirror_for_each_element():
     """The key of an item does not say which elements it had, and so neither which mirrors; a mirror's names its item."""
     rule = parse_rules(EACH).rules["tags"]
-    assert not rule.known_by_key(rule.source)
-    assert rule.known_by_key(rule.target)
+    assert not rule.is_known_by_key(rule.source)
+    assert rule.is_known_by_key(rule.target)
 
 
 def test_answers_of_the_whole_file():
@@ -82,8 +84,8 @@ def test_answers_of_a_hierarchy_by_item():
     root, child = part("a"), {**part("c", "b"), "path": s("a|b|c")}
     key = rule.target.table.key_of(child)
     assert (rule.levels(root), rule.levels(child)) == (0, 3)
-    assert rule.wrote(key, child) == (("path",), ("owner",))
-    assert rule.wrote(key, root) == (("path",),)
+    assert rule.list_own_copies(key, child) == (("path",), ("owner",))
+    assert rule.list_own_copies(key, root) == (("path",),)
 
 
 def test_answers_about_deletes_are_those_of_the_rule_that_deletes():
@@ -102,7 +104,7 @@ class Silent(TargetRule):
     kind = "silent"
     body = desired = None
     copies = (("at",),)
-    decided_by = ()
+    deciding_paths = ()
 
 
 def test_answers_of_a_kind_that_says_nothing_are_safe():
@@ -111,7 +113,7 @@ def test_answers_of_a_kind_that_says_nothing_are_safe():
     silent = Silent("silent", names.target, told.source)
     assert names.feeds(silent)
     assert not silent.feeds(silent)
-    assert silent.swept == (silent.target,)
-    assert silent.owned == ()
-    assert not silent.known_by_key(silent.source)
-    assert not silent.known_by_key(silent.target)
+    assert silent.swept_entities == (silent.target,)
+    assert silent.owned_entities == ()
+    assert not silent.is_known_by_key(silent.source)
+    assert not silent.is_known_by_key(silent.target)

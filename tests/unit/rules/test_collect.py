@@ -137,7 +137,7 @@ def test_collect_reports_what_is_no_set(value):
     own = Part(rule, G1, None)
     assert [*rule.parts(Change(G1, goal(), goal(edges=value)), rule.target)] == [own]
     assert [*rule.parts(Change(G1, goal(edges=value), goal(edges=value, name=s("x"))), rule.target)] == []
-    assert [*rule.meant(own, goal(edges=value), None)] == [own]
+    assert [*rule.expand_part(own, goal(edges=value), None)] == [own]
     assert (rule.write_for(own, goal(edges=value), None), rule.write_for(own, goal(), None)) == (NOT_A_SET, None)
     assert rule.write_for(part, goal(edges=value), None) is None
 
@@ -352,7 +352,7 @@ def test_collect_lists_the_edges_of_a_node_that_came(old, new, expected):
 def test_collect_lists_edges_by_their_node():
     """The listing starts at the node and is a Query for the edges that point to it."""
     rule = tickets()
-    assert (rule.anchor, rule.listed) == (TEAM, TICKET)
+    assert (rule.anchor, rule.listed_entity) == (TEAM, TICKET)
     assert rule.conditions(A).equals == (("team", s("a")),)
     assert tickets(find=None).conditions(A) is None
 
@@ -364,7 +364,7 @@ def test_collect_says_what_it_writes_and_what_decides():
     assert node.writes == (TEAM, ("tickets",))
     assert node.reads == tuple((TICKET, (name,)) for name in ("PK", "team", "priority", "open", "kind"))
     assert rule.copies == (("tickets",),)
-    assert rule.streamed == (TICKETS, TEAMS)
+    assert rule.streamed_tables == (TICKETS, TEAMS)
 
 
 # ---------------------------------------------------------------- whatever happens
@@ -479,12 +479,12 @@ def test_collect_part_without_an_element_stands_for_all_of_its_edge():
     node = goal(edges={"SS": [LEAD, "GOALMEMBERSHIP-USER-U2-LEAD", stray]})
     now = member(role="OWNER")
     of_edge = Part(rule, G1, U1, "")
-    elements = [one.element for one in rule.meant(of_edge, node, now)]
+    elements = [one.element for one in rule.expand_part(of_edge, node, now)]
     assert elements == [LEAD, "GOALMEMBERSHIP-USER-U1-OWNER"]
-    writes = [rule.write_for(one, node, now) for one in rule.meant(of_edge, node, now)]
+    writes = [rule.write_for(one, node, now) for one in rule.expand_part(of_edge, node, now)]
     assert [bool(write.adds) for write in writes] == [False, True]
-    assert [one.element for one in rule.meant(Part(rule, G1, None, ""), node, None)] == [stray]
-    assert list(rule.meant(of_edge, None, None)) == []
+    assert [one.element for one in rule.expand_part(Part(rule, G1, None, ""), node, None)] == [stray]
+    assert list(rule.expand_part(of_edge, None, None)) == []
     for element, label in ((LEAD, ""), (stray, "")):
         assert rule.label(Part(rule, G1, U1, element)) == label
     of_keys = graph(element=parse_element("{target}"))

@@ -55,7 +55,7 @@ def built(text: str, folder: Path) -> bytes:
     file.write_text(text)
     deployment = deployment_of(file)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
-    return compiled_file.written(deployment.rules, marks)
+    return compiled_file.dump(deployment.rules, marks)
 
 
 def told(value: object) -> object:
@@ -97,7 +97,7 @@ def test_compiled_kinds_are_all_there():
 def test_compiled_random_rules_are_those_of_the_file(number):
     """Rules with random options of every kind are read as they were compiled."""
     rules = made(number).rules
-    assert told(compiled_file.read(compiled_file.written(rules, {}), "x")) == told(rules)
+    assert told(compiled_file.read(compiled_file.dump(rules, {}), "x")) == told(rules)
 
 
 class Forged:
@@ -125,9 +125,9 @@ def signed_pickle(body: bytes, **classes: list[str]) -> bytes:
         Forged(getattr, "", "join"),
         Forged(import_module, "antigravity"),
         Forged(partial, os.mkdir, "ran"),
-        Forged(compiled_file.beside, Path("rules.yaml")),
+        Forged(compiled_file.compiled_path, Path("rules.yaml")),
         Forged(Rules.only, None, ()),
-        compiled_file._Writer,
+        compiled_file._RulesPickler,
         Change,
     ],
     ids=["system", "builtin", "attribute", "import", "partial", "function of rules", "method", "class", "dataclass"],
@@ -258,11 +258,11 @@ def test_compiled_rules_have_nothing_that_was_worked_out(tmp_path):
     file.write_text(PLACES)
     deployment = deployment_of(file)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
-    before = compiled_file.written(deployment.rules, marks)
+    before = compiled_file.dump(deployment.rules, marks)
     assert deployment.rules.by_physical_name
     assert deployment.rules.record_filters
     assert "by_physical_name" in vars(deployment.rules)
-    assert compiled_file.written(deployment.rules, marks) == before
+    assert compiled_file.dump(deployment.rules, marks) == before
 
 
 PATTERN = """

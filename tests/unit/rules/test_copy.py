@@ -182,7 +182,7 @@ def test_copy_is_made_of_what_where_reads_too():
     """An attribute that `where` reads of a source decides a copy as the copied one does: rules that write it come first."""
     (node,) = rule(where=where("user.active && status == 'OPEN'")).nodes()
     assert {path for _, path in node.reads} == {("name",), ("active",)}
-    assert {path for _, path in node.decided_by} >= {("status",)}
+    assert {path for _, path in node.deciding_paths} >= {("status",)}
 
 
 @pytest.mark.parametrize(

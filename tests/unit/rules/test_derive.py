@@ -62,8 +62,8 @@ def test_derive_has_its_default_where_the_formula_makes_nothing():
     assert composite.desired((), {**ITEM, "role": s("NOBODY")}) == {("gsi0",): none}
     assert composite.always_writes == ("gsi0",)
     assert composite.fills(("gsi0",), KEY.attributes())
-    assert composite.defaulted({**ITEM, "gsi0": none}) == (("gsi0",),)
-    assert composite.defaulted({**ITEM, "gsi0": s("500-LEAD")}) == composite.defaulted(ITEM) == ()
+    assert composite.list_defaults({**ITEM, "gsi0": none}) == (("gsi0",),)
+    assert composite.list_defaults({**ITEM, "gsi0": s("500-LEAD")}) == composite.list_defaults(ITEM) == ()
     ranked = replace(rule("rank", "{role}"), default=n(0))
     assert ranked.desired((), ITEM) == {("rank",): n(0)}
     assert replace(rule("info.role", "{role}"), default=n(0)).always_writes == ()
@@ -146,7 +146,7 @@ def test_derive_guards_each_input_as_seen():
     """Inputs that can change are guarded where they are stored; those in the item's key are not."""
     one = rule("gsi0", "{role}-{team}-{goal_id}-{missing}")
     assert one.inputs == (("role",), ("GSI1PK",), ("PK",), ("missing",))
-    assert one.decided_by == (("role",), ("GSI1PK",), ("missing",))
+    assert one.deciding_paths == (("role",), ("GSI1PK",), ("missing",))
     guard = one.link_guard(ITEM)
     assert holds(guard, ITEM)
     for name in ("role", "GSI1PK", "missing"):

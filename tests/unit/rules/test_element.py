@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import respelt
+from sync_rules.model.numbers import respell
 from sync_rules.rules.kinds.element import parse_element
 from tests.support.builders import n, s
 
@@ -113,12 +113,12 @@ def test_element_template_must_tell_edges_apart(text):
 )
 def test_number_text_is_the_form_dynamodb_hands_out(text, expected):
     """Digits without zeros at the end of a fraction, without an exponent; what no number can be is none."""
-    assert respelt(text) == expected
+    assert respell(text) == expected
 
 
 @given(st.decimals(-(10**9), 10**9, places=4))
 def test_number_text_keeps_the_value(number):
     """The form changes and the number does not, and its own form is the same again."""
-    text = respelt(str(number))
+    text = respell(str(number))
     assert Decimal(text) == number
-    assert respelt(text) == text
+    assert respell(text) == text

@@ -195,7 +195,7 @@ def test_embed_names_the_child_that_can_have_no_entry_of_its_own(by, reason):
     entries = {"NoEntryKey": m(), "": m(**{"a#Rome": m(), "b#Rome": m()})}
     assert rule.desired(children, parent()) == {INTO: entries[reason]}
     left = Blocked(reason, member=key(CRM, "C#1", who[reason])) if reason else None
-    assert rule.left_out(children, parent()) == left
+    assert rule.find_omission(children, parent()) == left
     assert embed(by=parse_template(by), shape="list").desired(children, parent()) == {INTO: {"L": [m(), m()]}}
 
 
@@ -219,7 +219,7 @@ def test_embed_by_an_attribute_gives_an_entry_to_the_first_that_claims_it(values
             left.append((name, "EntryTwice" if city else "NoEntryKey"))
     assert rule.desired(children, parent()) == {INTO: m(**firsts)}
     expected = [Blocked(reason, member=key(CRM, "C#1", f"A#{name}")) for name, reason in left[:1]]
-    assert rule.left_out(children, {}) == (expected[0] if expected else None)
+    assert rule.find_omission(children, {}) == (expected[0] if expected else None)
     assert rule.members(PARENT, parent()).enough is False
 
 
@@ -340,7 +340,7 @@ def test_embed_keeps_as_many_of_the_last_as_fit(options, children):
 def test_embed_takes_children_that_point_here_and_satisfy_where(item, expected):
     """Only children that name this parent and satisfy `where` belong to the embed."""
     rule = embed(where=compile_where("active && id != 'secret'", "address"))
-    assert rule.belongs(PARENT, item) is expected
+    assert rule.is_member(PARENT, item) is expected
 
 
 def test_embed_takes_no_item_of_the_partition_that_is_not_its_own():
@@ -351,7 +351,7 @@ def test_embed_takes_no_item_of_the_partition_that_is_not_its_own():
     rule = embed(target=customer, link=link, find=Find(None, ((CRM.partition, address.templates["PK"]),)))
     mine = key(CRM, "C#1", "PROFILE#1")
     items = [child("a", profile=s("1")), child("b", profile=s("2")), child("c"), {**parent(profile=s("1"))}]
-    assert [rule.belongs(mine, item) for item in items] == [True, False, False, False]
+    assert [rule.is_member(mine, item) for item in items] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(("without", "expected"), [((), True), (("created",), False), (("owner",), False)])
@@ -360,7 +360,7 @@ def test_embed_takes_no_child_that_its_index_does_not_show(without, expected):
     rule = embed_by_index()
     item = {"id": n(7), "owner": s("1"), "created": n(1)}
     at = key(rule.target.table, "1")
-    assert rule.belongs(at, {name: value for name, value in item.items() if name not in without}) is expected
+    assert rule.is_member(at, {name: value for name, value in item.items() if name not in without}) is expected
 
 
 def test_embed_lists_its_children_from_the_base_table():
@@ -400,7 +400,7 @@ def test_embed_through_an_index_reads_the_children_its_entries_name():
     claimed = embed_by_index(by=parse_template("{street}"), claimed=True, ids=(("id", "no"),))
     image = {"customer": s("1"), "addresses": m(x=m(no=n(7)), y=m(), z=s("z"), v=m(no=s("x")))}
     assert claimed.members(key(rule.target.table, "1"), image).named == (key(rule.source.table, "7"),)
-    assert claimed.stands_for(PARENT, image, [("addresses", "x")]) is None
+    assert claimed.find_value_sources(PARENT, image, [("addresses", "x")]) is None
 
 
 # ---------------------------------------------------------------- what matters
@@ -473,8 +473,8 @@ def test_embed_says_what_it_does_and_is_listed_by():
     ]
     assert len({json.dumps(embed(**one).body()) for one in options}) == len(options)
     rule = embed()
-    assert (rule.kind, rule.copies, rule.decided_by, rule.link_guard(parent())) == ("embed", (INTO,), (), ())
-    assert (rule.anchor, rule.listed) == (rule.target, rule.source)
+    assert (rule.kind, rule.copies, rule.deciding_paths, rule.link_guard(parent())) == ("embed", (INTO,), (), ())
+    assert (rule.anchor, rule.listed_entity) == (rule.target, rule.source)
 
 
 def test_embed_shows_the_default_of_what_a_child_lacks():

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import respelt
+from sync_rules.model.numbers import respell
 from sync_rules.rules.formula import joined_formula, parse_formula, stable_hash
 from tests.support.builders import n, s
 
@@ -180,11 +180,11 @@ def test_formula_number_text_is_exact_and_one_for_equal_numbers():
     for _ in range(2000):
         digits = "".join(randoms.choices(string.digits, k=randoms.randint(1, 38)))
         number = Decimal(digits).scaleb(randoms.randint(-90, 80)) * randoms.choice((1, -1))
-        spellings = {respelt(form) for form in (str(number), f"{number:f}", f"{number:e}")}
+        spellings = {respell(form) for form in (str(number), f"{number:f}", f"{number:e}")}
         assert len(spellings) == 1
         assert Decimal(spellings.pop()) == number
-    assert [respelt(t) for t in ("1.0", "-0", "00", "+7", "1e3")] == ["1", "0", "0", "7", "1000"]
-    assert {respelt(t) for t in ("", " 1", "1_0", "NaN", "Infinity", "1E+999", "1" * 39, "\u0661", "0x1", ".")} == {
+    assert [respell(t) for t in ("1.0", "-0", "00", "+7", "1e3")] == ["1", "0", "0", "7", "1000"]
+    assert {respell(t) for t in ("", " 1", "1_0", "NaN", "Infinity", "1E+999", "1" * 39, "\u0661", "0x1", ".")} == {
         None
     }
 

@@ -15,7 +15,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.limits import Bounds
 from sync_rules.model.writes import Delete
 from sync_rules.pipeline.requests import Apply
-from sync_rules.pipeline.series import series_of
+from sync_rules.pipeline.series import list_series
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.history import KeepRule
 from tests.support.builders import n, s
@@ -109,7 +109,7 @@ def test_keep_deletes_a_version_only_as_it_was_read():
     shop = scene()
     rule = shop.rules.rules["versions.keep"]
     source, keys = shop.at("shop", "PRODUCT#7", "PRODUCT"), [shop.at("shop", "PRODUCT#7", f"V#00{at}") for at in "321"]
-    (part,) = rule.among(source, keys)
+    (part,) = rule.list_wrong_parts(source, keys)
     write = rule.write_for(part, {**part.target.attributes(), "price": n(1)}, None)
     there(shop, 1)
     shop.there("shop", {**part.target.attributes(), "price": n(2)})
@@ -138,7 +138,7 @@ def test_keep_lists_a_bounded_number_of_rows(there_are, listed):
         shop.at("shop", "PRODUCT#7", "PRODUCT"),
     )
     bounds = Bounds(compare.BOUNDS.limits.__class__(fan_out_page_max_items=3, fan_out_round_max_items=4))
-    found = shop.drive(series_of(part, bounds))
+    found = shop.drive(list_series(part, bounds))
     most = part.rule.listing(part).max_items + bounds.limits.fan_out_round_max_items
     assert (len(found.keys), found.more) == (listed, there_are > listed)
     assert len(found.keys) < most + bounds.limits.fan_out_page_max_items
@@ -209,7 +209,7 @@ def test_keep_costs_one_query_for_each_version_that_came():
 
 
 def test_keep_is_drawn():
-    assert scene().rules.rules["versions.keep"].drawn().notes == ("keeps the newest 2",)
+    assert scene().rules.rules["versions.keep"].draw().notes == ("keeps the newest 2",)
 
 
 NUMBERED = """

@@ -413,7 +413,7 @@ def test_mirror_says_what_it_writes_and_what_decides():
     )
     (whole,) = by_tag().nodes()
     assert (whole.writes, whole.reads) == ((TAGGED, ()), ((POST, ()),))
-    assert rule.streamed == (USERS, LOOKUP)
+    assert rule.streamed_tables == (USERS, LOOKUP)
 
 
 # ---------------------------------------------------------------- whatever happens

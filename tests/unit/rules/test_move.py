@@ -25,7 +25,7 @@ from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import decode, encode
 from sync_rules.pipeline.parts import message_of
 from sync_rules.pipeline.tasks import part_of
-from sync_rules.rules.compiled_file import read, written
+from sync_rules.rules.compiled_file import dump, read
 from sync_rules.rules.families import Part
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import n, s
@@ -135,13 +135,13 @@ def test_move_misses_nothing_that_other_rules_took_away(delivery, tmp_path):
 def test_move_knows_what_other_rules_write(rule):
     """Whole attributes of the new item, in compiled rules too; in a map only its entries are theirs, never the map."""
     rules = parse_rules(RULES + THEIRS + "  inner: copy dept.name into dept_order.dept.name")
-    told = read(written(rules, {}), "rules.compiled").rules["closed"]
+    told = read(dump(rules, {}), "rules.compiled").rules["closed"]
     assert (rule.theirs, told.theirs) == ((), ("dept_name", "label"))
     assert told.body() == rule.body()
     had = {"note", "dept_name", "label", "dept"}
     gone = order(**dict.fromkeys(had, n(1)))
     (part,) = told.parts(Change(told.source.table.key_of(gone), gone, None), told.source)
-    (late,) = told.meant(part, MOVED, None)
+    (late,) = told.expand_part(part, MOVED, None)
     assert told.label(late) == '["dept","note"]'
 
 
@@ -218,11 +218,11 @@ def test_move_reports_what_came_between_its_look_and_its_transaction(rule, there
     """
     gone = Change(rule.source.table.key_of(order()), order(**{"late": n(1), "a b": n(1), "GSI1PK": s("OPEN")}), None)
     (part,) = rule.parts(gone, rule.source)
-    found = [(one, rule.write_for(one, there, None)) for one in rule.meant(part, there, None)]
+    found = [(one, rule.write_for(one, there, None)) for one in rule.expand_part(part, there, None)]
     assert [blocked.reason for _, blocked in found] == ([told] if told else [])
     for one, blocked in found:
         again = part_of(decode(encode(message_of(one))), parse_rules(RULES)).part
-        assert [rule.write_for(same, there, None) for same in rule.meant(again, there, None)] == [blocked]
+        assert [rule.write_for(same, there, None) for same in rule.expand_part(again, there, None)] == [blocked]
     assert tuple(rule.parts(replace(gone, expired=True), rule.source)) == ()  # that was Time to Live
 
 
@@ -230,7 +230,7 @@ def test_move_reports_what_came_between_its_look_and_its_transaction(rule, there
 def test_move_is_never_right_in_silence(rule, element):
     """An element that this version did not write is reported, and breaks nothing."""
     part = Part(rule, rule.target.table.key_of(MOVED), rule.source.table.key_of(order()), element)
-    (one,) = rule.meant(part, MOVED, None)
+    (one,) = rule.expand_part(part, MOVED, None)
     assert rule.write_for(one, MOVED, None).reason.startswith("AttributeLeftBehind: ")
 
 

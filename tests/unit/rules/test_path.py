@@ -408,7 +408,7 @@ def test_path_reads_ids_out_of_composite_keys():
     item = {"PK": s("T#t1"), "SK": s("PART#b"), "parent": s("a")}
     assert one.source_key(item) == key(shop, "T#t1", "PART#a")
     assert one.desired(({"PK": s("T#t1"), "SK": s("PART#a"), "Path": s("a")},), item)[PATH] == s("a|b")
-    assert one.decided_by == (("parent",),)
+    assert one.deciding_paths == (("parent",),)
 
 
 # ---------------------------------------------------------------- what matters, and guards

@@ -14,7 +14,7 @@ from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transac
 from sync_rules.pipeline.requests import List
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.rank import RankRule
-from sync_rules.rules.ledger import named
+from sync_rules.rules.ledger import read_key
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import key, n, s
 from tests.support.ledgers import ALWAYS, COUNTS, LINK, NUMBERS, ORDER, ORDERS, USER, USERS, key_of, ledger, order, play
@@ -52,7 +52,7 @@ def listed(store, user_id, *, backward=False):
 
 
 def order_of(row):
-    return named("child", ORDER, MADE.ranks.fields(COUNTS.key_of(row))).values[0][2]
+    return read_key("child", ORDER, MADE.ranks.fields(COUNTS.key_of(row))).values[0][2]
 
 
 def sorted_orders(store, user_id, rule):
@@ -175,5 +175,5 @@ def test_rank_tells_the_house_what_it_reads_and_writes():
     assert node.writes == (MADE.ranks, ("n",))
     assert {path for _, path in node.reads} == {("order_id",), ("total",), ("user_id",), ("status",)}
     assert RULE.copies == ()
-    assert RULE.streamed == (ORDERS, COUNTS)
+    assert RULE.streamed_tables == (ORDERS, COUNTS)
     assert ranked(function="max").body() != RULE.body()

@@ -243,8 +243,8 @@ def test_recount_hints_at_both_parents_of_a_member_that_came_or_went():
     at = key(SHOP, "U#1", "O#a")
     for change in (Change(at, None, order("a")), Change(at, order("a"), None)):
         assert list(rule.hints(change)) == [Hint(USER, at)]
-    assert rule.belongs(USER, order("a", active={"BOOL": True}))
-    assert not rule.belongs(USER, order("a"))
+    assert rule.is_member(USER, order("a", active={"BOOL": True}))
+    assert not rule.is_member(USER, order("a"))
 
 
 def test_recount_says_what_it_does():

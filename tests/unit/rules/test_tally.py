@@ -380,4 +380,4 @@ def test_tally_nodes_lead_from_the_child_to_its_totals():
     read = {path for entity, path in node.reads if entity is rule.source}
     assert read == {("order_id",), ("user_id",), ("total",), ("status",)}  # its key says whether it is there
     assert rule.copies == ()
-    assert rule.streamed == (ORDERS, COUNTS)
+    assert rule.streamed_tables == (ORDERS, COUNTS)

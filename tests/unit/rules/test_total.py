@@ -7,7 +7,7 @@ import pytest
 from sync_rules.model.items import Change
 from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.tally import TotalRule
-from sync_rules.rules.ledger import ledger_of, naming
+from sync_rules.rules.ledger import ledger_of, write_fields
 from sync_rules.rules.rule import Blocked, causes
 from tests.support.builders import entity, key, m, n, s, table
 from tests.support.ledgers import COUNTS, ORDER, USER, USERS, ledger, tally
@@ -75,7 +75,7 @@ def test_total_hints_at_a_parent_with_a_number_for_a_key():
     years = entity("year", table("years", {"year": "N"}))
     at = ledger_of("sold", ORDER, years, COUNTS).totals
     rule = TotalRule("sold", at, years, into=("sold",), function="count", books=tally().books)
-    record = Change(at.key_of(naming("parent", years, key(years.table, "2024.0"))), None, {})
+    record = Change(at.key_of(write_fields("parent", years, key(years.table, "2024.0"))), None, {})
     assert list(rule.hints(record)) == [Hint(key(years.table, "2024"))]
 
 
@@ -88,7 +88,7 @@ def test_total_is_a_copy_like_any_other():
     assert rule.pulls(Change(at, old, {"user_id": s("u")}))
     assert not rule.pulls(Change(at, old, {**old, "name": s("Bea")}))
     assert not rule.pulls(Change(at, old, None))
-    assert rule.link_guard(old) == rule.decided_by == ()
+    assert rule.link_guard(old) == rule.deciding_paths == ()
     assert not rule.pushes(Change(at, old, None))
 
 
@@ -100,7 +100,7 @@ def test_total_nodes_follow_those_of_the_tally():
     assert node.writes == (USER, INTO)
     assert [causes(writer, node) for writer in made.nodes() if writer.writes[0] is made.totals] == [True]
     assert rule.copies == (INTO,)
-    assert rule.streamed == (COUNTS, USERS)
+    assert rule.streamed_tables == (COUNTS, USERS)
 
 
 def test_total_bodies_differ_where_rules_do():

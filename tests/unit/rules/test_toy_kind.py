@@ -71,7 +71,7 @@ entities:
 rules:
   last: {latest: order.total, into: user.last, by: order_id}
 patterns:
-  user-with-last: {get: user, by: [user_id], returns: [last], rate: 10/s}
+  user-with-last: {get: user, by: [user_id], attributes: [last], rate: 10/s}
   add-order: {put: order, rate: 5/s}
 """
 
@@ -150,7 +150,7 @@ def test_toy_kind_is_compiled_for_functions(registered, rules, monkeypatch):
     """The file that functions read has its declared fields, and makes the same rule."""
     monkeypatch.setattr(compiled_file, "PACKAGES", (*compiled_file.PACKAGES, "tests.support.toy_kind."))
     assert rules.rules["last"].watches(rules.entities["order"])  # which is worked out once, and not written
-    data = compiled_file.written(rules, {})
+    data = compiled_file.dump(rules, {})
     assert b"LatestRule" in data
     assert b"read_paths" not in data
     read = compiled_file.read(data, "rules")
@@ -245,7 +245,7 @@ def test_toy_kind_serves_access_patterns(registered, shown):
     (registered / "asked.yaml").write_text(ASKED)
     unread = "no pattern reads what rule last keeps"
     assert unread not in shown("patterns", "asked.yaml")
-    (registered / "asked.yaml").write_text(ASKED.replace("returns: [last]", "returns: [first]"))
+    (registered / "asked.yaml").write_text(ASKED.replace("attributes: [last]", "attributes: [first]"))
     assert unread in shown("patterns", "asked.yaml")
 
 
@@ -287,10 +287,10 @@ def test_toy_kind_said_little(rules):
     """A toy kind that answers little has the default answers of its family."""
     (rule,) = rules.rules.values()
     assert isinstance(rule, LatestRule)
-    assert (rule.owned, rule.rounds_max, rule.archive, rule.calls) == ((), 1, None, "")
+    assert (rule.owned_entities, rule.rounds_max, rule.archive, rule.calls) == ((), 1, None, "")
     assert not rule.fills_index_keys
     assert not rule.snapshot
-    assert rule.swept == (rule.target,)
+    assert rule.swept_entities == (rule.target,)
 
 
 def test_toy_kind_that_says_least_is_handled_verified_and_allowed(monkeypatch):

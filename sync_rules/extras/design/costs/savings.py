@@ -98,12 +98,12 @@ def savings(
 def _copies(rule: Rule) -> bool:
     """True for a rule that copies from one source, which its targets name."""
     effort = rule.effort(Occasion.SOURCE)
-    return effort is not None and effort.of_all and bool(rule.named_by) and bool(rule.copies)
+    return effort is not None and effort.of_all and bool(rule.source_fields) and bool(rule.copies)
 
 
 def _one_read(rule: Rule) -> tuple[object, ...]:
     """The sources that a rule's targets would read: rules of equal ones would share the read."""
-    return rule.source.name, rule.target.name, rule.named_by
+    return rule.source.name, rule.target.name, rule.source_fields
 
 
 def _ask_updates(sizes: Sizes, rule: Rule) -> None:
@@ -146,7 +146,7 @@ def _readers(sizes: Sizes, rule: Rule, answers: Mapping[str, Answer]) -> Iterato
             if items is None or size is None:
                 continue
             given = {*pattern.by, *(field for field, _ in pattern.fixed)}
-            one = set(rule.named_by) <= given and pattern.keys is None  # several keys may name as many sources
+            one = set(rule.source_fields) <= given and pattern.keys is None  # several keys may name as many sources
             each = read_units(size, consistent=pattern.consistent)
             yield name, pattern.rate * (1 if one else items) * each
 

@@ -76,7 +76,7 @@ def _load_of(sizes: Sizes, event: Event) -> Load:
 
 
 def _streamed(sizes: Sizes) -> frozenset[str]:
-    return frozenset(table.name for rule in sizes.rules.rules.values() for table in rule.streamed)
+    return frozenset(table.name for rule in sizes.rules.rules.values() for table in rule.streamed_tables)
 
 
 def index_units(
@@ -185,7 +185,7 @@ def _occasions(rule: Rule, event: Event) -> Iterator[Occasion]:
     if rule.source is event.entity and _read_by(rule, event):
         yield Occasion.SOURCE
     if rule.target is event.entity and rule not in event.by and not event.gone:
-        decided = [path for node in rule.nodes() for entity, path in node.decided_by if entity is event.entity]
+        decided = [path for node in rule.nodes() for entity, path in node.deciding_paths if entity is event.entity]
         if event.came or _touched(event.paths, decided):
             yield Occasion.TARGET
 

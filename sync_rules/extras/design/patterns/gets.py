@@ -135,12 +135,12 @@ def _filters(pattern: GetPattern, found: Reach) -> tuple[str, tuple[str, ...]]:
     served = {name for name, _ in pattern.fixed if name in found.as_written}
     left: list[str] = []
     for text in where_check.conjuncts(pattern.where.text):
-        names = [name for name, _ in where_check.equalities(text)] if len(where_check.named(text)) == 1 else []
+        names = [name for name, _ in where_check.equalities(text)] if len(where_check.list_names(text)) == 1 else []
         if names and names[0] in served:
             served.discard(names[0])  # a second value of the same field excludes the first
             continue
         left.append(text)
-    paths = tuple(dict.fromkeys(name for text in left for name in where_check.named(text)))
+    paths = tuple(dict.fromkeys(name for text in left for name in where_check.list_names(text)))
     return " && ".join(left), paths
 
 

@@ -111,7 +111,7 @@ def _of(rules: Rules, role: Role, name: str, entity: Entity, path: Path | None) 
     """The rules that keep an attribute; the application, where none does and the attribute is asked for by name."""
     into = [rule for rule in rules.rules.values() if rule.target is entity]
     if role == "item":
-        yield from (Keeper(role, name, entity.name, rule) for rule in into if entity in rule.owned)
+        yield from (Keeper(role, name, entity.name, rule) for rule in into if entity in rule.owned_entities)
         return
     kept = False
     for rule in into:

@@ -194,10 +194,10 @@ class PatternCompiler:
                 self.attribute(entity, text, option, index)
         return None if texts is None else tuple(dict.fromkeys(texts))
 
-    def _of_read(self, form: GetForm | GraphForm | TreeForm, entity: Entity, returns: str) -> dict[str, Any]:
-        """The parts that all reads share. `returns`: the option that names the attributes that are needed."""
+    def _of_read(self, form: GetForm | GraphForm | TreeForm, entity: Entity) -> dict[str, Any]:
+        """The parts that all reads share."""
         return {
-            "returns": self.returned(entity, getattr(form, returns), returns),
+            "returns": self.returned(entity, form.attributes, "attributes"),
             "rate": self.rate(form.rate),
             "page": form.page,
             "items": form.items,
@@ -232,7 +232,7 @@ class PatternCompiler:
             keeps=self.share(form.keeps, "keeps"),
             consistent=form.consistent,
             via=self._via(form.via, entity),
-            **self._of_read(form, entity, "returns"),
+            **self._of_read(form, entity),
         )
 
     def _range(self, form: GetForm, entity: Entity) -> Range | None:
@@ -329,7 +329,7 @@ class PatternCompiler:
             neighbours=tuple(form.neighbours),
             link=tuple(form.link.items()),
             via=self._via(form.via, edge),
-            **self._of_read(form, node, "attributes"),
+            **self._of_read(form, node),
         )
 
     def _tree(self, form: TreeForm) -> TreePattern | None:
@@ -356,7 +356,7 @@ class PatternCompiler:
             field=text,
             depth=form.depth,
             itself=form.itself,
-            **self._of_read(form, entity, "attributes"),
+            **self._of_read(form, entity),
         )
 
     def _search(self, form: SearchForm) -> SearchPattern | None:
@@ -372,7 +372,7 @@ class PatternCompiler:
             by=self.returned(entity, form.by or None, "by") or (),
             top=form.top,
             via=form.via,
-            returns=self.returned(entity, form.returns, "returns"),
+            returns=self.returned(entity, form.attributes, "attributes"),
             rate=self.rate(form.rate),
         )
 

@@ -57,7 +57,9 @@ def prove(rules: Rules) -> Proof:
     kept = (rule for rule in rules.rules.values() if rule.puts and not rule.times_to_live)
     unread = tuple(dict.fromkeys(rule.title for rule in kept if rule.title not in read))
     used = use.indexes | {
-        (rule.listed.table.name, rule.find.index) for rule in rules.rules.values() if rule.find and rule.find.index
+        (rule.listed_entity.table.name, rule.find.index)
+        for rule in rules.rules.values()
+        if rule.find and rule.find.index
     }
     declared = {entity.table.name for entity in rules.entities.values()}
     idle = tuple(
@@ -117,7 +119,7 @@ def _read(rules: Rules, use: Use) -> frozenset[str]:
         entity = rule.target.name
         if kept and (entity in whole or any((entity, name) in use.attributes for name in kept)):
             read.add(rule.title)
-        if rule.owned and any(of == entity for of, _ in use.attributes):
+        if rule.owned_entities and any(of == entity for of, _ in use.attributes):
             read.add(rule.title)
         if any(isinstance(one, EffectRule) for one in rules.from_source(rule.target)):
             read.add(rule.title)  # a function or an archive has it

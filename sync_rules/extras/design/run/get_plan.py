@@ -97,7 +97,7 @@ class GetPlan:
         if lost:
             raise UserError(
                 f"pattern {self.pattern.name}: no request reads {', '.join(lost)}",
-                f"copy it onto {entity.name}, or leave it out of `returns`",
+                f"copy it onto {entity.name}, or leave it out of `attributes`",
             )
         return found
 

@@ -16,7 +16,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Template, as_key, possible
+from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Template, as_key, is_possible
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.read.key_range import KeyRange
 from sync_rules.rules.formula import Formula
@@ -50,7 +50,7 @@ def condition_of(step: Step, given: CallValues) -> Condition:
         elif term.form == "equals":
             value = term.maker.value(given.fields)
             most = PARTITION_KEY_MAX_BYTES if term.maker.attribute in partition else SORT_KEY_MAX_BYTES
-            if value is None or not possible(value, most):
+            if value is None or not is_possible(value, most):
                 return NOTHING
             equals.append((name, value))
         else:
@@ -83,7 +83,7 @@ def _ranged(term: Term, ranged: Field, prefix: str, given: CallValues) -> tuple[
         ends = [None if end is None else as_key(end, maker.attribute.type) for end in (given.least, given.greatest)]
         if any(made is None for made, end in zip(ends, (given.least, given.greatest), strict=True) if end is not None):
             return None
-        if any(end is not None and not possible(end, SORT_KEY_MAX_BYTES) for end in ends):
+        if any(end is not None and not is_possible(end, SORT_KEY_MAX_BYTES) for end in ends):
             return None
         return "", KeyRange(maker.attribute.name, *ends)
     bounds = _Bounds.of(maker, ranged, given)

@@ -38,7 +38,7 @@ class Patterns:
     `between`. A field with a name that is no Python name goes into the map `given`. Values are plain, or raw with a raw
     `Reader`.
 
-    Items are dicts: with `returns` only those attributes, each under the name that the pattern has for it, such as
+    Items are dicts: with `attributes` only those attributes, each under the name that the pattern has for it, such as
     "user.name"; else whole items as the table has them. `types` makes something else of the items of an entity: a class
     is called with the attributes by name, any other callable with the item.
     """

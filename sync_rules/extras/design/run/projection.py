@@ -1,4 +1,4 @@
-"""Reads the attributes that a pattern returns from the items of an answer, each under its name in `returns`.
+"""Reads the attributes that a pattern returns from the items of an answer, each under its name in `attributes`.
 
 Invariant: a request reads only attributes that the answer needs, and never one that an index does not show.
 """

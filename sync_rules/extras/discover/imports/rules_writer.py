@@ -163,7 +163,8 @@ def _pattern(pattern: SettledPattern) -> dict[str, Part]:
         parts["order"] = f"{name} {way}" if PLAIN.fullmatch(name) else scalar(found.order)
     parts |= {name: "true" for name in ("one", "consistent") if getattr(found, name)}
     parts |= {name: str(number) for name in ("keys", "page") if (number := getattr(found, name)) is not None}
-    parts |= {name: _names(names) for name in ("returns", "sets") if (names := getattr(found, name))}
+    named = {"attributes": found.returns, "sets": found.sets}
+    parts |= {name: _names(names) for name, names in named.items() if names}
     parts |= {name: scalar(text) for name in ("where", "via") if (text := getattr(found, name))}
     return parts
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from sync_rules.adapters.export_files import Shelf
-from sync_rules.adapters.files import as_mistake, locked
+from sync_rules.adapters.files import as_mistake, lock_file
 from sync_rules.adapters.state import FileState
 from sync_rules.extras.discover.imports.table_variables import padded
 from sync_rules.extras.discover.propose.export_keys import KeyNotToldError, given_keys, none_told
@@ -61,7 +61,7 @@ def workspace_at(path: Path) -> Iterator[Workspace]:
         if not ignored.exists():
             ignored.write_text(IGNORED)
     progress = path / "progress.json"
-    with locked(progress, "propose", "--workspace"):
+    with lock_file(progress, "propose", "--workspace"):
         yield Workspace(path, FileState(progress))
 
 

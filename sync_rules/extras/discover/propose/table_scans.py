@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sync_rules.adapters import retries
 from sync_rules.adapters.budget import Rate
 from sync_rules.adapters.dynamodb import CURES
-from sync_rules.adapters.files import writing_whole
+from sync_rules.adapters.files import open_whole
 from sync_rules.adapters.state import State
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.extras.discover.imports.live_tables import describe_table
@@ -30,7 +30,7 @@ from sync_rules.extras.discover.propose.table_files import GatheredTable
 from sync_rules.jobs.backfill.segments import Segment
 from sync_rules.jobs.backfill.throttle import slowing, utc_now
 from sync_rules.model import json_bytes
-from sync_rules.model.entities import address_of, misnamed
+from sync_rules.model.entities import address_of, check_table_name
 from sync_rules.model.errors import UserError
 from sync_rules.model.units import READ_UNIT_BYTES, read_units
 
@@ -74,8 +74,8 @@ def live_tables(client: DynamoDBClient, names: Sequence[str]) -> tuple[LiveTable
     """
     made = []
     for name in dict.fromkeys(names):
-        if misnamed(name):
-            raise UserError(misnamed(name))
+        if check_table_name(name):
+            raise UserError(check_table_name(name))
         found, answer = describe_table(client, name)
         identity = f"{answer.get('TableArn', name)} {answer.get('TableId', '')}".rstrip()
         count = answer.get("ItemCount", 0), answer.get("TableSizeBytes", 0)
@@ -233,7 +233,7 @@ class Scanning:
         if lines:
             path = self._path(scan, segment, read.files)
             path.parent.mkdir(parents=True, exist_ok=True)
-            with writing_whole(path) as file, gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL) as out:
+            with open_whole(path) as file, gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL) as out:
                 out.writelines(lines)
             read = Read(read.cursor, read.done, read.files + 1, read.items + len(lines), read.units)
         self.state.save(_document(scan, segment), vars(read))

@@ -20,7 +20,7 @@ rules:
   user-mail-on-orders: copy user.email into order.user_email
 patterns:
   orders-of-user:
-    {get: order, by: [user_id], returns: [user_name, total], rate: 120/s, page: 25, items: 25}
+    {get: order, by: [user_id], attributes: [user_name, total], rate: 120/s, page: 25, items: 25}
 """
 
 
@@ -135,9 +135,9 @@ rules:
   edges: {collect: membership, into: goal.edges, as: "{target}-{role}"}
   paths: {path: part.path, parent: parent, graph: graph}
 patterns:
-  orders: {get: order, by: [user_id], returns: [user.name, total, user.email], where: "status == 'OPEN'"}
-  mail: {get: user, by: [email], one: true, returns: [name]}
-  stores: {get: store, by: [state, city], returns: [name]}
+  orders: {get: order, by: [user_id], attributes: [user.name, total, user.email], where: "status == 'OPEN'"}
+  mail: {get: user, by: [email], one: true, attributes: [name]}
+  stores: {get: store, by: [state, city], attributes: [name]}
   goals: {graph: goal, from: member, through: membership, neighbours: [member], attributes: [title]}
   below: {tree: part, under: id, attributes: [name]}
   bad: {get: order, by: [order_id]}

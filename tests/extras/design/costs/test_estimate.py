@@ -121,8 +121,8 @@ entities:
 rules:
   user-name-on-orders: copy user.name into order.user_name
 patterns:
-  order: {get: order, by: [user_id, order_id], returns: [user_name, total], rate: 240/s}
-  orders-of-user: {get: order, by: [user_id], order: order_id desc, returns: [total, user.name], rate: 120/s, items: 8}
+  order: {get: order, by: [user_id, order_id], attributes: [user_name, total], rate: 240/s}
+  orders-of-user: {get: order, by: [user_id], order: order_id desc, attributes: [total, user.name], rate: 120/s, items: 8}
   place-order: {put: order, rate: 1/s}
   rename: {update: user, sets: [name], rate: 0.1/s}
 """
@@ -149,7 +149,7 @@ def test_copies_have_a_break_even():
     ("pattern", "words"),
     [
         ("by: [user_name], via: GSI", "finds"),
-        ("by: [user_id], returns: [total], items: 8", "nobody"),
+        ("by: [user_id], attributes: [total], items: 8", "nobody"),
     ],
 )
 def test_copies_that_find_items_are_needed(pattern, words):
@@ -471,8 +471,8 @@ tables: {shop: {key: {id: S}, vectors: {near: {vector: e, dimensions: 3, project
 entities: {product: {table: shop, size: 1KB, items: 1000}}
 rules: {}
 patterns:
-  found: {search: product, returns: [title], top: 10, rate: 10/s}
-  whole: {search: product, returns: [text], top: 10, rate: 10/s}
+  found: {search: product, attributes: [title], top: 10, rate: 10/s}
+  whole: {search: product, attributes: [text], top: 10, rate: 10/s}
 """
     found = made(text)
     note = "vector index near of shop: the bytes that it searches, writes and stores are not in the estimate"

@@ -69,17 +69,17 @@ SHOP_PATTERNS = {
         ["GetItem shop: PK = USER#{user_id} and SK = PROFILE"],
     ),
     "a2-orders-of-a-user": (
-        "{get: order, by: [user_id], order: order_id desc, returns: [user_name, total], rate: 120/s}",
+        "{get: order, by: [user_id], order: order_id desc, attributes: [user_name, total], rate: 120/s}",
         1,
         ["Query shop: PK = USER#{user_id} and begins_with(SK, ORDER#) desc"],
     ),
     "a3-user-by-email": (
-        "{get: user, by: [email], one: true, returns: [name], via: mirror}",
+        "{get: user, by: [email], one: true, attributes: [name], via: mirror}",
         1,
         ["GetItem shop: PK = EMAIL#{email} and SK = USER"],
     ),
     "a4-order-by-its-id": (
-        "{get: order, by: [order_id], one: true, returns: [user_name, total]}",
+        "{get: order, by: [order_id], one: true, attributes: [user_name, total]}",
         1,
         ["GetItem shop: PK = ORDER#{order_id} and SK = ORDER"],
     ),
@@ -272,7 +272,7 @@ def test_goals_users_and_teams_take_three_requests():
             ],
         ),
         "edges-of-goal": (
-            "{get: goal-membership, by: [goal_id], returns: [memberName]}", 1,
+            "{get: goal-membership, by: [goal_id], attributes: [memberName]}", 1,
             ["Query graph: source = GOAL-{goal_id} and begins_with(target, GOALMEMBERSHIP-)"],
         ),
     })  # fmt: skip

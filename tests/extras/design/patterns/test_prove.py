@@ -97,29 +97,29 @@ SERVED = {
     "{get: order, by: [user_id], at_least: order_id, consistent: true}": [
         "Query shop: PK = USER#{user_id} and SK between ORDER#{order_id} and ORDER#~"
     ],
-    "{get: order, by: [user_id], order: made, consistent: true, returns: [made]}": [
+    "{get: order, by: [user_id], order: made, consistent: true, attributes: [made]}": [
         "Query shop/newest: PK = USER#{user_id}"
     ],
-    "{get: order, by: [user_id], returns: [user.name]}": [
+    "{get: order, by: [user_id], attributes: [user.name]}": [
         "Query shop: PK = USER#{user_id} and begins_with(SK, ORDER#)"
     ],
-    "{get: order, by: [user_id], returns: [user.email]}": [
+    "{get: order, by: [user_id], attributes: [user.email]}": [
         "Query shop: PK = USER#{user_id} and begins_with(SK, ORDER#)",
         "BatchGetItem shop: the user that each item names by user_id",
     ],
-    "{get: user, by: [email], one: true, returns: [name]}": ["GetItem shop: PK = EMAIL#{email} and SK = USER"],
+    "{get: user, by: [email], one: true, attributes: [name]}": ["GetItem shop: PK = EMAIL#{email} and SK = USER"],
     "{get: user, by: [email], one: true, via: mirror}": [
         "GetItem shop: PK = EMAIL#{email} and SK = USER",
         "GetItem shop: the user that each mirror names",
     ],
-    "{get: store, by: [state], returns: [name]}": ["Query shop/by_place: state = {state}"],
-    "{get: store, by: [state, city], returns: [name]}": [
+    "{get: store, by: [state], attributes: [name]}": ["Query shop/by_place: state = {state}"],
+    "{get: store, by: [state, city], attributes: [name]}": [
         "Query shop/by_place: state = {state} and begins_with(place, {city:upper}#)"
     ],
-    "{get: store, by: [state, city, zip], returns: [name]}": [
+    "{get: store, by: [state, city, zip], attributes: [name]}": [
         "Query shop/by_place: state = {state} and place = {city:upper}#{zip}"
     ],
-    "{get: store, by: [state, city], begins_with: zip, returns: [name]}": [
+    "{get: store, by: [state, city], begins_with: zip, attributes: [name]}": [
         "Query shop/by_place: state = {state} and begins_with(place, {city:upper}#{zip})"
     ],
     "{get: store, by: [state]}": ["Query shop/by_place: state = {state}", "BatchGetItem shop: the keys of the rows"],
@@ -147,13 +147,13 @@ SERVED = {
         "GetItem components: ComponentId = {ComponentId}",
         "BatchGetItem components: the ids in Path",
     ],
-    "{get: store, by: [state], at_most: city_code, returns: [name]}": [
+    "{get: store, by: [state], at_most: city_code, attributes: [name]}": [
         "Query shop/by_code: state = {state} and code <= {city_code}#~"
     ],
-    "{get: store, by: [state], between: city_code, returns: [name]}": [
+    "{get: store, by: [state], between: city_code, attributes: [name]}": [
         "Query shop/by_code: state = {state} and code between {city_code from} and {city_code to}#~"
     ],
-    "{get: store, by: [state], order: place, returns: [name]}": ["Query shop/by_place: state = {state}"],
+    "{get: store, by: [state], order: place, attributes: [name]}": ["Query shop/by_place: state = {state}"],
     "{get: version, by: [thing_id], order: number desc}": [
         "Query shop: PK = THING#{thing_id} and begins_with(SK, V#) desc"
     ],
@@ -167,7 +167,7 @@ SERVED = {
     "{get: house, by: [country, street, town]}": [
         "Query houses/by_address: country = {country} and address = {street}, {town}"
     ],
-    "{get: user, by: [email], keys: 5, returns: [name]}": ["BatchGetItem shop: PK = EMAIL#{email} and SK = USER"],
+    "{get: user, by: [email], keys: 5, attributes: [name]}": ["BatchGetItem shop: PK = EMAIL#{email} and SK = USER"],
     "{put: order, rate: 20/s}": ["PutItem shop: PK = USER#{user_id} and SK = ORDER#{order_id}"],
 }
 
@@ -194,9 +194,9 @@ REASONS = {
     "{get: house, by: [country, street]}": "index by_address finds by country, and not by street",
     '{get: component, where: "active == `true`"}': "nothing says which component",
     "{tree: part, under: tenant}": "the id of a part in its hierarchy is part_id, and not tenant",
-    "{get: user, by: [email], one: true, returns: [name], consistent: true}": "shop serves it, and a mirror follows its source",
-    "{get: store, by: [state], order: city, returns: [name]}": "index by_place finds by state and is sorted by place",
-    "{get: store, by: [state], at_least: city, returns: [name]}": "index by_place finds by state and is sorted by place",
+    "{get: user, by: [email], one: true, attributes: [name], consistent: true}": "shop serves it, and a mirror follows its source",
+    "{get: store, by: [state], order: city, attributes: [name]}": "index by_place finds by state and is sorted by place",
+    "{get: store, by: [state], at_least: city, attributes: [name]}": "index by_place finds by state and is sorted by place",
     "{get: version, by: [thing_id], begins_with: number}": "table shop finds by thing_id, and begins_with is for texts",
     "{graph: club, from: person, through: belonging, neighbours: [user], link: {PK: who}, via: table}": "via table does not serve it; shop/GSI1 does",
     "{graph: club, from: person, through: belonging, neighbours: [user]}": "no key finds belonging by person_id",
@@ -216,11 +216,11 @@ def test_patterns_that_nothing_serves_have_a_reason(pattern):
 NOTED = {
     "{get: user, by: [user_id], where: \"status == 'X'\"}": "GetItem takes no filter",
     "{get: game, by: [map], where: \"starts_with(started, '2026') && players > `3`\"}": "no FilterExpression may name started, a part of the key",
-    '{get: store, by: [state], returns: [name], where: "size > `5`"}': "by_place does not project size",
-    "{get: store, by: [state, city], returns: [name]}": "city is compared as the key has it",
-    "{get: store, by: [state], returns: [name]}": "items without place are not in index by_place",
-    "{get: order, by: [user_id, order_id], consistent: true, returns: [user_name]}": "user_name follows its source",
-    "{get: user, by: [email], one: true, returns: [name]}": "a user without email has no mirror",
+    '{get: store, by: [state], attributes: [name], where: "size > `5`"}': "by_place does not project size",
+    "{get: store, by: [state, city], attributes: [name]}": "city is compared as the key has it",
+    "{get: store, by: [state], attributes: [name]}": "items without place are not in index by_place",
+    "{get: order, by: [user_id, order_id], consistent: true, attributes: [user_name]}": "user_name follows its source",
+    "{get: user, by: [email], one: true, attributes: [name]}": "a user without email has no mirror",
     "{get: news, order: made}": "every news is read",
     "{get: ware, by: [shelf]}": "the Query reads items of crate too, and drops them",
 }
@@ -241,7 +241,7 @@ def test_patterns_keep_the_rest_of_a_condition():
     told = [
         "{get: game, by: [map], where: \"players > `3` && started == '2026'\"}",
         "{get: game, where: \"map == 'A' && map == 'B'\"}",
-        "{get: store, by: [state], where: \"city == 'Rome'\", returns: [name]}",
+        "{get: store, by: [state], where: \"city == 'Rome'\", attributes: [name]}",
     ]
     assert [answer.steps[0].filters for answer in answers(*told)] == ["players > `3`", "map == 'B'", "city == 'Rome'"]
 
@@ -264,7 +264,7 @@ def test_patterns_take_no_attribute_of_the_application_for_a_free_index():
     """A cure fills only an index of whose attributes nothing else is said."""
     title = "index GSI1, whose keys order does not fill yet"
     assert title in [cure.title for cure in answers("{get: order, by: [status]}")[0].cures]
-    for other in ("{update: order, sets: [GSI1PK]}", "{get: order, by: [user_id], returns: [GSI1SK]}"):
+    for other in ("{update: order, sets: [GSI1PK]}", "{get: order, by: [user_id], attributes: [GSI1SK]}"):
         assert title not in [cure.title for cure in answers("{get: order, by: [status]}", other)[0].cures]
 
 
@@ -295,10 +295,10 @@ entities:
 def test_patterns_ask_a_mirror_for_no_more_than_it_says():
     """An element is not the list that it is of, and of several items with one key one has the mirror."""
     by_tag, listed, several, single = answers(
-        "{get: user, by: [tags], where: \"contains(tags, 'b')\", returns: [name]}",
-        "{get: user, by: [tags], returns: [tags]}",
-        "{get: user, by: [city], returns: [name]}",
-        "{get: user, by: [city], one: true, returns: [name]}",
+        "{get: user, by: [tags], where: \"contains(tags, 'b')\", attributes: [name]}",
+        "{get: user, by: [tags], attributes: [tags]}",
+        "{get: user, by: [city], attributes: [name]}",
+        "{get: user, by: [city], one: true, attributes: [name]}",
         base=SECOND,
     )
     for answer in (by_tag, listed):
@@ -319,7 +319,7 @@ def test_patterns_know_numbers_in_texts_and_defaults():
 
 def test_patterns_return_of_others_what_items_name():
     """A user names no order, so none can be read for it."""
-    (answer,) = answers("{get: user, by: [user_id], returns: [name, order.total]}")
+    (answer,) = answers("{get: user, by: [user_id], attributes: [name, order.total]}")
     assert answer.reason == "user has no order_id, which would name the order of order.total"
 
 
@@ -402,7 +402,7 @@ def test_patterns_change_nothing_of_the_rules():
     rules = parse_rules(f"{BASE}\npatterns:\n  order: {{get: order, by: [user_id, order_id]}}\n")
     assert rules.fingerprint == plain.fingerprint
     assert fingerprints.of_each(rules) == fingerprints.of_each(plain)
-    again = compiled_file.read(compiled_file.written(rules, {}), "rules.compiled", {})
+    again = compiled_file.read(compiled_file.dump(rules, {}), "rules.compiled", {})
     assert again.fingerprint == rules.fingerprint
     assert told(prove(again).answers["order"]) == told(prove(rules).answers["order"])
 

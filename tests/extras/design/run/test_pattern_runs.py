@@ -20,13 +20,13 @@ from tests.support.builders import s
 from tests.support.memory_client import MemoryClient
 
 PATTERNS = {
-    "orders": "{get: order, by: [user_id], returns: [order_id, total, user.name], items: 2}",
-    "mail": "{get: user, by: [email], one: true, returns: [name]}",
-    "stores": "{get: store, by: [state, city], returns: [name], items: 1}",
+    "orders": "{get: order, by: [user_id], attributes: [order_id, total, user.name], items: 2}",
+    "mail": "{get: user, by: [email], one: true, attributes: [name]}",
+    "stores": "{get: store, by: [state, city], attributes: [name], items: 1}",
     "goals": "{graph: goal, from: member, through: membership, neighbours: [member], items: 2}",
     "below": "{tree: component, under: ComponentId, attributes: [name]}",
     "open": "{get: order, by: [user_id], where: \"status == 'OPEN'\", keeps: 50%}",
-    "keys": "{get: user, by: [user_id], keys: 25, returns: [name]}",
+    "keys": "{get: user, by: [user_id], keys: 25, attributes: [name]}",
     "months": "{get: order, by: [user_id], between: made}",
     "bad": "{get: order, by: [order_id]}",
     "put": "{put: order}",

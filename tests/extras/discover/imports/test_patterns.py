@@ -39,7 +39,7 @@ def test_data_model_s_commands_become_patterns():
             "by": ["user_id"],
             "one": True,
             "consistent": True,
-            "returns": ["name", "address", "user_id"],
+            "attributes": ["name", "address", "user_id"],
         },
         "get-the-newest-orders-of-a-user": {"get": "order", "by": ["user_id"], "page": 10, "via": "GSI1"},
         "get-open-orders-of-a-user": {
@@ -215,7 +215,7 @@ def test_options_of_old_are_read_or_told(names):
     """Attributes by --attributes-to-get are those returned; a filter by --query-filter leaves a check."""
     found = shop(query("PK = :p", f"--attributes-to-get {names} --consistent-read", p="DEVICE#u1"))
     made = patterns(found)["it"]
-    assert (made["returns"], made["consistent"]) == (["State", "Date"], True)
+    assert (made["attributes"], made["consistent"]) == (["State", "Date"], True)
     old = '--query-filter \'{"State": {"ComparisonOperator": "NULL"}}\''
     assert remarks(shop(query("PK = :p", old, p="DEVICE#u1"))) == [
         "its filter is left out: --query-filter is not read; write it as `where`"
@@ -449,10 +449,10 @@ def test_schema_s_transactions_are_a_pattern_for_each_item():
 def test_facets_are_asked_by_the_keys_of_table_and_indexes():
     """A facet whose key is one field finds one item; one whose items are all in an index is asked by that too."""
     assert patterns(rules_from(FIXTURES / "workbench.json")) == {
-        "accounts": {"get": "accounts", "by": ["AccountId"], "one": True, "returns": ["AccountId", "Email"]},
+        "accounts": {"get": "accounts", "by": ["AccountId"], "one": True, "attributes": ["AccountId", "Email"]},
         "transactions": {"get": "transactions", "by": ["AccountId"]},
         "transactions-by-merchant-id": {"get": "transactions", "by": ["merchant_id"], "via": "GSI1"},
-        "cards": {"get": "cards", "by": ["account_id"], "returns": ["Email"]},
+        "cards": {"get": "cards", "by": ["account_id"], "attributes": ["Email"]},
     }
 
 
