@@ -1,5 +1,5 @@
-"""Reads a hierarchy: ancestors by their keys, children and levels through the index on the parent, whole subtrees
-through the index on the path. Ids are compared whole, so CM1 is never taken for CM10.
+"""Reads a hierarchy: ancestors by key, children and levels through the index on the parent, subtrees through the index
+on the path. Ids are compared whole, so CM1 is never taken for CM10.
 """
 
 from __future__ import annotations

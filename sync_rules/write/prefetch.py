@@ -1,7 +1,6 @@
 """The keys that a transaction will most likely read, so that one request reads them all.
 
-Invariant: this is a guess. What is missing here is read when it is needed; what is too much costs a read, and decides
-nothing.
+Invariant: this is a guess. A key that is missing here is read when it is needed; an extra one costs a read.
 """
 
 from __future__ import annotations
