@@ -18,8 +18,7 @@ from sync_rules.model.semantics import identity
 from sync_rules.model.templates import SORT_KEY_MAX_BYTES, is_possible
 from sync_rules.model.values import AttributeValue, Item, get
 from sync_rules.read.listing import Listing
-from sync_rules.read.reader import Client, Reader, reader_of
-from sync_rules.read.rule_lookup import find_rule
+from sync_rules.read.reader import Client, Reader, find_rule, reader_of
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.ruleset import Rules
 

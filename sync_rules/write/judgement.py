@@ -21,7 +21,7 @@ from sync_rules.pipeline.tasks import PartLook, Tasks, group_pushes, pull_of
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import Rule
-from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.ruleset import Concern, Rules
 from sync_rules.write.read_through import IN_MEMORY, LISTED_MAX_ITEMS, TOO_MANY, ReadThrough
 
 ROUNDS_MAX: Final = 20  # one for each rule that waits for another rule's value on the same item
@@ -90,6 +90,39 @@ def sources_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemK
     for part in _parts_of(key, image, rules):
         if part.source is not None and part.rule.find is None:  # else most of them are listed
             yield part.source
+
+
+def likely_keys(key: ItemKey, image: Item, concern: Concern, rules: Rules) -> Iterator[ItemKey]:
+    """The keys that the rules of a concern name by an item as it is about to be: sources, targets of its parts, marks
+    and totals of books. This is a guess, so that one request reads them all. A missing key is read when it is needed.
+    """
+    entity = rules.entity_of(key)
+    if entity is None:
+        return
+    change = Change(key, None, image)
+    around: list[ItemKey] = []
+    for into in concern.into:
+        around += into.source_keys(image)
+        yield from () if into.books is None else (into.books.mark,)
+    for hinting in concern.hinting:
+        around += (hint.target for hint in hinting.hints(change))
+    for rule in concern.parts:
+        for part in rule.parts(change, entity):
+            around += (part.target, *(() if part.source is None else (part.source,)))
+            if rule.books is not None:
+                yield rule.books.mark
+    yield from around
+    yield from _shown(dict.fromkeys(around), rules)
+
+
+def _shown(keys: Iterable[ItemKey], rules: Rules) -> Iterator[ItemKey]:
+    """The totals that are shown on these items, and the marks of their books."""
+    for key in keys:
+        entity = rules.entity_of(key)
+        for rule in () if entity is None else rules.into_target(entity):
+            if rule.books is not None:
+                yield from rule.source_keys(key.attributes())
+                yield rule.books.mark
 
 
 def _work_on(key: ItemKey, image: Item | None, rules: Rules, left: frozenset[Pushed], bounds: Bounds) -> Work[Report]:

@@ -28,7 +28,7 @@ from sync_rules.write.composer import ACTIONS_MAX, Planned, compose, fits
 from sync_rules.write.consequences import NO_ROOM, Consequences, Left, Pushed
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
 from sync_rules.write.errors import TransactionCanceled, WriteError
-from sync_rules.write.prefetch import keys_of
+from sync_rules.write.judgement import likely_keys
 from sync_rules.write.read_through import ReadThrough
 from sync_rules.write.refusals import Refusals
 from sync_rules.write.request import transact_items
@@ -263,7 +263,7 @@ class Transact:
         for own in self._owns.values():
             if own.verb in ("put", "update"):
                 concern = self._rules.concern(own.entity, own.event_name)
-                found += keys_of(own.key, own.item or own.key.attributes(), concern, self._rules)
+                found += likely_keys(own.key, own.item or own.key.attributes(), concern, self._rules)
         return [key for key in found if is_possible_key(key)]
 
     def _apply_own(self, seen: ReadThrough) -> None:
