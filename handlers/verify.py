@@ -37,7 +37,7 @@ def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
             reports,
             _sizes,
             remaining_ms=runtime.deadline.remaining_ms,
-            on_end=lambda tally, names, whole: emit_drift(tally, names, whole=whole),
+            on_end=emit_drift,
         )
         return answer(event, work)
 
@@ -46,7 +46,7 @@ def _sample(world: World, percent: float) -> dict[str, Any]:
     """Verify a random sample, and write metrics and a log line."""
     found = sample(runtime.rules(), world, percent, runtime.deadline.remaining_ms, SystemRandom())
     tally = found.tally
-    emit_drift(tally, found.names, whole=False)
+    emit_drift(tally, found.only, whole=False)
     figures: dict[str, Any] = {
         "items": tally.items,
         "drift": tally.drift.total(),

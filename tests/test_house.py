@@ -76,7 +76,6 @@ ONLY_IN = {
     "rich": {"cli", *EXTRAS},
     "aws_lambda_powertools": {"functions", "adapters.function_calls"},
     "pytest": {"lab.pytest_plugin", "lab.pytest_scenarios"},
-    "pygraphviz": {"cli.show.picture"},
     "ministack": {"lab.engine_process"},
     "duckdb": {"extras.discover.propose.database"},
 }

@@ -81,7 +81,7 @@ class Difference:
         return self.rule, self.target, self.part.element if self.part else ""
 
 
-def by_thing(found: Iterable[Difference]) -> dict[Thing, tuple[Difference, ...]]:
+def group_by_thing(found: Iterable[Difference]) -> dict[Thing, tuple[Difference, ...]]:
     """The differences of each thing. A mirror that names a foreign source differs for that one and for its own."""
     grouped: dict[Thing, tuple[Difference, ...]] = {}
     for one in found:
@@ -89,7 +89,7 @@ def by_thing(found: Iterable[Difference]) -> dict[Thing, tuple[Difference, ...]]
     return grouped
 
 
-def as_one(found: Sequence[Difference]) -> Difference:
+def merge_thing(found: Sequence[Difference]) -> Difference:
     """The one difference that stands for all of a thing. What is stuck only until another of them is repaired is
     wrong.
     """
@@ -99,7 +99,7 @@ def as_one(found: Sequence[Difference]) -> Difference:
     return replace(stuck, drift=Drift.WRONG, reason="", repairable=True)
 
 
-def may_be_late(one: Difference, rules: Rules) -> bool:
+def can_be_late(one: Difference, rules: Rules) -> bool:
     """True for what may be missing because its source came later, where no record of a source finds its targets."""
     rule = rules.rules.get(one.rule)
     return one.drift is Drift.MISSING and rule is not None and rule.pull_only
@@ -113,7 +113,7 @@ class Verdict(Enum):
     UNSURE = "unsure"  # the same wrong copy, but its source changed since: that record may be on its way
 
 
-def second_verdict(before: Difference, now: Difference) -> Verdict:
+def judge_second_look(before: Difference, now: Difference) -> Verdict:
     """The verdict on a difference that the next look finds again."""
     if now.held != before.held:
         return Verdict.LAG
@@ -152,7 +152,7 @@ def sweep_page(scan: Scan, rules: Rules, only: frozenset[str]) -> Work[Sweep]:
 
 
 def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
-    """The next look at what differed: consistent images first, their sources then. See `second_verdict`."""
+    """The next look at what differed: consistent images first, their sources then. See `judge_second_look`."""
     names: dict[ItemKey, set[str]] = {}
     stock = Stock()
     for difference in found:
@@ -316,10 +316,10 @@ def _differing_part(part: Part, write: Write | Blocked, target: Item | None, sou
     elif isinstance(last, Update) and (last.adds or last.discards):
         drift, held = Drift.MISSING if last.adds else unasked, bool(last.adds)
     elif isinstance(last, Delete):
-        drift, held = unasked, at_stake(target, last, part.rule.copies)
+        drift, held = unasked, list_values_at_stake(target, last, part.rule.copies)
     else:
         drift = Drift.MISSING if target is None else Drift.WRONG
-        held = at_stake(target, last, part.rule.copies)
+        held = list_values_at_stake(target, last, part.rule.copies)
     tried = isinstance(write, Blocked) and write.patient
     if not isinstance(write, Blocked) and (
         reason := describe_impossible(part.rule.target.table, apply_write(write, target))
@@ -352,7 +352,7 @@ def digest(*seen: object) -> str:
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
 
-def at_stake(item: Item | StoreError | None, write: object, copies: Iterable[Path]) -> object:
+def list_values_at_stake(item: Item | StoreError | None, write: object, copies: Iterable[Path]) -> object:
     """The values that a write would change. Of an item that is deleted: what a rule keeps on it, `copies`, or all."""
     if item is None or isinstance(item, StoreError):
         return None

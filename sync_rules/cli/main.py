@@ -8,16 +8,15 @@ from __future__ import annotations
 import errno
 import os
 import platform
-import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import wraps
 from io import TextIOWrapper
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from sync_rules import HOME, RULES_FORMAT, __version__
 from sync_rules.adapters.patience import PATIENCE_SECONDS, Patience, use_patience
@@ -92,36 +91,6 @@ VERBS: dict[str, Listed] = {
     for verb, line in lines.items()
 }
 PLUG_INS = "sync_rules.verbs"  # entry points of other packages: the name is the verb, the value its module
-# Options of earlier versions, each with a way to say the same.
-INSTEAD = {
-    "--json": "use --format json",
-    "--jsonl": "use --format jsonl",
-    "--markdown": "use --format markdown",
-    "--rules": "give the rules file as an argument",
-    "--seed": "use --sample PERCENT:SEED",
-    "--stack": "set SYNC_RULES_STACK",
-    "--state-table": "use --state table:NAME",
-    "--batches": "use --file",
-    "--handler-since": "use --from-export PLACE@TIME",
-    "--forget": "use `sync-rules prune BEFORE RULES --apply`",
-    "--index": "use --key TABLE/INDEX=PK,SK",
-    "--segments": "leave it out",
-    "--workers": "leave it out",
-    "--restart": "delete the folder of --workspace to read everything again",
-    "--detach": "leave it out: Ctrl-C ends the watching, and the work goes on",
-    "--max-lag": "give a lower --rate",
-    "--key": "use `sync-rules verify --key KEY --repair` for each item that holds copies",
-    "--stream": "name a file with the DDBStreamBatchInfo of the records with --file",
-    "--pattern": "use `sync-rules patterns --pattern NAME`",
-    "--transact": "use `sync-rules preview FILE`",
-}
-OF_RECORDS: Final = INSTEAD["--stream"]
-INSTEAD_OF_VERB: dict[str, dict[str, str]] = {  # likewise, where other verbs have or had the option too
-    "backfill": {"--failures": "leave it out: .sync-rules-failures.jsonl holds them", "--function": "leave it out"},
-    "redrive": {"--shard": OF_RECORDS, "--from": OF_RECORDS, "--to": OF_RECORDS},
-}
-COMMAND: Final = re.compile(r"`[^`]*`")  # another command, in a cure
-OPTION: Final = re.compile(r"(?<![\w-])--[a-z-]+")
 ISSUES = f"{HOME}/issues"
 DEBUG = "SYNC_RULES_DEBUG"
 COMPLETING = "_SYNC_RULES_COMPLETE"  # set by the shell's completion, which typer installs
@@ -220,30 +189,6 @@ class _Verbs(TyperGroup):
                 formatter.write_dl([(verb.ljust(width), line) for verb, line in lines.items()])
 
 
-class _Command(TyperCommand):
-    """A verb. An option of an earlier version is refused with the way to say the same."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            _add_cure(error, self)
-            raise
-
-
-def _add_cure(error: Any, command: _Command) -> None:
-    """Add the cure to the error of an unknown option, unless the cure is an option that the verb does not have. The
-    class of the error is typer's, or click's below older ones.
-    """
-    option = getattr(error, "option_name", "")
-    cure = INSTEAD_OF_VERB.get(command.name or "", {}).get(option) or INSTEAD.get(option)
-    if type(error).__name__ != "NoSuchOption" or cure is None:
-        return
-    own = {word for parameter in command.params for word in (*parameter.opts, *parameter.secondary_opts)}
-    if own.issuperset(OPTION.findall(COMMAND.sub("", cure))):
-        error.message, error.possibilities = f"No such option: {option}. Instead, {cure}.", None
-
-
 def _application(given: list[str]) -> Callable[..., Any]:
     """The typer application: the real function for the called verb, a name and a line of help for the others."""
     app = typer.Typer(
@@ -262,7 +207,7 @@ def _application(given: list[str]) -> Callable[..., Any]:
             app.command(verb, help=listed.line)(_not_called)
     found = None if called is None else VERBS.get(called) or _plug_in(called)
     if called is not None and found is not None:
-        app.command(called, cls=_Command)(_load(called, found))
+        app.command(called)(_load(called, found))
     command = typer.main.get_command(app)
     for one in getattr(command, "commands", {}).values():
         for parameter in one.params:

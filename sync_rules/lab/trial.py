@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sync_rules.audit.compare import Drift, may_be_late
+from sync_rules.audit.compare import Drift, can_be_late
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.recompute import differences
 from sync_rules.lab.rehearsal import Rehearsal
@@ -90,6 +90,6 @@ def run_trial(scenario: Scenario, delivery: Delivery) -> Trial:
 def describe_drifts(rules: Rules, world: World) -> Iterator[str]:
     """Describe each drift that verify finds while no work is pending, in a few words. Nothing is repaired."""
     for found in differences(rules, world.store):
-        if found.drift not in TOLERATED and not may_be_late(found, rules):
+        if found.drift not in TOLERATED and not can_be_late(found, rules):
             paths = ", ".join(map(show_path, found.paths))
             yield f"what is {found.drift.value}: {f'{printable(found.target)} {paths}'.strip()} (rule {found.rule})"

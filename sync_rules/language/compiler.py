@@ -107,7 +107,7 @@ class RuleCompiler:
             self.sound = False
 
     def refuse(self, option: str, message: str, cure: str) -> None:
-        """Report an option that means nothing beside the others."""
+        """Report an option that has no meaning with the others."""
         self.add("SR120", self.at_key(option), message, cure)
 
     def parse(
@@ -166,7 +166,7 @@ class RuleCompiler:
         return None if text is None else self.path(text, option)
 
     def paths(self, texts: Iterable[str] | None, option: str) -> tuple[Path, ...]:
-        """The paths in an option that is a list and may be missing; those that are none are reported."""
+        """The paths in an optional list; texts that are not paths are reported."""
         found = [self.path(text, self.at(option, index)) for index, text in enumerate(texts or ())]
         return tuple(path for path in found if path is not None)
 
@@ -246,7 +246,7 @@ class RuleCompiler:
         return link if self.link_matches(one, many, link) else None
 
     def link_matches(self, one: Entity, many: Entity, link: Link) -> bool:
-        """Report link fields whose types can never be equal; True if there is none."""
+        """Report link fields whose types can never be equal; True without any."""
         sound = True
         for name, ours, theirs in links.find_mismatches(one, many, link):
             message = f"{name!r} is of type {ours} on {one.name!r} and of type {theirs} on {many.name!r}"

@@ -37,7 +37,7 @@ def has_default(form: BaseModel) -> bool:
 def compile_default(
     compiler: RuleCompiler, given: Any, entity: Entity, path: Path, option: KeyPath = (OPTION,)
 ) -> dict[Path, AttributeValue]:
-    """A default and its path; nothing, with the problem reported, for a value that cannot stand there."""
+    """A default and its path; nothing if the path cannot hold the value, which is reported."""
     value = _value(compiler, given, option, PATH_LEVELS_MAX - len(path))
     if value is None or not _holdable(compiler, value, entity, path, option):
         return {}
@@ -102,7 +102,7 @@ def _value(compiler: RuleCompiler, given: Any, at: KeyPath, levels: int) -> Attr
 
 
 def _holdable(compiler: RuleCompiler, value: AttributeValue, entity: Entity, path: Path, at: KeyPath) -> bool:
-    """True if a value can stand at a path; where an index has that path in its key, of its type and size."""
+    """True if a path can hold a value; in the key of an index, a value of its type and size."""
     location = compiler.at(*at)
     if value_bytes(value) > ITEM_MAX_BYTES:
         compiler.add("SR106", location, "a value of more than 400 KB: no item can hold it", "use a smaller value")

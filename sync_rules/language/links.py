@@ -280,5 +280,5 @@ def missing_index(source: Entity, target: Entity, link: Link) -> str:
 
 
 def name_of_copy(field: str) -> str:
-    """The name of an attribute for a field that stands only inside a key."""
+    """The name of an attribute for a field that only a key holds."""
     return f"by_{field}"

@@ -23,9 +23,7 @@ from sync_rules.language.writers import attribute, two_writers, written_at
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
 from sync_rules.model.entities import Entity, Ref
-from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.suggest import few
-from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps
 from sync_rules.model.where_check import CONSTANT, quoted_names
 from sync_rules.rules.families import ListingRule
@@ -112,7 +110,7 @@ def expiring_newest(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Warn of a link that is read from an index key which no rule fills, though a rule writes the field beside it."""
+    """Warn of a link that reads a field from an index key that no rule fills, although a rule writes the field."""
     written = {(rule.target, path) for rule in rules.rules.values() for path in rule.copies}
     told = set[tuple[str, str]]()
     for rule in rules.rules.values():
@@ -248,44 +246,11 @@ def same_items(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report keys that fit two entities. The first entity that fits wins, so an entity with one field in both key
     attributes, like the nodes of a graph among its edges, may come before one without.
     """
-    for one, two in _lookalikes(rules):
-        if _repeats(one) and not _repeats(two):
-            continue
-        message = f"a key of table {one.table.name!r} may be of {one.name!r} and of {two.name!r}"
-        cure = f"declare {two.name!r} before {one.name!r}" if _repeats(two) and not _repeats(one) else None
-        yield Problem("SR306", message, document.value("entities", two.name, "key"), cure)
-
-
-def _lookalikes(rules: Rules) -> Iterator[tuple[Entity, Entity]]:
-    alike = Lookalikes()
     for two in rules.declared:
-        yield from ((one, two) for one in alike.before(two))
-        alike.add(two)
-
-
-class Lookalikes:
-    """Entities, to find those whose keys may fit another one too."""
-
-    def __init__(self) -> None:
-        self._tables: dict[str, Prefixes[Entity]] = {}
-
-    def before(self, entity: Entity) -> tuple[Entity, ...]:
-        """The entities given before whose items may be items of this one as well."""
-        others = self._tables.setdefault(entity.table.name, Prefixes())
-        return tuple(other for other in others.touching(_literal(entity)) if may_be_both(other, entity))
-
-    def add(self, entity: Entity) -> None:
-        self._tables.setdefault(entity.table.name, Prefixes()).add(_literal(entity), entity)
-
-
-def _literal(entity: Entity) -> str:
-    return entity.templates[entity.table.partition.name].literals[0]
-
-
-def may_be_both(one: Entity, two: Entity) -> bool:
-    """True if some key could fit both entities."""
-    keys = (attribute.name for attribute in one.table.key)
-    return one.table == two.table and all(may_overlap(one.templates[key], two.templates[key]) for key in keys)
+        for one in (one for one in two.first if _repeats(two) or not _repeats(one)):
+            message = f"a key of table {one.table.name!r} may be of {one.name!r} and of {two.name!r}"
+            cure = f"declare {two.name!r} before {one.name!r}" if _repeats(two) and not _repeats(one) else None
+            yield Problem("SR306", message, document.value("entities", two.name, "key"), cure)
 
 
 def _repeats(entity: Entity) -> bool:

@@ -15,7 +15,7 @@ from sync_rules.model.values import visible
 
 Severity = Literal["error", "warning"]
 INDENT = " " * 2
-UNREAD = "SR001"  # the value there is not what was meant, so that what its place lacks is no second mistake
+UNREAD = "SR001"  # the value could not be read, so other problems of its place do not count
 WARNINGS = "4"  # the family of codes that let the rules run: SR4..., and those of other packages, such as ACME4...
 SECTIONS = {"rules": "rule", "entities": "entity", "tables": "table", "patterns": "pattern"}
 EXPLAINED = ("SR2", "SR3", "SR4", "SR5")  # families whose reason is not plain from the message

@@ -113,7 +113,7 @@ def _time_to_live(document: Document, problems: Problems, table: Table, text: st
     elif types.get(name, "N") != "N":
         message = f"index keys type {text} as {types[name]}, but Time to Live needs a number (seconds since 1970)"
     if message is not None:
-        problems.add("SR125", location, message, "name an attribute of numbers that is no key: ttl: expires_at")
+        problems.add("SR125", location, message, "name an attribute of numbers that is not a key: ttl: expires_at")
         return None
     return name
 

@@ -1,7 +1,4 @@
-"""Find attributes that two rules write, or one rule twice: each would undo the other's write.
-
-How the rules file spells an attribute, and where a rule says what it writes, other lints ask here too.
-"""
+"""Find attributes that two rules write, or one rule twice: each would undo the other's write."""
 
 from __future__ import annotations
 
@@ -58,7 +55,7 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def _own_ids(rule: Rule, other: Rule, path: Path) -> str | None:
-    """The cure where another rule writes the ids that a rule keeps beside its breadcrumb."""
+    """The cure if another rule writes the ids of a rule with a breadcrumb."""
     if not isinstance(rule, TreeRule) or rule.crumb is None or not overlaps(rule.path, path):
         return None
     return f"rule {rule.title} keeps its ids itself: give its `ids` another name, or remove rule {other.title}"

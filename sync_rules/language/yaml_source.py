@@ -47,8 +47,8 @@ def type_name(value: Any) -> str:
 
 @dataclass
 class Document:
-    """The values of a YAML file, and the locations of its keys (`starts`) and of its values (`locations`). `numbers`
-    has the numbers as they are written: a float has not all of their digits, and 1_000 is 1000.
+    """The values of a YAML file, and the locations of its keys (`starts`) and of its values (`locations`). `numbers`:
+    the numbers as written, because a float loses digits.
     """
 
     data: Any = None
@@ -176,7 +176,7 @@ def places_of(text: str, section: str) -> dict[str, int]:
 
 
 class _AliasComposer(Composer):
-    """Makes nodes. That of an alias is elsewhere than what it stands for: `aliases` has the node and its mark."""
+    """Makes nodes. `aliases` has the node of each alias and its own mark, which is not that of its anchor."""
 
     def __init__(self, loader: Any = None) -> None:
         super().__init__(loader)

@@ -59,7 +59,7 @@ def _plain(item: Item) -> dict[str, Any]:
 
 
 def identity(change: Change) -> str:
-    """A text that names one change among all of its table, and may stand in a file name.
+    """A text that names one change of a table, and can be part of a file name.
 
     It is the sequence number of the record, with a digest of the item's key, because each shard numbers its own
     records. Without a number, or where a record may have two (Kinesis Data Streams), it is a hash of the record's

@@ -30,7 +30,7 @@ class Limits:
     """Targets whose keys one invocation lists in an index and sends as chunks, before the next one goes on."""
 
     fan_out_relay_max_items: int = 500
-    """Targets that one worker lists in the base table and reconciles, once it has told the next where to begin."""
+    """Targets that one worker lists in the base table and reconciles, after it sent the rest to the next worker."""
 
     fan_out_again_first_seconds: int = 5
     """Wait of the second large fan-out of one source in a row, which serves all changes until then; doubles."""

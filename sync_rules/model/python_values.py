@@ -141,5 +141,5 @@ def _raw_set(entries: list[AttributeValue]) -> AttributeValue:
 def _number(number: Decimal) -> str:
     text = respell(str(number)) if number.is_finite() else None
     if text is None:
-        raise UserError("a number of more than 38 digits, or out of range, is none that DynamoDB holds")
+        raise UserError("DynamoDB cannot hold a number of more than 38 digits, or out of range")
     return text

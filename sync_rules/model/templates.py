@@ -144,7 +144,7 @@ def parse_template(text: str, *, pads: bool = False) -> Template:
         if not re.fullmatch(NAME, name):
             raise UserError(f"{{{name}}} is not a field: expected a name in braces, such as {{user_id}}")
         if fields and not literals[-1]:
-            raise UserError(f"nothing stands between {{{fields[-1]}}} and {{{name}}}: no key could be told apart")
+            raise UserError(f"{{{fields[-1]}}} and {{{name}}} have no separator: two sources could have one key")
         fields.append(name)
         literals.append("")
     if position != len(text) or not text:

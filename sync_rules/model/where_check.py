@@ -152,7 +152,7 @@ def _in_call(node: Node, known: Known) -> Iterator[Mistake]:
             odd = [each for each in argument["value"] if inner and _type_of(each) not in inner]
             if odd:
                 takes = f"a list of {' or of '.join(sorted(inner))}s"
-                yield Mistake(f"{name}() takes {takes}, and {_shown(argument)} is none", f"give it {takes}")
+                yield Mistake(f"{name}() takes {takes}, and {_shown(argument)} is not one", f"give it {takes}")
     if name == "contains":
         text, sought = (_types(argument, known) for argument in given)
         if text == ONLY_TEXT and sought is not None and TEXT not in sought:
@@ -161,7 +161,7 @@ def _in_call(node: Node, known: Known) -> Iterator[Mistake]:
 
 
 def _unknown(name: str) -> Mistake:
-    found = f"{name}() is no function of JMESPath"
+    found = f"{name}() is not a function of JMESPath"
     if name in EXISTENCE:
         return Mistake(found, EXISTENCE[name])
     folded = name.lower()
@@ -188,7 +188,8 @@ def _in_comparison(node: Node, known: Known) -> Iterator[Mistake]:
         yield Mistake(f"{' and '.join(stand)}, so the comparison is {always}", _retyped(sides, (left, right)))
         return
     for side, name in (sides, sides[::-1]) if equality else ():
-        if _calls_type(side) and name["type"] == "literal" and name["value"] not in TYPES:
+        calls_type = side["type"] == "function_expression" and side["value"] == "type"
+        if calls_type and name["type"] == "literal" and name["value"] not in TYPES:
             close = next(iter(get_close_matches(str(name["value"]).lower(), TYPES, n=1, cutoff=0.5)), None)
             cure = f"write '{close}'" if close else f"write one of {', '.join(map(repr, TYPES))}"
             yield Mistake(f"type() is never {_shown(name)}, so the comparison is {always}", cure)
@@ -203,10 +204,6 @@ def _in_comparison(node: Node, known: Known) -> Iterator[Mistake]:
             cure = f"write `{number}`; for an attribute that holds digits as text, to_number(name) and `{number}`"
             yield Mistake(f"'{number}' is a text, and no number is greater or less than a text", cure)
             return
-
-
-def _calls_type(node: Node) -> bool:
-    return bool(node["type"] == "function_expression" and node["value"] == "type")
 
 
 def _retyped(sides: list[Node], types: tuple[Types, Types]) -> str:

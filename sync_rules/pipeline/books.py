@@ -1,8 +1,9 @@
 """The marks of books: read before and after what they speak of, begun before the first entry, set when all is in them.
 
-Invariant: a rule uses a total or a rank only if the mark was complete before the read, and is complete after it. A mark
+Invariant: a rule uses a total or a rank only if the mark was complete before the read, and is the same after it. A mark
 that is read only afterwards may have become complete since, while the total was read half full. A mark that is read
-only before may be outdated: another version of the rule may have begun to book in the total since.
+only before may be outdated: another version of the rule may have begun to book in the total since. A mark of books that
+began again, and are complete again, says nothing about a total that was read in between.
 """
 
 from __future__ import annotations

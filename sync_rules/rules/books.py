@@ -49,7 +49,7 @@ class Books:
         return mark is not None and self.begun(mark) is not None and mark.get(COMPLETE) == {"BOOL": True}
 
     def begin(self, mark: Item | None) -> Put:
-        """Begin these books, whatever the mark that was read says. None: there is none."""
+        """Begin these books, whatever the mark (None: no mark) says."""
         return self._put(mark, _begun(mark or {}) + 1, complete=False)
 
     def finish(self, mark: Item | None, begun: int) -> Put:

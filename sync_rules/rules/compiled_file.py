@@ -44,7 +44,7 @@ NAMED: Final = frozenset(  # besides those
 )
 
 T = TypeVar("T")
-Marks = Mapping[str, tuple[str, str]]  # what stands in the rules for a variable: its name, and its default or ""
+Marks = Mapping[str, tuple[str, str]]  # by mark in the rules: the name of a variable, and its default or ""
 
 
 def compiled_path(rules_file: Path) -> Path:

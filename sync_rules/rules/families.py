@@ -1,5 +1,5 @@
-"""The three families of rules: a `TargetRule` keeps attributes of targets, a `PartRule` keeps things that stand each
-for itself, an `EffectRule` acts outside the tables. A `ListingRule` is one whose target lists its sources.
+"""The three families of rules: a `TargetRule` keeps attributes of targets, a `PartRule` keeps parts with a write of
+their own, an `EffectRule` acts outside the tables. The target of a `ListingRule` lists its sources.
 """
 
 from __future__ import annotations

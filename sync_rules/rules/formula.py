@@ -1,7 +1,7 @@
 """Formulas: how `{state}#{city:upper}` makes one text out of fields of an item.
 
-Invariant: a text is made of all its fields or not at all, and equal fields make equal texts everywhere and for ever: no
-locale, no time zone but UTC, no clock, no hash that depends on the machine.
+Invariant: a text has all its fields or there is none. Equal fields make equal texts on every machine: no locale, no
+clock, UTC only, one hash.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Formula:
         return all(sure) if self.separator is None else any(sure)
 
     def unread(self, read: Read) -> str | None:
-        """The reason to report that there is no text: a formula whose fields lack something has none in silence."""
+        """The reason to report a missing text; None, because missing fields are normal."""
         return None
 
     @property

@@ -245,10 +245,7 @@ class Rules:
         return {name: RecordFilter(table, self._concerned(table)) for name, table in self.tables.items()}
 
     def _concerned(self, table: Table) -> Mapping[Entity, tuple[Rule, ...]]:
-        return {
-            one: (*self.from_source(one), *self.into_target(one), *self.parts_of(one), *self.anchored(one))
-            for one in self._by_table[table.name]
-        }
+        return {one: self.concern(one).rules for one in self._by_table[table.name]}
 
     @cached_property
     def streamed_tables(self) -> tuple[Table, ...]:

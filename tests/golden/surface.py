@@ -39,12 +39,11 @@ from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.progress import unfinished
+from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.progress import load_unfinished
 from sync_rules.jobs.backfill.scope import Scope
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettings, StreamRecord, invocation_record
-from sync_rules.jobs.consume.checkpoint import Checkpoint, load, save, stored
+from sync_rules.jobs.consume.checkpoint import Checkpoint, load, pack_messages, save
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
 from sync_rules.jobs.redrive.redriver import Redriver
@@ -207,7 +206,7 @@ def decoded(line: str) -> tuple[str, Any]:
 def checkpoint() -> Mapping[str, str]:
     pending = [Pending(message, 1_000 + n, n) for n, message in enumerate(examples().values())]
     shards = [ShardProgress("shard-0", None, "123", done=True), ShardProgress("shard-1", "shard-0", None)]
-    whole = Checkpoint("f1", {ARN: shards}, stored(pending), parked=3)
+    whole = Checkpoint("f1", {ARN: shards}, pack_messages(pending), parked=3)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.json"
         save(path, whole)
@@ -463,7 +462,7 @@ def backfill() -> Mapping[str, str]:
 
         assert not run(most=3)
         texts["state-stopped.json"] = BEGAN.sub(BEGUN, path.read_text())
-        assert unfinished(FileState(path)) is not None
+        assert load_unfinished(FileState(path)) is not None
         assert run(most=1_000)
         save_applied(FileState(path), of_each(rules), AT)
         texts["state-ended.json"] = BEGAN.sub(BEGUN, path.read_text())

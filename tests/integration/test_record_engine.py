@@ -143,14 +143,3 @@ def test_record_engine_records_what_happens_and_replay_ends_right(shop, capsys):
         found = replay(redacted, shop.rules)
     assert found is not None
     assert found.rule in ("names", "told")
-
-
-def test_record_engine_from_now_leaves_out_what_was(shop, capsys):
-    """`record --from-now` leaves out earlier records and ends."""
-    shop.work(Random(1))
-    out = str(shop.folder / "r.jsonl")
-    words = ["record", str(shop.folder / "rules.yaml"), "--out", out, "--endpoint-url", shop.url, "--format", "json"]
-    assert main.main([*words, "--from-now", "--for", "1"]) == 0
-    assert json.loads(capsys.readouterr().out)["records"] == 0
-    assert main.main([*words, "--append", "--once"]) == 0
-    assert json.loads(capsys.readouterr().out)["records"] == 1

@@ -12,10 +12,9 @@ from unittest.mock import patch
 
 from sync_rules.adapters.state import MemoryState, State
 from sync_rules.audit import verifier as verify
-from sync_rules.audit.verify_tally import Finding
+from sync_rules.audit.verify_tally import DriftFinding
 from sync_rules.jobs.backfill import backfill_run
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.messages import PartMessage, PullMessage
@@ -103,7 +102,7 @@ def backfill(made: Made, store: Any) -> Kept:
     return kept
 
 
-def verified(made: Made, world: World, *, repair: bool) -> list[Finding]:
+def verified(made: Made, world: World, *, repair: bool) -> list[DriftFinding]:
     """The findings of a verify of all rules."""
     if not made.rules.kept:
         return []

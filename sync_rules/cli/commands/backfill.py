@@ -36,7 +36,7 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.job import BackfillRequest, Job, job_of, unseen_changes
+from sync_rules.jobs.backfill.job import BackfillRequest, Job, list_unseen_changes, make_job
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
@@ -140,13 +140,13 @@ def backfill(
         if not names:
             return _nothing_new(documents, rules, titles)
         export = None if place is None else (place, find_shelf(place, endpoint_url, region))
-        job = job_of(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where, export, since))
+        job = make_job(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where, export, since))
         require_beginning(documents, job.scope.body(), state, **begin)
         sampled: list[str] = []
         if not resume:  # a resumed backfill took its sample when it began
             done_before = find_applied(documents, rules)
             sampled = require_hits(sample_new_rules(rules, names, done_before, accept or (), _store(client, rules)))
-        for notice in (*unseen_changes(client, rules, names), *job.notices(), *sampled):
+        for notice in (*list_unseen_changes(client, rules, names), *job.notices(), *sampled):
             print(notice, file=sys.stderr)
         run, done, stopped = run_job(job, client, documents, rate=Rate(rate), as_json=as_json)
         used = opt.used(rules_file, endpoint_url, region, state)

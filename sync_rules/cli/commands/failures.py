@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from rich.markup import escape
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.failure_log import FailedLines
@@ -21,6 +20,7 @@ from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.adapters.s3 import OnFailureObjects, parse_place
 from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require_queue_url
 from sync_rules.cli import options as opt
+from sync_rules.cli.show.console import grid, make_console, print_parts
 from sync_rules.cli.show.text import counted
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.local_files import Files
@@ -212,14 +212,15 @@ RENAMED = "if such a rule was renamed, say `renamed_from: OLD` in the new one, a
 
 
 def show(groups: list[FailureGroup], gone: frozenset[str], queues: list[FailedMessages]) -> None:
-    """Print a table for each sort of failure: one line per group, never cut; where the terminal is too narrow, one line
-    per value.
-    """
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    """Print a table for each sort of failure, with one line per group."""
+    console = make_console()
     for sort, (title, headings) in HEADINGS.items():
-        rows = [tuple(map(visible, _row(group, gone))) for group in groups if group.sort == sort]
+        rows = [_row(group, gone) for group in groups if group.sort == sort]
         if rows:
-            print(title, *lines(headings, rows, columns), sep="\n")
+            table = grid(headings)
+            for row in rows:
+                table.add_row(*map(escape, map(visible, row)))
+            print_parts(console, [title, table])
     if not groups:
         print("no failures are recorded")
     for queue in queues:
@@ -230,20 +231,6 @@ def show(groups: list[FailureGroup], gone: frozenset[str], queues: list[FailedMe
         print(f"to remove those of rules that no longer exist: `{DROP}`, with the same files, queues and buckets")
     if any(group.what not in gone for group in groups):
         print(NEXT)
-
-
-def lines(headings: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None) -> Iterator[str]:
-    """The rows below their headings; where that is wider than `columns`, each value beside its heading."""
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    if columns is None or sum(widths) + 2 * len(widths) <= columns:
-        for row in (headings, *rows):
-            yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        return
-    side = max(map(len, headings))
-    for row in rows:
-        for name, cell in zip(headings, row, strict=True):
-            yield f"  {name.ljust(side)}  {cell}"
-        yield ""
 
 
 def _row(group: FailureGroup, gone: frozenset[str]) -> tuple[str, ...]:

@@ -30,8 +30,8 @@ from sync_rules.cli.account import Account, account_of
 from sync_rules.cli.commands.failures import Places, titles_named
 from sync_rules.cli.show.console import make_console, say
 from sync_rules.cli.verb import Verb
-from sync_rules.jobs.account.account_redrive import UNITS, total, unit_documents
-from sync_rules.jobs.account.protocol import as_here
+from sync_rules.jobs.account.account_redrive import UNITS, add_counts, load_documents
+from sync_rules.jobs.account.protocol import describe_rules
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.jobs.redrive.redriver import LeftEntry, RedriveCounts, Redriver
 from sync_rules.language.load import load_rules
@@ -149,19 +149,19 @@ def _require_no_calls(rules: Rules) -> None:
 # ---------------------------------------------------------------- in the account
 def redrive_in_account(account: Account, rules: Rules, titles: frozenset[str] | None, *, as_json: bool) -> int:
     """Start a redrive, watch it to its end, and show its figures. Exit codes as the command's."""
-    name = account.machine.start("redrive", {"rules": sorted(titles or ()), **as_here(rules)})
+    name = account.machine.start("redrive", {"rules": sorted(titles or ()), **describe_rules(rules)})
     console = make_console(stderr=True)
     with console.status("redriving", spinner="dots") as status:
 
         def look() -> None:
-            tally = total(unit_documents(account.state, name, UNITS).values())
+            tally = add_counts(load_documents(account.state, name, UNITS).values())
             status.update(
                 f"{name}: {tally.done:,} retried, {tally.written + tally.acted:,} written, called or archived"
             )
 
         ended = account.machine.watch(name, look)
     done = ended.well()
-    tally = total(unit_documents(account.state, name, UNITS).values())
+    tally = add_counts(load_documents(account.state, name, UNITS).values())
     queue = account.stack.output("FailuresQueueUrl")
     print(json.dumps(asdict(tally)) if as_json else summary(tally, queue))
     if not done:

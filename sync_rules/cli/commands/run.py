@@ -38,8 +38,8 @@ from sync_rules.cli.show.run import beginning, conclude, display_on
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.local_run import POLL_BUSY_MS, WAIT_SECONDS, LocalRun, Status
-from sync_rules.jobs.consume.mapping import Concurrently, serially
+from sync_rules.jobs.consume.local_run import POLL_BUSY_MS, WAIT_SECONDS, LocalRun, RunStatus
+from sync_rules.jobs.consume.mapping import Concurrently, run_serially
 from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
 from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import load_rules
@@ -200,7 +200,7 @@ def calls_notices(rules: Rules, calls_table: str | None) -> list[str]:
 def threads(parallelization: int) -> Iterator[Concurrently]:
     """Give a function that processes batches in parallel threads; without threads for a parallelization of 1."""
     if parallelization == 1:
-        yield serially
+        yield run_serially
         return
     with ThreadPoolExecutor(parallelization) as pool:
 
@@ -246,7 +246,7 @@ class Edited:
 
 def loop(
     local: LocalRun,
-    display: Display[Status],
+    display: Display[RunStatus],
     *,
     stopping: Callable[[], bool],
     once: bool,

@@ -11,8 +11,8 @@ from rich.table import Table as Grid
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
-from sync_rules.audit.ledger_balance import ledgers
-from sync_rules.audit.verify_tally import Finding, Tally
+from sync_rules.audit.ledger_balance import list_ledgers
+from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.cli.show.console import grid as columns
 from sync_rules.cli.show.text import bracket_alterations
 from sync_rules.model.values import show_path
@@ -51,7 +51,7 @@ def sampled(share: Share, seed: int | None, rules: Rules, only: frozenset[str]) 
     if share.sampled:
         of = f"{len(share.numbers)} of {share.segments} segments"
         yield f"a sample: {share.percent:g} % of each table was checked ({of}; --sample {share.percent:g}:{seed})"
-        if any(True for _ in ledgers(rules, only)):
+        if any(True for _ in list_ledgers(rules, only)):
             yield "totals of ledgers were not checked: they are sums of all entries, not of a sample"
 
 
@@ -84,7 +84,7 @@ def grid(tally: Tally, only: frozenset[str]) -> Grid:
     return table
 
 
-def as_line(finding: Finding) -> str:
+def as_line(finding: DriftFinding) -> str:
     found = finding.difference
     paths = "".join(f"{', ' if number else ' '}{show_path(path)}" for number, path in enumerate(found.paths))
     source = f" from {printable(found.source)}" if found.source else ""

@@ -55,7 +55,7 @@ class Checkpoint:
 FILE: Final = TypeAdapter(Checkpoint)
 
 
-def stored(pending: Iterable[Pending]) -> list[StoredMessage]:
+def pack_messages(pending: Iterable[Pending]) -> list[StoredMessage]:
     """Messages of a LocalQueue, ready for the file."""
     return [StoredMessage(p.due_ms, p.receives, p.body) for p in pending]
 

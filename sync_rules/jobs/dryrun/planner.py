@@ -17,8 +17,7 @@ from typing import Final, Generic, TypeVar
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything, segments
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
 from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
 from sync_rules.model.alterations import Alteration, alteration
@@ -113,7 +112,7 @@ class Planner:
         done = self._run.run()
         self._dry.overlay.close()
         if not done:
-            raise StoreError("PlanNotFinished", next((one.reason for one in self._run.left), ""))
+            raise StoreError("PlanNotFinished", next(iter(self._run.left.values()), ""))
         share = self.share
         factor = share.segments / len(share.numbers) if share.sampled else 1
         return Plan(

@@ -72,7 +72,7 @@ class DryStore:
     def __post_init__(self) -> None:
         self.reads: defaultdict[str, float] = defaultdict(float)
         self.overlay = Overlay(self.rules.tables)
-        self._kept = looked_at_again(self.rules, self.names)
+        self._kept = find_seen_again(self.rules, self.names)
         self._seen = _Seen()
         self._lock = threading.Lock()
 
@@ -212,7 +212,7 @@ class DryStore:
             self.reads[table] += units
 
 
-def looked_at_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
+def find_seen_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
     """The entities whose items a rule in `names` looks at after a rule, or itself in an earlier round, may have
     written them. An item with parts is met from both sides of each part.
     """

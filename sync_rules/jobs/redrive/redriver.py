@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.streams import DynamoDBStreams, read_span
-from sync_rules.jobs.redrive.work import described, legible, titles_of, work_of
+from sync_rules.jobs.redrive.work import describe_entry, split_legible, titles_of, work_of
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.json_bytes import compact
@@ -247,14 +247,14 @@ class Redriver:
                 continue
             try:
                 if isinstance(opened.body, GivenUp):
-                    legible((opened.body.event or {}).get("Records", ()), self.rules)
+                    split_legible((opened.body.event or {}).get("Records", ()), self.rules)
                 else:
                     work_of(opened.body, self._rules, Bounds())
             except RecordError as error:
                 self._leave(opened, str(error), unreadable=True)
             else:
                 self.tally.done += 1
-                yield described(opened.body)
+                yield describe_entry(opened.body)
 
     # ---------------------------------------------------------------- one entry
     def _open(self, entry: FailedEntry, place: FailureStore) -> OpenEntry | None:
@@ -310,7 +310,7 @@ class Redriver:
 
     def _records(self, records: Iterable[Any]) -> str:
         """Process records as the handler does."""
-        readable, unreadable = legible(records, self.rules)
+        readable, unreadable = split_legible(records, self.rules)
         answer = self._consumer.handle_event({"Records": readable}, self.remaining_ms)
         self.tally.records += len(readable)
         failed = list(self._consumer.telemetry.failed.values())
@@ -347,7 +347,7 @@ class Redriver:
     def _leave(self, opened: OpenEntry, reason: str, *, unreadable: bool = False) -> None:
         if isinstance(opened.body, FailureRecord):
             self._uncalled.add(opened.body.call)
-        self.on_left(LeftEntry(opened.entry.where, described(opened.body), reason, unreadable))
+        self.on_left(LeftEntry(opened.entry.where, describe_entry(opened.body), reason, unreadable))
         if unreadable:
             self.tally.unreadable += 1
             return

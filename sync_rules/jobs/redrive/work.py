@@ -231,7 +231,7 @@ def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
     return process_message(replace(message, attempt=0), rules, bounds)
 
 
-def legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]:
+def split_legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]:
     """The records of tables with rules, and a sentence for each record that cannot be read. Raises RecordError when no
     record is of such a table.
     """
@@ -282,7 +282,7 @@ def is_gone(names: Iterable[str], rules: Rules) -> bool:
     return bool(names) and not any(rules.named(name) or name in known for name in names)
 
 
-def described(body: Failed) -> str:
+def describe_entry(body: Failed) -> str:
     """One line about the retry of an entry: keys, never a value."""
     match body:
         case GivenUp():

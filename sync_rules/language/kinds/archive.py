@@ -1,7 +1,4 @@
-"""Rules of kind `archive`: deleted items are kept in S3.
-
-Whether the bucket exists shows only when it is used.
-"""
+"""Rules of kind `archive`: deleted items are kept in S3."""
 
 from __future__ import annotations
 
@@ -72,7 +69,7 @@ def time_to_live(compiler: RuleCompiler, entity: Entity, text: str | None, optio
         return None
     types = {**{one.name: one.type for one in entity.table.key_attributes}, **key_types(entity)}
     if types.get(path[0], "N") != "N":
-        message = f"{text} is no number by the keys of {entity.name!r}: Time to Live is one, in seconds since 1970"
+        message = f"keys type {text} as {types[path[0]]}, but Time to Live needs a number (seconds since 1970)"
         compiler.add("SR125", option, message)
         return None
     return path[0]

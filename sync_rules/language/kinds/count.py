@@ -20,7 +20,7 @@ from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Shards, parent_rule
 from sync_rules.language.kinds.weights import WeightsOption, compiled_weights
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.lookups import Find, Link
+from sync_rules.model.lookups import Link
 from sync_rules.model.values import Path
 from sync_rules.model.where import Where
 from sync_rules.rules.kinds.counted_rule import Function, Weights
@@ -164,14 +164,18 @@ def _check_via(compiler: RuleCompiler, form: GroupForm, via: str | None) -> None
 
 
 def _recounted(compiler: RuleCompiler, form: GroupForm, parts: CountParts) -> tuple[Rule, ...]:
-    find = _base_listing(compiler, parts)
-    if find is None:
+    child, parent = parts.child, parts.into.entity
+    found = [way.find for way in links.list_ways(parent, child, parts.link) if way.find.index is None]
+    if not found:
+        known = ", ".join(f"{{{ref.field}}}" for _, ref in parts.link) or "nothing"
+        message = f"the key of table {child.table.name!r} does not list the items of {child.name!r} by {known}"
+        compiler.add("SR206", "mode", message)
         return ()
     rule = RecountRule(
         name=compiler.name,
-        source=parts.child,
-        target=parts.into.entity,
-        find=find,
+        source=child,
+        target=parent,
+        find=found[0],
         settle_seconds=form.settle_seconds,
         into=parts.into.path,
         link=parts.link,
@@ -182,17 +186,6 @@ def _recounted(compiler: RuleCompiler, form: GroupForm, parts: CountParts) -> tu
         per=parts.per,
     )
     return (rule,)
-
-
-def _base_listing(compiler: RuleCompiler, parts: CountParts) -> Find | None:
-    child, parent = parts.child, parts.into.entity
-    found = [way for way in links.list_ways(parent, child, parts.link) if way.find.index is None]
-    if not found:
-        known = ", ".join(f"{{{ref.field}}}" for _, ref in parts.link) or "nothing"
-        message = f"the key of table {child.table.name!r} does not list the items of {child.name!r} by {known}"
-        compiler.add("SR206", "mode", message)
-        return None
-    return found[0].find
 
 
 def _booked(compiler: RuleCompiler, name: str, parts: CountParts, table: Table | None) -> tuple[Rule, ...]:

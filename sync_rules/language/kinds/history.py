@@ -128,7 +128,7 @@ def _check_keep(compiler: RuleCompiler, source: Entity, target: Entity, fields: 
 
 
 def _beside(kind: type[Beside], rule: HistoryRule, part: str, **changes: Any) -> Beside:
-    """The rule of a kind beside the one that keeps every version."""
+    """A rule of another kind with the same versions."""
     given = {one.name: getattr(rule, one.name) for one in dataclass_fields(VersionRule)}
     return kind(**(given | {"name": f"{rule.name}.{part}"} | changes))
 
@@ -149,7 +149,7 @@ def _version(compiler: RuleCompiler, source: Entity, target: Entity, fields: Lin
 
 
 def _newest(rule: HistoryRule) -> NewestRule:
-    """The rule beside, which shows the number too where nothing else has its name."""
+    """The rule for version 0, with the version number as an attribute unless that name is taken."""
     attributes, (number,) = rule.attributes, (ref for field, ref in rule.fields if field == rule.version)
     shown = (rule.version,)
     taken = {to[0] for _, to in attributes or ()} | {attribute.name for attribute in rule.target.table.key_attributes}

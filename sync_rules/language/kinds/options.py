@@ -115,7 +115,7 @@ def parent_rule(
     on_delete: Literal["keep", "delete", "restrict"],
     child: Entity | None = None,
 ) -> tuple[CopyRule, ...]:
-    """The rule beside `rule` that deletes or reports the items of a deleted parent; none for `keep`."""
+    """The rule that deletes or reports the items of a deleted parent of `rule`; none for `keep`."""
     if on_delete == "keep" or find is None:
         return ()
     beside = CopyRule(

@@ -1,7 +1,7 @@
 """`weights` of count: how much each item counts, by the value of one attribute.
 
-The short form names texts and numbers, and every other value counts 0. The form with `values` says how much the others
-count, and may name truth values and NULL. In the short form `true` is a text, as in rules files of before.
+The short form names texts and numbers; other values count 0. The form with `values` has a default, and may name truth
+values and NULL.
 """
 
 from __future__ import annotations

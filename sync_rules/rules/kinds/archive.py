@@ -107,7 +107,7 @@ def parse_into(text: str) -> tuple[str, str]:
     """
     bucket, _, prefix = text.removeprefix(SCHEME).partition("/")
     if not text.startswith(SCHEME) or not bucket:
-        raise UserError(f"{text!r} is no place to archive to: expected s3://BUCKET/PREFIX/")
+        raise UserError(f"{text!r} is not a place to archive to: expected s3://BUCKET/PREFIX/")
     return bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
 
 

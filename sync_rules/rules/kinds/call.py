@@ -1,7 +1,6 @@
 """call: a user's function, called once per change.
 
-Invariant: which changes matter follows from the record alone. No rule reads what the function does, and no copy waits
-for it.
+Invariant: the record alone decides if a change matters. No rule reads what the function writes.
 """
 
 from __future__ import annotations

@@ -93,10 +93,9 @@ class CollectRule(ListingRule, PartRule):
         }
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """One write of the node, two for an element that changes; node and edge are read twice. A new node lists."""
-        if occasion is Occasion.BACKFILL:  # what goes into one node goes in at once
-            writes, checks = (2, 2) if self.strict else (1, 0)
-            return Effort(writes, checks, target_reads=1, source_reads=1, transactions=writes + checks if checks else 0)
+        """A write of the node, without or with a check of the edge; node and edge are read twice. An element that
+        changes goes out and in. A node that came lists its edges.
+        """
         if occasion is Occasion.TARGET:
             return Effort(listings=1 if self.find is None or self.find.index is None else 2)
         if paths is not None:

@@ -1,8 +1,7 @@
 """derive: an attribute made from other attributes of the same item, such as `500-LEAD` or `STATE#CITY#ZIP`.
 
-Invariant: nothing is read but the item itself, and nothing is written unless every input is as it was read. A composite
-key is made whole or not at all; where it cannot be made, the default takes its place. So is a Time to Live. A date that
-gives no Time to Live is reported.
+Invariant: the rule reads only the item itself, and writes only if every input is as it was read. A composite key or a
+Time to Live is made whole, or the default takes its place. A date that gives no Time to Live is reported.
 """
 
 from __future__ import annotations

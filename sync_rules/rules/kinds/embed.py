@@ -2,8 +2,8 @@
 
 Invariant: the copy is what its children say, within its limits; without children it is an empty map, never a missing
 one. In a map only the entries that differ are written and guarded, so work on two children of one parent does not
-collide. Of several children that claim one entry, the one whose key comes first has it, also if another had it before:
-else the map would depend on which record came first. The others are reported beside what is written.
+collide. Of several children that claim one entry, the first by key has it, so that the order of records does not
+matter. The others are reported.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ENTRIES_MAX_WRITES: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A child as it stands in its parent."""
+    """The entry of a child in its parent."""
 
     child: ItemKey
     name: str
@@ -94,7 +94,7 @@ class EmbedRule(GatheredRule):
         return replace(listing, max_items=max(listing.max_items, self.max_items + 1))
 
     def named(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:
-        """The children whose entries the map has. What it has beside them is no child's and names none."""
+        """The children that the entries of the map name."""
         parent = named_fields(self.link, self.target, key)
         entries: Mapping[str, AttributeValue] = (get(target, self.into) or {}).get("M", {})
         if self.claimed:
@@ -208,7 +208,7 @@ class EmbedRule(GatheredRule):
         return ""
 
     def _fitting(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """As many as fit of those whose order is the greatest, whichever end of the order they stand at."""
+        """As many of the greatest in order as fit."""
         if self.order is not None and self.order[1]:
             return tuple(reversed(self._last(tuple(reversed(entries)))))
         return self._last(entries)

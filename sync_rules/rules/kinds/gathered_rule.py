@@ -62,9 +62,9 @@ class GatheredRule(ListingRule, TargetRule):
         return (self.target, self.source) if reported else (self.target,)
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """One write of the target, and two listings of its members, three through an index. A backfill lists once."""
-        if occasion is Occasion.BACKFILL:
-            return Effort(target_writes=1, listings=1)
+        """A write of the target, and two looks at all its members; through an index a third one, later. A target that
+        came is looked at, too.
+        """
         looks = 2 if self.find is None or self.find.index is None else 3
         if occasion is Occasion.SOURCE:
             return Effort(target_writes=1, target_reads=1, listings=looks)

@@ -57,7 +57,7 @@ class VersionRule(MirrorRule):
         return fields is not None and text_of(fields.get(self.version)) == ZERO["N"]
 
     def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
-        """The values beside a version's key; of `all`, not what would put it into an index among current items."""
+        """The values besides a version's key; `all` leaves out index keys, which would list it as current."""
         held = super()._desired(key, fields, source)
         if self.attributes is not None:
             return held
@@ -225,12 +225,10 @@ class HistoryRule(VersionRule):
         """A write of the version; versions and item are read before it, and for its own record."""
         if occasion is Occasion.TARGET:
             return None
-        if occasion is Occasion.BACKFILL:
-            return Effort(target_writes=1, target_reads=1)
         return Effort(target_writes=1, target_reads=3, source_reads=1, comes=True)
 
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
-        """The version that a state has. Version 0 is none, if that is the newest."""
+        """The version of a state. With `newest`, version 0 is not one."""
         named = super().mirrors(source)
         return {key: fields for key, fields in named.items() if not (self.version and self.is_newest(key))}
 
@@ -274,7 +272,7 @@ class HistoryRule(VersionRule):
         return dict.fromkeys(found)
 
     def _state(self, key: ItemKey, image: Item) -> Part | None:
-        """The part of a state, which stands nowhere if it has no version; None for one that is not let in."""
+        """The part of a state, at the source's key if it has no version; None if the condition fails."""
         if let_in(self.where, image, self.source) is False:
             return None
         names = {*(path[0] for path in self.paths_of(image)), *key.attributes()}
@@ -287,7 +285,7 @@ class HistoryRule(VersionRule):
         return Part(self.kept, part.target, part.source)
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """Put a version where there is none. A part that has no state with it speaks of the source as it is."""
+        """Put a missing version. A part without a state means the source as it is."""
         state = source if part.seen is None else part.seen.item
         lets_in = state is not None and let_in(self.where, state, self.source)
         if isinstance(lets_in, Blocked):

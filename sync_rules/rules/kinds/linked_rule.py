@@ -81,8 +81,7 @@ class LinkedRule(TargetRule):
         times, checked = (2, 2) if self.strict else (1, 0)
         if occasion is Occasion.SOURCE:
             return None if self.pull_only else Effort(times, checked, transactions=times + checked - 1, of_all=True)
-        looks = 1 if occasion is Occasion.BACKFILL else 2
-        return Effort(times, checked, source_reads=looks, transactions=times + checked - 1)
+        return Effort(times, checked, source_reads=2, transactions=times + checked - 1)
 
     @property
     def lists_by(self) -> tuple[object, ...]:

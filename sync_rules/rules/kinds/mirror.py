@@ -79,8 +79,6 @@ class MirrorRule(PartRule):
         if occasion is Occasion.TARGET:
             return None
         each = self.each is not None
-        if occasion is Occasion.BACKFILL:  # another round sees what the first one freed
-            return Effort(2, 2, target_reads=4, source_reads=4, transactions=4, each=each)
         if self.each is not None and paths is not None and any(overlaps(path, self.each[1]) for path in paths):
             taken = f"an update of {show_path(self.each[1])} is taken to change one element of it"
             return Effort(4, 2, target_reads=4, source_reads=2, transactions=6, taken=taken)
@@ -103,7 +101,7 @@ class MirrorRule(PartRule):
 
     @cached_property
     def identity_paths(self) -> tuple[Path, ...]:
-        """The attributes that say whose a mirror is, beside its key."""
+        """The attributes that name the source of a mirror, besides its key."""
         return self.target.changing(ref.path for _, ref in self.names)
 
     @cached_property
@@ -126,7 +124,7 @@ class MirrorRule(PartRule):
 
     @cached_property
     def puts(self) -> tuple[Path, ...]:
-        """The paths written on a mirror beside its key; with `all`, whatever else it holds is written too."""
+        """The paths written on a mirror besides its key; with `all`, every other attribute is written too."""
         given = (to for _, to in self.attributes or ())
         return self.target.changing([*self.identity_paths, *((name,) for name in self.index_keys), *given])
 
@@ -147,7 +145,7 @@ class MirrorRule(PartRule):
         return self.pointer(item) is not None
 
     def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
-        """All copies of a mirror; none on an application's own item that stands under a mirror's key."""
+        """All copies of a mirror; none on an application's own item under a mirror's key."""
         return self.copies if self.owns(item) else ()
 
     def is_known_by_key(self, entity: Entity) -> bool:
@@ -197,8 +195,8 @@ class MirrorRule(PartRule):
         return found
 
     def _unnamed(self, source: Item | None) -> bool:
-        """True if a mirror is missing because its key cannot be, though the source has all that it is made of: it is
-        too long, has a separator within a field, or a field that is neither text nor number. No record would show it.
+        """True if a mirror has an impossible key although the source has all its fields: it is too long, or a field
+        holds a separator or is neither text nor number.
         """
         return source is not None and any(
             self.target.key_of(fields) is None and all(_says(fields.get(field)) for field in self.target.identity)
@@ -281,7 +279,7 @@ class MirrorRule(PartRule):
 
     # ---------------------------------------------------------------- what is written
     def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
-        """The values that a mirror of this key must hold beside the key."""
+        """The values that a mirror of this key must hold besides the key."""
         if self.attributes is None:
             held: Values = {path: source[path[0]] for path in self.source.changing((name,) for name in source)}
         else:
@@ -331,5 +329,5 @@ def _item(key: ItemKey, held: Values) -> Item:
 
 
 def _says(value: AttributeValue | None) -> bool:
-    """True if a field is given. What is NULL or an empty text is not: a user without an email is no failure."""
+    """True if a field has a value. NULL and empty text have none: a user without an email is not a failure."""
     return value is not None and "NULL" not in value and value.get("S") != ""

@@ -1,13 +1,12 @@
 """mirror with `mode: move`: an item gets another key, once and for good.
 
-Invariant: the item is created under its new key and removed under its old one in one transaction, or neither. Nothing
-that was seen is left behind: the new item has every attribute of the old one, its former key included, and the old one
-goes only if each of them still has the value that was read. The rule makes only those index keys again
-that the new entity has a template for; it drops a key if the item lacks a field of the template. An item that has the
-new key already is left alone, and reported. Nothing moves back: an item under its new key is the application's. An
-attribute that came after the look goes with the old item: the record of the delete shows it, and it is reported by its
-name. It is never put back, because that record may come late: the application may have removed the attribute since.
-What other rules write on the new item is theirs, and never missed.
+Invariant: one transaction puts the item under its new key and deletes it under its old key. The new item has every
+attribute of the old one, its former key included, and the delete checks that each still has the value that was read.
+The rule rebuilds only index keys with a template of the new entity. It reports another item under the new key and
+leaves it alone. Nothing moves back: the moved item belongs to the application.
+
+An attribute that was set after the read is deleted with the old item. The record of the delete shows it, and it is
+reported by name. The rule never restores it: the application may have removed it before a late record arrives.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ class MoveRule(MirrorRule):
         return part.element  # names of attributes
 
     def expand_part(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
-        """The part; of an item that went, with the names of what its moved self lacks, if that stands there."""
+        """The part; of a deleted item, with the names of the attributes that the moved item lacks."""
         if not part.element:
             return (part,)
         moved = target if target is not None and self.pointer(target) == part.source else None

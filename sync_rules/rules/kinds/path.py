@@ -129,7 +129,7 @@ class TreeRule(LinkedRule):
         return "N" if path == self.depth else "S"
 
     def body(self) -> Mapping[str, object]:
-        return {
+        body = {
             **super().body(),
             "path": self.path,
             "separator": self.separator,
@@ -137,15 +137,10 @@ class TreeRule(LinkedRule):
             "depth": self.depth,
             "carry": sorted(self.carry),
             "shards": self.shards,
-            **self._crumb_body,
         }
-
-    @property
-    def _crumb_body(self) -> Mapping[str, object]:
-        """In the body of a rule with a breadcrumb alone: others have the body that they had before there were any."""
-        if self.crumb is None:
-            return {}
-        return {"crumb": self.crumb.path, "by": self.crumb.name.path, "between": self.crumb.separator}
+        if self.crumb is None:  # the body of versions without breadcrumbs
+            return body
+        return {**body, "crumb": self.crumb.path, "by": self.crumb.name.path, "between": self.crumb.separator}
 
     def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         """All copies, but for a root what its descendants take from it, which is the root's own."""

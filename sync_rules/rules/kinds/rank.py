@@ -71,8 +71,6 @@ class RankedRule(BookedRule):
         """A transaction of the entry and a check of the child; both are read twice, the mark of the books, too."""
         if occasion is Occasion.TARGET:
             return None
-        if occasion is Occasion.BACKFILL:
-            return Effort(source_writes=2, ledger_writes=2, transactions=4, source_reads=2, ledger_reads=2)
         if paths is not None:  # its place is another one
             return Effort(source_writes=2, ledger_writes=4, transactions=6, source_reads=2, ledger_reads=5)
         return Effort(source_writes=2, ledger_writes=2, transactions=4, source_reads=2, ledger_reads=3)

@@ -54,8 +54,6 @@ class RecountRule(CountedRule, GatheredRule):
         """One item is read where an end of the list is enough, and the mark of the books."""
         if not self.ends:
             return super().effort(occasion)
-        if occasion is Occasion.BACKFILL:
-            return Effort(target_writes=1, ledger_reads=2)
         if occasion is Occasion.SOURCE:
             return Effort(target_writes=1, target_reads=1, ledger_reads=6)
         return Effort(ledger_reads=2)

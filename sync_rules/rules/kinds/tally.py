@@ -51,7 +51,7 @@ class TallyRule(CountedRule, BookedRule):
         }
 
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
-        """The entry of a child, and beside it the place where a child that cannot be counted is reported."""
+        """The entry of a child; for a child that cannot be counted also the key where that is reported."""
         entry = self._entry_of(change.key)
         yield entry
         images = (image for image in (change.old, change.new) if image is not None)
@@ -65,8 +65,6 @@ class TallyRule(CountedRule, BookedRule):
         """A transaction of the entry and the total; entry and child are read twice, the mark of the books, too."""
         if occasion is Occasion.TARGET:
             return None
-        if occasion is Occasion.BACKFILL:  # the totals of all entries move together
-            return Effort(ledger_writes=2, transactions=2, source_reads=2, ledger_reads=2)
         links = [ref.path for _, ref in self.link]
         if paths is not None and any(overlaps(path, link) for path in paths for link in links):  # another parent
             return Effort(ledger_writes=6, transactions=6, source_reads=2, ledger_reads=3, moves=True)
@@ -90,7 +88,7 @@ class TallyRule(CountedRule, BookedRule):
         return self.target.key_of(ledger.write_fields("child", self.source, child))
 
     def label(self, part: Part) -> str:
-        """The attribute of a total, if it is no group: the name of a group is a value."""
+        """The attribute of a total; "" for a group, whose name is a value."""
         return "" if part.element.startswith(GROUP) else part.element
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
@@ -105,7 +103,10 @@ class TallyRule(CountedRule, BookedRule):
         wanted = self._wanted(part, source)
         if wanted == held:
             return None
-        moved = (_increment(total, nets) for total, nets in _moves(held, wanted).items())
+        moved = (
+            Increment(total, (*((at, spell(net)) for at, net in nets.items()), (VERSION, "1")))
+            for total, nets in _moves(held, wanted).items()
+        )
         return Transaction((*moved, self._entered(part, target, wanted)))
 
     def rebuild_part(self, part: Part, target: Item | None, source: Item | None) -> Transaction | None:
@@ -173,10 +174,6 @@ def _moves(held: Contribution | None, wanted: Contribution | None) -> dict[ItemK
     return moves
 
 
-def _increment(total: ItemKey, nets: Mapping[str, Decimal]) -> Increment:
-    return Increment(total, (*((at, spell(net)) for at, net in nets.items()), (VERSION, "1")))
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TotalRule(TargetRule):
     """`source` is the entity of the totals, each parent has `shards`. `per`: the value is a map of groups."""
@@ -215,8 +212,6 @@ class TotalRule(TargetRule):
         """A write of the parent, by its total, which is read twice with the mark of the books."""
         if occasion is Occasion.TARGET:
             return Effort(ledger_reads=2)
-        if occasion is Occasion.BACKFILL:
-            return Effort(target_writes=1, ledger_writes=2 * self.shards, transactions=2 * self.shards, ledger_reads=2)
         return Effort(target_writes=1, target_reads=1, ledger_reads=4)
 
     @property

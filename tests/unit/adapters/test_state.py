@@ -21,7 +21,7 @@ from sync_rules.adapters.state import (
     read_applied,
     save_applied,
 )
-from sync_rules.jobs.backfill.progress import unfinished
+from sync_rules.jobs.backfill.progress import load_unfinished
 from sync_rules.model.errors import StoreError, UserError
 
 CURSOR = {"cursor": {"id": {"B": b"\x00\xff"}, "n": {"N": "1"}}, "done": False}
@@ -165,7 +165,7 @@ def test_state_document_that_is_damaged_is_not_absent(documents, damaged):
         lambda: LeasedState(documents).load("backfill"),
         lambda: LeasedState(documents).fetch(["backfill"]),
         lambda: LeasedState(documents).claim("backfill", "me"),
-        lambda: read_applied(documents) or unfinished(documents),
+        lambda: read_applied(documents) or load_unfinished(documents),
     )
     for read in reads:
         with pytest.raises(StoreError, match=f"StateUnreadable: .*{state.PREFIX}backfill.*Delete it"):

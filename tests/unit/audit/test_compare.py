@@ -10,8 +10,8 @@ from sync_rules.audit.compare import (
     Drift,
     Verdict,
     compare,
+    judge_second_look,
     look_again,
-    second_verdict,
     sweep_page,
 )
 from sync_rules.language.load import parse_rules
@@ -155,7 +155,7 @@ def test_compare_judges_by_what_happened_between_two_looks(meanwhile, verdict):
     for table, item in meanwhile.items():
         scene.put(table, item)
     (now,) = scene.drive(look_again([before], scene.rules)).different
-    assert second_verdict(before, now) is verdict
+    assert judge_second_look(before, now) is verdict
 
 
 def test_compare_takes_sets_and_maps_without_their_order():
@@ -177,7 +177,7 @@ def test_compare_an_orphan_is_not_saved_by_a_new_copy():
     (before,) = sweep(scene).different
     scene.put("books", {**RIGHT, "author_id": s("gone"), "author_name": s("y")})
     (now,) = scene.drive(look_again([before], scene.rules)).different
-    assert second_verdict(before, now) is Verdict.DRIFT
+    assert judge_second_look(before, now) is Verdict.DRIFT
 
 
 def test_compare_keeps_no_value_in_a_difference():
@@ -309,7 +309,7 @@ def test_compare_judges_a_mirror_by_what_the_rule_keeps_on_it(meanwhile, verdict
     before, *_ = swept(scene).different
     scene.there("shop", {**mirror, "name": s("wrong"), **meanwhile})
     now = {one.subject: one for one in scene.drive(look_again([before], scene.rules)).different}
-    assert second_verdict(before, now[before.subject]) is verdict
+    assert judge_second_look(before, now[before.subject]) is verdict
 
 
 def test_compare_a_stuck_part_stays_stuck_whatever_else_happens():
@@ -319,7 +319,7 @@ def test_compare_a_stuck_part_stays_stuck_whatever_else_happens():
     before, *_ = swept(scene).different
     scene.there("shop", {**ADA, "orders": s("no set"), "visits": n(2)})
     (now,) = scene.drive(look_again([before], scene.rules)).different
-    assert (before.drift, second_verdict(before, now)) == (Drift.STUCK, Verdict.DRIFT)
+    assert (before.drift, judge_second_look(before, now)) == (Drift.STUCK, Verdict.DRIFT)
 
 
 @pytest.mark.parametrize("edges", [0, 1, 3])
@@ -330,7 +330,7 @@ def test_compare_reports_what_is_no_set_once(edges):
     (found,) = {one.subject: one for one in swept(scene).different}.values()
     assert (found.drift, found.reason, found.repairable) == (Drift.STUCK, "NotASet", False)
     (again,) = scene.drive(look_again([found], scene.rules)).different
-    assert second_verdict(found, again) == Verdict.DRIFT
+    assert judge_second_look(found, again) == Verdict.DRIFT
     scene.there("shop", ADA)
     assert scene.drive(look_again([found], scene.rules)).different == []
 
@@ -350,7 +350,7 @@ def test_compare_judges_an_element_by_its_edge_alone(meanwhile, verdict):
     (before,) = swept(scene).different
     meanwhile(scene)
     now = [one for one in scene.drive(look_again([before], scene.rules)).different if one.subject == before.subject]
-    assert [second_verdict(before, one) for one in now] == [verdict]
+    assert [judge_second_look(before, one) for one in now] == [verdict]
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_compare_an_element_whose_edge_goes_has_not_been_touched():
     (before,) = swept(scene).different
     scene.memory.delete(scene.at("shop", "USER#1", "ORDER#a"))
     (now,) = scene.drive(look_again([before], scene.rules)).different
-    assert (before.drift, now.drift, second_verdict(before, now)) == (Drift.EXTRA, Drift.ORPHAN, Verdict.UNSURE)
+    assert (before.drift, now.drift, judge_second_look(before, now)) == (Drift.EXTRA, Drift.ORPHAN, Verdict.UNSURE)
 
 
 def test_compare_keeps_no_value_of_a_part():

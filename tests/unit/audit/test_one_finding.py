@@ -10,7 +10,7 @@ import pytest
 from sync_rules.audit import verifier
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
-from sync_rules.audit.verify_tally import Finding, Tally
+from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.language.load import parse_rules
 from tests.support import every_kind
 from tests.support.builders import n, s
@@ -40,7 +40,7 @@ def at_rest(users: int = 12) -> Scene:
     return scene
 
 
-def verified(scene: Scene, *, repair: bool = False) -> tuple[list[Finding], Tally]:
+def verified(scene: Scene, *, repair: bool = False) -> tuple[list[DriftFinding], Tally]:
     run = Verifier(scene.rules, scene.world, scene.rules.kept, repair=repair, sleep=lambda _seconds: None)
     return list(run.sweep()), run.tally
 

@@ -6,12 +6,11 @@ import pytest
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.consequences import PULL_ONLY, standings
+from sync_rules.audit.consequences import PULL_ONLY, list_standings
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.commands.explain import use_rows
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.lab.trial import run_trial
@@ -84,7 +83,7 @@ def test_snapshot_of_a_late_source_is_filled_by_a_backfill(late):
 
 def test_snapshot_of_a_late_source_is_found_by_verify_and_filled_by_repair(late):
     """The copy is missing, and explain says why."""
-    (standing,) = run_work(standings(key(late.rules.tables["lines"], "l"), LINE, late.rules), late.world)
+    (standing,) = run_work(list_standings(key(late.rules.tables["lines"], "l"), LINE, late.rules), late.world)
     assert (standing.state, standing.reason) == (Drift.MISSING, PULL_ONLY)
     for repair in (False, True):
         verifier = Verifier(late.rules, late.world, late.rules.kept, repair=repair, sleep=lambda _seconds: None)

@@ -37,7 +37,7 @@ steps:
   update: {games: {key: {game_id: b}, set: {ended_at: 1792816060000}}}
   expect: {games: {game_id: b, expires_at: <absent>}}
   expect_failures:
-    games-expire: "ended_at is a number that is no time: expected an ISO 8601 date and time, or seconds since 1970"
+    games-expire: "ended_at is a number that is not a time: expected an ISO 8601 date and time, or seconds since 1970"
 - say: whoever makes a game live longer needs another date
   update: {games: {key: {game_id: a}, set: {expires_at: 1999999999}}}
   expect: {games: {game_id: a, expires_at: 1798000001}}
@@ -45,7 +45,7 @@ steps:
   expire: {games: {game_id: a}}
   expect_objects: {games-to-s3: {game_id: a, expires_at: 1798000001}}
 """
-REASON = "ended_at is a string that is no time: expected an ISO 8601 date and time, or seconds since 1970"
+REASON = "ended_at is a string that is not a time: expected an ISO 8601 date and time, or seconds since 1970"
 
 
 @pytest.mark.parametrize("delivery", VARIANTS, ids=str)

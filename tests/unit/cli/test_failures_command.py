@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import boto3
@@ -12,9 +13,8 @@ from moto import mock_aws
 from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.cli import main
-from sync_rules.cli.commands.failures import lines as table_lines
 from sync_rules.cli.commands.failures import show
-from sync_rules.jobs.redrive.work import described
+from sync_rules.jobs.redrive.work import describe_entry
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.pipeline.failed_entries import FailureGroup, read_entry
 from sync_rules.pipeline.failure_records import failure_record
@@ -124,11 +124,14 @@ def test_failures_in_a_pipe_has_a_line_for_each_group(failures, tmp_path, monkey
     assert "sync-rules redrive" in out.splitlines()[-1]
 
 
-def test_failures_on_a_narrow_terminal_cuts_nothing():
-    """Each value beside its heading; where there is room for a table, a table."""
-    heads, rows = ("rule", "example"), [(LONG, "x" * 40)]
-    assert list(table_lines(heads, rows, 80)) == [f"  rule     {LONG}", f"  example  {'x' * 40}", ""]
-    assert list(table_lines(heads, rows, 120))[1] == f"{LONG}  {'x' * 40}"
+def test_failures_on_a_narrow_terminal_cuts_nothing(monkeypatch, capsys):
+    """A key was once cut: a narrow terminal breaks it."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show([FailureGroup("failures", LONG, "ItemTooLarge", 1, example="".join(map(chr, range(65, 91))))], frozenset(), [])
+    assert "".join(re.findall(r"[A-Z]+(?= *$)", capsys.readouterr().out, re.MULTILINE)) == "".join(
+        map(chr, range(65, 91))
+    )
 
 
 def test_failures_says_which_rules_are_gone(failures, tmp_path):
@@ -219,7 +222,7 @@ def test_failures_of_a_counter_show_the_item_that_is_not_counted(failures, tmp_p
     lines(tmp_path / "f", *bodies, bodies[0])
     _, (row,) = failures("--file", str(tmp_path / "f"))
     assert (row["what"], row["count"], row["items"], row["example"]) == ("spent.ledger", 3, 2, {"id": "a"})
-    assert described(read_entry(json.dumps(bodies[1]))) == "spent.ledger on orders[b]: NotANumber"
+    assert describe_entry(read_entry(json.dumps(bodies[1]))) == "spent.ledger on orders[b]: NotANumber"
 
 
 def test_failures_drops_those_of_rules_that_are_gone(failures, tmp_path):

@@ -16,7 +16,7 @@ from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill, redrive, verify
 from sync_rules.cli.options import RULES_FILE
 from sync_rules.cli.show.backfill import Meter
-from sync_rules.jobs.account.account_backfill import ASKED, watched
+from sync_rules.jobs.account.account_backfill import ASKED, load_run
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
@@ -285,7 +285,7 @@ def test_figures_of_a_fresh_run_have_nothing_before(command):
     assert (code, now["items_before"], now["writes_before"]) == (0, 0, 0), err
     assert now["items"] > 0
     command.leave_something()
-    before = watched(command.deployed.state, command.scene.rules).totals.items
+    before = load_run(command.deployed.state, command.scene.rules).totals.items
     _, out, _ = command("backfill", "--remote", "--format", "jsonl", "--resume")
     now = json.loads(out.splitlines()[-1])["summary"]
     assert now["items_before"] == before > 0

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.drift_report import row
-from sync_rules.audit.verify_tally import Finding, Tally
+from sync_rules.audit.drift_report import make_row
+from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.cli import main
 from sync_rules.cli.commands import verify
 from sync_rules.cli.show.drift import as_line
@@ -230,8 +230,8 @@ def test_verify_takes_the_keys_it_prints(key):
     """`--key` takes every key that --format jsonl prints: any text, every digit of a number, binary as hex."""
     table, name, kind, value = key
     at = ItemKey(table, ((name, kind, value),))
-    finding = Finding(Difference("names", Drift.WRONG, at, None, (), held="", truth=""))
-    printed = json.loads(json.dumps(row(finding)))["target"]
+    finding = DriftFinding(Difference("names", Drift.WRONG, at, None, (), held="", truth=""))
+    printed = json.loads(json.dumps(make_row(finding)))["target"]
     assert isinstance(printed["key"][name], str)
     assert parse_key(json.dumps(printed["key"]), printed["table"], parse_rules(RULES)) == at
 
@@ -239,7 +239,7 @@ def test_verify_takes_the_keys_it_prints(key):
 def test_verify_shows_what_stands_between_the_parts_of_a_ledgers_key():
     """A separator that cannot be seen is shown as JSON writes it, so that the key can be given back with --key."""
     at = ItemKey("ledger", (("PK", "S", "n/USER#1\x1fPROFILE"), ("SK", "S", "é")))
-    line = as_line(Finding(Difference("n", Drift.WRONG, at, at, (), held="", truth="")))
+    line = as_line(DriftFinding(Difference("n", Drift.WRONG, at, at, (), held="", truth="")))
     assert line == "wrong: ledger[n/USER#1\\u001fPROFILE, é] from ledger[n/USER#1\\u001fPROFILE, é] · rule n"
 
 
@@ -262,7 +262,7 @@ def test_verify_prints_no_digest(command):
 def test_verify_shows_people_the_first_of_many(capsys):
     """People see twenty drifts of a rule and how many more there are; machines see every one."""
     target = ItemKey("books", (("book_id", "S", "b1"),))
-    found = [Finding(Difference("r", Drift.WRONG, target, None, (("name",),), held="", truth=""))] * 25
+    found = [DriftFinding(Difference("r", Drift.WRONG, target, None, (("name",),), held="", truth=""))] * 25
     for as_json, lines in ((False, 20), (True, 25)):
         verify.show(iter(found), Tally(), frozenset({"r"}), head={} if as_json else None)
         out = capsys.readouterr().out

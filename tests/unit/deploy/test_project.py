@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 from pathlib import Path
 
 import boto3
@@ -18,20 +17,15 @@ from ruamel.yaml import YAML
 from sync_rules import HOME, __version__
 from sync_rules.adapters import aws
 from sync_rules.cli import main
-from sync_rules.deploy import bundle, files, originals, project
+from sync_rules.deploy import bundle, files, project
+from sync_rules.deploy.template import fixed_part
 from sync_rules.language.schema import schema_text
 from tests.test_house import ROOT
 
 WRITTEN = {
     *(".github/workflows/sync-rules.yml", ".pre-commit-config.yaml", "Makefile", "samconfig.toml", "template.yaml"),
     *("rules.yaml", "sync-rules.schema.json", "scenarios/first.scenario.yaml", "requirements.txt"),
-    *(
-        "infra/machine.asl.json",
-        "infra/requirements-cli.txt",
-        "infra/originals/README.md",
-        "infra/originals/infra/machine.asl.json",
-    ),
-    *("infra/originals/requirements.txt", "infra/originals/template.yaml"),
+    *("infra/machine.asl.json", "infra/requirements-cli.txt"),
 }
 
 
@@ -100,10 +94,8 @@ def test_project_workflow_and_hook_call_commands_that_pass(here):
 def test_project_template_is_the_one_of_the_clone(here):
     """But for the generated blocks and the address of a page, it is the template that the tests of deployment deploy."""
     main.main(["init"])
-    ours = originals.fixed_part((ROOT / "template.yaml").read_text(), Path("template.yaml"))
-    theirs = (here / "infra/originals/template.yaml").read_text()
+    ours, theirs = (fixed_part((folder / "template.yaml").read_text(), Path("t.yaml")) for folder in (ROOT, here))
     assert theirs.replace(f"{HOME}/blob/main/", "") == ours
-    assert originals.fixed_part((here / "template.yaml").read_text(), Path("template.yaml")) == theirs
     assert (here / files.MACHINE).read_text() == (ROOT / files.MACHINE).read_text()
     locked = [line for line in (ROOT / files.REQUIREMENTS).read_text().splitlines() if not line.startswith("#")]
     assert (here / "requirements.txt").read_text().splitlines()[-len(locked) :] == locked
@@ -146,7 +138,7 @@ def test_project_of_two_models_is_refused(here, capsys):
     assert not list(here.iterdir())
 
 
-@pytest.mark.parametrize("name", ["infra/machine.asl.json", "requirements.txt", "infra/originals/template.yaml"])
+@pytest.mark.parametrize("name", ["infra/machine.asl.json", "requirements.txt"])
 def test_project_without_one_of_its_files_is_not_up_to_date(here, capsys, name):
     """`infra` names what is gone, with and without --check."""
     assert main.main(["init"]) == 0
@@ -156,13 +148,11 @@ def test_project_without_one_of_its_files_is_not_up_to_date(here, capsys, name):
         assert f"{name} is missing" in capsys.readouterr().err
 
 
-def test_project_without_a_template_says_how_to_begin_with_it_again(here, capsys):
+def test_project_without_a_template_says_how_to_get_one(here, capsys):
     assert main.main(["init"]) == 0
     (here / "template.yaml").unlink()
     assert main.main(["infra"]) == 2
-    assert "cp infra/originals/template.yaml template.yaml" in capsys.readouterr().err
-    shutil.copy(here / "infra/originals/template.yaml", here / "template.yaml")
-    assert main.main(["infra", "--rules", "rules.yaml"]) == 0
+    assert "`sync-rules init` in an empty folder writes one" in capsys.readouterr().err
 
 
 def test_project_in_a_folder_of_a_repository(here, capsys):
@@ -284,104 +274,37 @@ def test_project_from_nothing_that_can_be_read(here, capsys, arguments, said):
 
 
 # ---------------------------------------------------------------- upgrades
-@pytest.fixture
-def older(here, monkeypatch):
-    """A project that an older version made: its template had a shorter timeout, and lacked a parameter."""
-    now = originals.as_written()
-
-    def of_then():
-        text = now[files.TEMPLATE].replace("Timeout: 120", "Timeout: 60")
-        start, end = text.index("  LagAlarmSeconds:"), text.index("  AlarmTopicArn:")
-        return {**now, files.TEMPLATE: text[:start] + text[end:], files.MACHINE: "{}\n"}
-
-    with monkeypatch.context() as then:
-        then.setattr(originals, "as_written", of_then)
-        then.setattr(originals, "__version__", "0.0.9")
-        assert main.main(["init"]) == 0
-    assert (here / files.MACHINE).read_text() == "{}\n"
-    return here
-
-
 def changed(path: Path, old: str, new: str) -> None:
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
 
 
-def test_upgrade_brings_what_is_new_and_keeps_what_the_user_changed(older, capsys):
-    """`infra` shows and writes what the new version changes; changes of the user elsewhere stay."""
-    template = older / "template.yaml"
-    changed(template, "MemorySize: 1769", "MemorySize: 3008")
-    changed(older / "requirements.txt", "\ntenacity", "\n# of ours\nmine==1.0\ntenacity")
+def test_upgrade_names_the_files_that_differ_once_and_writes_over_none(here, capsys):
+    """After an upgrade `infra` writes the blocks, and leaves what you or an older version wrote elsewhere."""
+    assert main.main(["init"]) == 0
+    template, machine = here / "template.yaml", here / files.MACHINE
+    changed(template, f'SYNC_RULES_VERSION: "{__version__}"', 'SYNC_RULES_VERSION: "0.0.1"')
+    changed(template, "Timeout: 120", "Timeout: 90")
+    machine.write_text("{}\n")
+    before = {path: path.read_text() for path in (here / "requirements.txt", here / project.SCHEMA, machine)}
     capsys.readouterr()
     assert main.main(["infra", "--check"]) == 1
-    shown = capsys.readouterr()
-    assert "+      Timeout: 120" in shown.out
-    assert f"sync-rules {__version__}, template.yaml" in shown.err
-    assert "Timeout: 120" not in template.read_text()
-    assert main.main(["infra"]) == 0
-    said = capsys.readouterr().out
-    assert "+  LagAlarmSeconds:" in said
-    assert "-{}" in said
-    text = template.read_text()
-    assert text.count("Timeout: 120") == 1
-    assert "MemorySize: 3008" in text
-    assert (older / files.MACHINE).read_text() == (ROOT / files.MACHINE).read_text()
-    assert "mine==1.0" in (older / "requirements.txt").read_text()
-    assert __version__ in (older / "infra/originals/README.md").read_text()
-    assert main.main(["infra", "--check"]) == 0
-    assert (older / "infra/originals/template.yaml").read_text() == originals.as_written()[files.TEMPLATE]
-
-
-def test_upgrade_brings_blocks_that_the_older_version_did_not_have(older, capsys):
-    """A template without the blocks of a part that came later gets them, filled for the rules."""
-    for path in (older / "template.yaml", older / "infra/originals/template.yaml"):
-        lines = [line for line in path.read_text().splitlines() if "sync-rules: write" not in line]
-        path.write_text("\n".join(line for line in lines if "sync-rules: outputs" not in line) + "\n")
-    rules = older / "rules.yaml"
-    rules.write_text(f"{rules.read_text()}deploy: {{write: url}}\n")
-    assert main.main(["infra"]) == 0
-    text = (older / "template.yaml").read_text()
-    assert "  WriteFunction:\n" in text
-    assert "  WriteUrl:\n" in text
-    assert main.main(["infra", "--check"]) == 0
-
-
-def test_upgrade_leaves_a_line_that_both_changed_and_says_so_once(older, capsys):
-    """The user's line stays, the new one is shown, and the exit code is 1; the next run has nothing to say."""
-    changed(older / "template.yaml", "Timeout: 60", "Timeout: 90")
-    capsys.readouterr()
     assert main.main(["infra"]) == 1
-    said = capsys.readouterr().err
-    assert "Yours stay:" in said
-    assert "Timeout: 90" in said
-    assert "Timeout: 120" in said
-    assert "Timeout: 90" in (older / "template.yaml").read_text()
+    named = f"sync-rules {__version__}, and are left as they are:\n  template.yaml\n  infra/machine.asl.json\nTo see"
+    assert capsys.readouterr().err.count(named) == 2
+    assert "Timeout: 90" in template.read_text()
+    assert {path: path.read_text() for path in before} == before
     assert main.main(["infra"]) == 0
     assert main.main(["infra", "--check"]) == 0
 
 
-def test_upgrade_keeps_line_ends_and_files_that_are_gone(older):
-    """A template with Windows line ends keeps them; a file that the user deleted is not made again."""
-    template = older / "template.yaml"
+def test_upgrade_says_nothing_of_files_that_are_as_the_new_version_writes_them(here, capsys):
+    """Windows line ends are no difference, and stay."""
+    assert main.main(["init"]) == 0
+    template = here / "template.yaml"
+    changed(template, f'SYNC_RULES_VERSION: "{__version__}"', 'SYNC_RULES_VERSION: "0.0.1"')
     template.write_bytes(template.read_bytes().replace(b"\n", b"\r\n"))
-    (older / files.MACHINE).unlink()
+    capsys.readouterr()
     assert main.main(["infra"]) == 0
+    assert not capsys.readouterr().err
     assert template.read_bytes().count(b"\n") == template.read_bytes().count(b"\r\n")
-    assert b"Timeout: 120" in template.read_bytes()
-    assert not (older / files.MACHINE).exists()
-
-
-def test_upgrade_renews_generated_files_and_minds_nothing_without_originals(older):
-    """Schema and lock are generated, so they are replaced; without the folder of originals `infra` leaves all but the
-    blocks.
-    """
-    for name in originals.whole():
-        (older / name).write_text("{}")
-    assert main.main(["infra"]) == 0
-    assert (older / originals.SCHEMA).read_text() == schema_text()
-    assert (older / files.CLI_REQUIREMENTS).read_text() == files.text_of(files.CLI_REQUIREMENTS)
-    changed(older / "template.yaml", "Timeout: 120", "Timeout: 60")
-    for name in originals.as_written():
-        (older / originals.FOLDER / name).unlink()
-    assert main.main(["infra"]) == 0
-    assert "Timeout: 60" in (older / "template.yaml").read_text()

@@ -74,7 +74,7 @@ def test_wheel_names_pages_by_their_url():
         texts = [one for one in ast.walk(tree) if isinstance(one, ast.Constant) and id(one) not in notes]
         told[path] = "\n".join(str(one.value) for one in texts)
     named = {(path.name, page) for path, text in told.items() for page in re.findall(r"(?<!/)docs/[a-z-]+\.md", text)}
-    assert named == {("originals.py", "docs/deploy.md")}, "which `init` replaces in the template by its URL"
+    assert named == {("project.py", "docs/deploy.md")}, "which `init` replaces in the template by its URL"
 
 
 def test_rules_of_a_new_project_list_every_kind(tmp_path):

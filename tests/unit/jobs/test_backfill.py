@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.jobs.backfill import page
-from sync_rules.jobs.backfill.page import Selection, process_keys, process_page
+from sync_rules.jobs.backfill.page import Selection, process_keys, process_page, segments
 from sync_rules.jobs.backfill.progress import Totals
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome

@@ -17,10 +17,9 @@ from sync_rules.adapters.metered import MeteredStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.backfill.backfill_run import BackfillRun, LeftSupply
-from sync_rules.jobs.backfill.page import TRIES_MAX, Selection
-from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, abandon, next_position, unfinished
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
+from sync_rules.jobs.backfill.page import TRIES_MAX, Selection, segments
+from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, abandon, load_unfinished, next_position
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
@@ -156,7 +155,7 @@ def test_backfill_run_brings_every_kind_in_line(steps, page, total):
     scene = scene_of(steps, page)
     run = run_of(scene, total=total)
     assert run.run()
-    assert run.left == []
+    assert run.left == {}
     found = drift_of(scene)
     assert [one for one in found if one.repairable] == []
     stuck = {one.rule for one in found if one.drift is Drift.STUCK}
@@ -222,7 +221,7 @@ def test_backfill_run_killed_anywhere_ends_as_if_it_had_not_been(steps, kills, p
     undisturbed, disturbed = scene_of(steps, page), scene_of(steps, page)
     assert run_of(undisturbed).run()
     _, state = killed_and_resumed(disturbed, kills)
-    assert unfinished(state) is None
+    assert load_unfinished(state) is None
     assert contents(disturbed) == contents(undisturbed)
     in_hand = max((len(request.writes) for request in undisturbed.tap.seen(Apply)), default=0)
     assert len(disturbed.tap.writes) <= len(undisturbed.tap.writes) + in_hand * len(kills)
@@ -291,10 +290,10 @@ def test_backfill_run_of_another_run_is_never_gone_on_with():
     state = JsonState()
     with dying_at(scene, state, 12), pytest.raises(KilledError):
         run_of(scene, state, total=1).run()
-    assert unfinished(state) is not None
+    assert load_unfinished(state) is not None
     assert state.documents["backfill/shop/0-of-1"]["cursor"]
     abandon(state)
-    assert unfinished(state) is None
+    assert load_unfinished(state) is None
     for item in scene.memory.items("shop"):
         if "user_name" in item:
             scene.put("shop", {**item, "user_name": s("?")})
@@ -492,7 +491,7 @@ def test_backfill_run_leaves_a_segment_that_does_not_answer_and_goes_on_with_the
     scene.tap.before = before
     run = run_of(scene, state, total=3)
     assert not run.run()
-    assert run.left == [LeftSupply("shop/0-of-3", "ThrottlingException: table shop")]
+    assert run.left == {"shop/0-of-3": "ThrottlingException: table shop"}
     assert tried[0] == TRIES_MAX
     assert 0 < run.totals.wrote < 30
     scene.tap.before = lambda _request: None
@@ -500,7 +499,7 @@ def test_backfill_run_leaves_a_segment_that_does_not_answer_and_goes_on_with_the
     again = run_of(scene, state, total=3)
     assert again.run()
     assert {request.segment for request in scene.tap.seen(Scan)} == {0}
-    assert (again.totals.items, again.totals.wrote, again.left) == (60, 30, [])
+    assert (again.totals.items, again.totals.wrote, again.left) == (60, 30, {})
     assert drift_of(scene) == []
 
 
@@ -527,7 +526,7 @@ def test_backfill_run_sets_only_so_many_aside(monkeypatch):
     state = JsonState()
     run = run_of(scene, state, total=1)
     assert not run.run()
-    assert run.left == [LeftSupply("shop/0-of-1", "ThrottlingException: 9 items not finished")]
+    assert run.left == {"shop/0-of-1": "ThrottlingException: 9 items not finished"}
     assert scene.parked.failures == []
     scene.tap.result = lambda _write: None
     assert run_of(scene, state, total=1).run()
@@ -589,7 +588,7 @@ def test_backfill_run_that_breaks_in_one_thread_stops_in_all():
         if isinstance(request, Scan) and request.segment == 1:
             other.set()
             until = time.monotonic() + WAIT_MAX_SECONDS
-            while not run._broken and time.monotonic() < until:
+            while not run._crew.broken and time.monotonic() < until:
                 threading.Event().wait(0.001)
 
     state.before, scene.tap.before = full, scanning
@@ -612,7 +611,7 @@ def test_backfill_run_stops_between_a_few_writes_and_goes_on():
     scene.tap.before = before
     run = run_of(scene, state, stopping=lambda: stopping[0], bounds=Bounds(Limits(apply_max_writes=5)), total=1)
     assert not run.run()
-    assert run.left == []
+    assert run.left == {}
     assert len(scene.tap.writes) == 5
     assert scene.parked.failures == []
     scene.tap.before = lambda _request: None
@@ -698,7 +697,7 @@ def test_run_of_a_name_saves_it_and_is_over_at_its_end():
 
 def test_run_counts_the_units_of_each_page_once(monkeypatch):
     """The read and write units of a run are those that its requests cost, however many pages it took."""
-    monkeypatch.setattr("sync_rules.jobs.backfill.segments.PAGE_MAX_ITEMS", 2)
+    monkeypatch.setattr("sync_rules.jobs.backfill.page.PAGE_MAX_ITEMS", 2)
     scene = Scene(shop())
     scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(number)) for number in range(9)))
     scene.tap = metered = MeteredStore(scene.memory, scene.rules.tables)

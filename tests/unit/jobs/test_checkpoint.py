@@ -29,7 +29,7 @@ from tests.support.fake_stream import ARN
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
 PENDING = (Pending(PullMessage(KEY), 5, 1), Pending(PushMessage(("r",), KEY, cursor={"PK": {"B": b"\x01"}}), 900_000))
 SHARDS = [ShardProgress("shard-0", None, "123", done=True), ShardProgress("shard-1", "shard-0", None)]
-FULL = Checkpoint("f1", {ARN: SHARDS}, checkpoint.stored(PENDING), parked=3)
+FULL = Checkpoint("f1", {ARN: SHARDS}, checkpoint.pack_messages(PENDING), parked=3)
 
 
 def test_checkpoint_gives_back_what_was_saved(tmp_path):
@@ -127,7 +127,7 @@ def test_checkpoint_and_what_else_holds_items_is_read_by_its_owner_only(tmp_path
     call = CallMessage("told", "f.g", Change(KEY, None, {"name": s(value)}, None, "1", 0))
     umask = os.umask(0)
     try:
-        save(files.checkpoint, Checkpoint("f1", {}, checkpoint.stored([Pending(call, 0, 0)])))
+        save(files.checkpoint, Checkpoint("f1", {}, checkpoint.pack_messages([Pending(call, 0, 0)])))
         CallsInFolder(files.calls).keep_call(call)
         JsonLines(files.batches).append({"Records": [value]})
         FailureLog(files.failures, lambda: 0).keep(call)

@@ -9,9 +9,8 @@ import pytest
 from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import Job
-from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.backfill.scope import Scope
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.dryrun.figures import PlannedWrite
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.lab.scenario_file import load_scenario

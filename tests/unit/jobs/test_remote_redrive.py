@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sync_rules.adapters.sqs import utc_now
 from sync_rules.jobs.account import account_redrive as redrive
-from sync_rules.jobs.account.account_redrive import RedriveWork, total, unit_documents
+from sync_rules.jobs.account.account_redrive import RedriveWork, add_counts, load_documents
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
@@ -200,7 +200,7 @@ def test_remote_redrive_goes_through_all_places():
     scene, state = orders(), SharedMemory()
     boxes = {"failures": Box(text_of(scene, "1"), text_of(scene, "2")), "batches": Box("?")}
     assert machine_of(scene, boxes, state, lambda: LONG_MS).run(asked(scene))["error"] == ""
-    tally = total(unit_documents(state, "one", boxes).values())
+    tally = add_counts(load_documents(state, "one", boxes).values())
     assert (tally.done, tally.written, tally.unreadable) == (2, 2, 1)
     assert (boxes["failures"].texts, boxes["batches"].texts) == ([], ["?"])
     assert boxes["failures"].closed == 1
@@ -215,7 +215,7 @@ def test_remote_redrive_short_of_time_goes_on_and_ends():
     clock = Clock(scene, 300_000)  # two requests for each that can be put through
     machine = machine_of(scene, {"failures": box}, state, clock.remaining_ms, clock.begin)
     assert machine.run(asked(scene))["error"] == ""
-    tally = total(unit_documents(state, "one", ["failures"]).values())
+    tally = add_counts(load_documents(state, "one", ["failures"]).values())
     assert (tally.done, tally.unreadable) == (6, 1)
     assert box.texts == [gone]
     assert box.closed > 2
@@ -235,7 +235,7 @@ def test_remote_redrive_tries_those_behind_what_fails_again():
 
     scene.tap.before = before
     assert machine_of(scene, {"failures": box}, state, clock.remaining_ms, clock.begin).run(asked(scene))["error"] == ""
-    tally = total(unit_documents(state, "one", ["failures"]).values())
+    tally = add_counts(load_documents(state, "one", ["failures"]).values())
     assert (tally.again, tally.done) == (3, 3)
     assert [json.loads(text)["reason"] for text in box.texts] == ["Throttled"] * 3
 
@@ -248,7 +248,7 @@ def test_remote_redrive_of_one_rule_goes_through_batches_that_are_kept():
     clock = Clock(scene, 200_000)  # two requests for each
     machine = machine_of(scene, {"batches": box}, state, clock.remaining_ms, clock.begin)
     assert machine.run(asked(scene, "user-name-on-orders"))["error"] == ""
-    tally = total(unit_documents(state, "one", ["batches"]).values())
+    tally = add_counts(load_documents(state, "one", ["batches"]).values())
     assert (tally.kept, tally.again, tally.unreadable) == (6, 0, 0)
     assert box.texts == texts
     assert clock.calls > 3
@@ -346,7 +346,7 @@ def test_remote_redrive_ends_a_heavy_batch_in_time():
     scene.tap.requests.clear()
     assert machine_of(scene, {"batches": box}, state, clock.remaining_ms, clock.begin).run(asked(scene))["error"] == ""
     assert len(scene.tap.requests) <= 3
-    tally = total(unit_documents(state, "one", ["batches"]).values())
+    tally = add_counts(load_documents(state, "one", ["batches"]).values())
     assert (tally.again, tally.done) == (1, 0)
     (kept,) = box.texts
     assert json.loads(kept)["redriven"]["reason"] in ("OutOfTime", "Down")
@@ -378,8 +378,8 @@ def test_remote_redrive_goes_on_from_a_tally_of_an_older_version():
     scene, state = orders(), SharedMemory()
     before = {"done": 3, "again": 0, "kept": 0, "skipped": 0, "unreadable": 0, "records": 0, "written": 3, "parked": 0}
     body = {"done": False, "lost": False, "begun": False, "reason": "", "mark": "", "tally": before}
-    state.save(redrive.document_of("one", "failures"), body)
+    state.save(redrive.name_document("one", "failures"), body)
     box = Box(text_of(scene, "1"))
     assert machine_of(scene, {"failures": box}, state, lambda: LONG_MS).run(asked(scene))["error"] == ""
-    tally = total(unit_documents(state, "one", ["failures"]).values())
+    tally = add_counts(load_documents(state, "one", ["failures"]).values())
     assert (tally.done, tally.acted) == (4, 0)

@@ -19,7 +19,7 @@ from sync_rules.cli.commands import verify as verify_command
 from sync_rules.jobs.account import account_verify as remote
 from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.stack import Execution, Stack
-from sync_rules.jobs.account.verify_unit import head_of, sample
+from sync_rules.jobs.account.verify_unit import name_head, sample
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.books import read_waiting
 from sync_rules.pipeline.requests import Read, Scan, run_work
@@ -83,10 +83,10 @@ class Account:
 
     @property
     def tally(self):
-        return Tally.of(self.state.documents[head_of("one")]["tally"])
+        return Tally.of(self.state.documents[name_head("one")]["tally"])
 
     def rows(self) -> list[dict]:
-        return [json.loads(line) for line in self.shelf.lines(self.state.documents[head_of("one")]["report"])]
+        return [json.loads(line) for line in self.shelf.lines(self.state.documents[name_head("one")]["report"])]
 
 
 def figures(tally, rules) -> dict:
@@ -231,7 +231,7 @@ def test_remote_sample_only_looks_and_ends_in_time():
     options = {"grace_seconds": 0, "sleep": lambda _seconds: None}
     found = sample(scene.rules, scene.world, 100, lambda: LONG_MS, Random(1), **options)
     assert found.tally.drift.total() > 10
-    assert (found.names, found.cut_short) == (frozenset(scene.rules.rules), False)
+    assert (found.only, found.cut_short) == (frozenset(scene.rules.rules), False)
     assert scene.tap.writes == []
     found = sample(scene.rules, scene.world, 100, lambda: NO_TIME_MS, Random(1), **options)
     assert (found.tally.items, found.cut_short) == (0, True)
@@ -271,7 +271,7 @@ def test_remote_verify_goes_on_where_a_segment_cannot_be_read():
     said = account.run()
     assert said["error"] == "NotAllDone"
     assert "1: ThrottlingException: table shop" in said["cause"]
-    assert account.state.documents[head_of("one")]["report"] == ""
+    assert account.state.documents[name_head("one")]["report"] == ""
 
 
 def test_remote_verify_reports_a_part_that_two_calls_see_once():
@@ -332,7 +332,9 @@ def test_remote_verify_gives_figures_of_segments_where_ledgers_are_too_much_for_
     said = machine.run(large.asked())
     assert said["error"] == "NotAllDone"
     rules = large.scene.rules
-    tallied = sorted(rule.name for _, some in ledger_balance.ledgers(rules, frozenset(rules.rules)) for rule in some)
+    tallied = sorted(
+        rule.name for _, some in ledger_balance.list_ledgers(rules, frozenset(rules.rules)) for rule in some
+    )
     titles = sorted({rules.rules[name].title for name in tallied})
     assert f"sync-rules verify{''.join(f' --rule {title}' for title in titles)}\n" in said["cause"]
     assert f"{tallied[0]}: OutOfTime: the ledgers are too much for one call" in said["cause"]
@@ -521,7 +523,7 @@ def died_repairing() -> Account:
 def test_remote_verify_says_that_a_call_died_while_it_repaired():
     """The state and the report count calls that died during a repair, because their repairs are in no figure."""
     account = died_repairing()
-    assert account.state.documents[head_of("one")]["broken"] == 1
+    assert account.state.documents[name_head("one")]["broken"] == 1
     assert (account.rows()[-1]["broken"], account.rows()[-1]["not_looked_at"]) == (1, {})
     assert drift_of(account.scene) == []
     whole = Account(wrong())

@@ -28,7 +28,7 @@ from sync_rules.cli.show.text import duration
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.local_run import STREAMS_EVERY_MS, LocalRun, Status
+from sync_rules.jobs.consume.local_run import STREAMS_EVERY_MS, LocalRun, RunStatus
 from sync_rules.jobs.consume.run_start import RunBeginnings
 from sync_rules.jobs.local_files import Files
 from sync_rules.jobs.redrive.work import work_of
@@ -536,7 +536,7 @@ def test_run_gives_answers_in_the_order_of_the_batches(parallelization):
 
 
 # ---------------------------------------------------------------- what is shown
-BUSY = Status(
+BUSY = RunStatus(
     seconds=2.0,
     records=4_100,
     copied=3_020,
@@ -566,7 +566,7 @@ def test_run_counts_effects_and_what_is_tried_again_apart(tmp_path):
 
 def test_run_does_not_say_of_a_call_that_was_given_up_that_it_comes_again():
     """A failed call may come again or be kept for `redrive`, so the summary says neither."""
-    assert ", 1 failed, 1 parked." in summary_lines(Status(failed=1, parked=1), Files())[0]
+    assert ", 1 failed, 1 parked." in summary_lines(RunStatus(failed=1, parked=1), Files())[0]
 
 
 def test_run_shows_the_status_in_one_line():
@@ -579,7 +579,7 @@ def test_run_shows_the_status_in_one_line():
 
 def test_run_shouts_about_lost_records():
     """Records trimmed before they were read, given-up batches and errors are in the line and in the summary."""
-    bad = Status(trimmed=1, given_up=3, read_errors=2, parked=1, errors={"KeyError": 4})
+    bad = RunStatus(trimmed=1, given_up=3, read_errors=2, parked=1, errors={"KeyError": 4})
     for text in (line(bad, 0), "\n".join(summary_lines(bad, Files()))):
         assert "RECORDS LOST" in text
         assert "verify --repair" in text

@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS
-from sync_rules.jobs.dryrun.store import DryStore, TriedWrite, looked_at_again
+from sync_rules.jobs.dryrun.store import DryStore, TriedWrite, find_seen_again
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
@@ -262,18 +262,18 @@ rules:
 """
 
 
-def test_looked_at_again_is_what_a_later_step_reads():
+def test_find_seen_again_is_what_a_later_step_reads():
     """A copy that others are made of is kept, the last of a chain is not; nor is the first, where it is planned alone."""
     rules = parse_rules(CHAIN)
-    assert looked_at_again(rules, frozenset(rules.rules)) == {"b"}
-    assert looked_at_again(rules, frozenset(["first"])) == frozenset()
+    assert find_seen_again(rules, frozenset(rules.rules)) == {"b"}
+    assert find_seen_again(rules, frozenset(["first"])) == frozenset()
 
 
-def test_looked_at_again_has_all_that_parts_and_rounds_write():
+def test_find_seen_again_has_all_that_parts_and_rounds_write():
     """Nodes, mirrors and the ledger are met from both sides of their parts, a hierarchy in several rounds."""
     rules = every_kind.rules_of(effects=False)
     titles = {"tags": {"user"}, "mails": {"by_email"}, "paths": {"part"}, "names": set(), "heads": set()}
     for title, entities in titles.items():
-        assert looked_at_again(rules, frozenset([title])) == entities
+        assert find_seen_again(rules, frozenset([title])) == entities
     of_counted = frozenset(name for name, rule in rules.rules.items() if rule.title == "counted")
-    assert {entity.rpartition(".")[2] for entity in looked_at_again(rules, of_counted)} == {"ledger", "total", "books"}
+    assert {entity.rpartition(".")[2] for entity in find_seen_again(rules, of_counted)} == {"ledger", "total", "books"}

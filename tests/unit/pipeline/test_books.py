@@ -14,9 +14,8 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.account.account_backfill import BackfillWork
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
-from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.backfill.scope import Scope, note_applied
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
@@ -230,6 +229,30 @@ def test_the_mark_is_read_after_the_totals_too():
     scene.tap.before = begin_meanwhile
     scene.pull(user, scene.item(user))
     assert number_of(scene, user) == before
+
+
+def test_the_mark_is_of_the_same_books_before_and_after_the_totals():
+    """The books begin again and are complete again, and the total was read in between, half full (a model found this)."""
+    scene, user = shop(COUNT)
+    backfill(scene)
+    mine, totals = the_books(scene), scene.rules.rules["orders"].source
+
+    def begin_again(request) -> None:
+        if isinstance(request, Read) and any(totals.fields(key) is not None for key in request.keys):
+            (total,) = request.keys
+            half = {name: n(1) if "N" in value else value for name, value in scene.memory.item(total).items()}
+            scene.memory.put(total.table, half)
+            scene.memory.apply(Apply((mine.begin(scene.memory.item(mine.mark)),)))
+            scene.tap.before = complete_again
+
+    def complete_again(_request) -> None:
+        scene.tap.before = lambda _request: None
+        mark = scene.memory.item(mine.mark)
+        scene.memory.apply(Apply((mine.finish(mark, mine.begun(mark)),)))
+
+    scene.tap.before = begin_again
+    scene.pull(user, scene.item(user))
+    assert number_of(scene, user) == n(26)
 
 
 def test_books_that_another_version_began_meanwhile_are_not_completed():

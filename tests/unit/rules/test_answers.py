@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.language.load import parse_rules
 from sync_rules.rules.description import Moment, Operation
-from sync_rules.rules.families import EffectRule, TargetRule
+from sync_rules.rules.families import EffectRule
 from tests.support.builders import s
 from tests.support.every_kind import part, rules_of
 
@@ -96,24 +96,3 @@ def test_answers_about_deletes_are_those_of_the_rule_that_deletes():
         name for name, rule in RULES.rules.items() if any(use.operation is Operation.DELETE for use in rule.uses())
     }
     assert owners - allowed == {"mails", "counted.ledger", "spent.ledger", "least.ledger", "totals.ledger"}
-
-
-class Silent(TargetRule):
-    """A kind that says no more than it must."""
-
-    kind = "silent"
-    body = desired = None
-    copies = (("at",),)
-    deciding_paths = ()
-
-
-def test_answers_of_a_kind_that_says_nothing_are_safe():
-    """A kind that answers nothing has safe answers: it owns nothing, is scanned, and is not known by a key."""
-    names, told = RULES.rules["names"], RULES.rules["told"]
-    silent = Silent("silent", names.target, told.source)
-    assert names.feeds(silent)
-    assert not silent.feeds(silent)
-    assert silent.swept_entities == (silent.target,)
-    assert silent.owned_entities == ()
-    assert not silent.is_known_by_key(silent.source)
-    assert not silent.is_known_by_key(silent.target)

@@ -17,8 +17,6 @@ import pytest
 
 from sync_rules import __version__
 from sync_rules.deploy.deployment import deployment_of
-from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.lab.trial import choose_deliveries, run_trial
 from sync_rules.language.kinds import registry
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
@@ -155,14 +153,6 @@ def test_compiled_body_of_anything_else_is_a_mistake(body):
     """A body that is no pickle of rules is refused with the cure, whatever its digest."""
     with pytest.raises(UserError, match="Build again"):
         compiled_file.read(signed_pickle(body), "rules.compiled")
-
-
-@pytest.mark.parametrize("folder", [file.parent for file in EXAMPLES], ids=lambda folder: folder.name)
-def test_compiled_rules_do_what_the_file_says(folder, tmp_path):
-    """The scenario of each example is played by its compiled rules."""
-    rules = compiled_file.read(built((folder / "rules.yaml").read_text(), tmp_path), "x", {})
-    trial = run_trial(load_scenario(folder, rules), choose_deliveries()[0])
-    assert trial.ok, trial.report()
 
 
 @pytest.mark.parametrize(

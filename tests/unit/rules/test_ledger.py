@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
+from sync_rules.model.numbers import is_holdable, total_of
 from sync_rules.model.templates import is_possible
 from sync_rules.rules import ledger
 from sync_rules.rules.ledger import Contribution
@@ -58,30 +58,6 @@ def test_rank_text_of_the_extremes_is_in_order():
     row = [f"-{nines}E+88", "-1E+125", "-10", "-9.99", "-9.9", "-1", "-1E-130", "0", "1E-130", "1", "1.01", "10", f"{nines}E+88"]  # fmt: skip
     texts = [ledger.rank_text(Decimal(number)) for number in row]
     assert texts == sorted(set(texts), key=str.encode)
-
-
-@pytest.mark.parametrize(("written", "text"), [("-0.0", "0"), ("1E+3", "1000"), ("1.50", "1.5"), ("1E-3", "0.001"), ("0E+9", "0")])  # fmt: skip
-def test_number_text_is_plain(written, text):
-    """Equal numbers have one text, without exponent and needless zeros."""
-    assert spell(Decimal(written)) == text
-
-
-@given(numbers)
-def test_number_of_reads_what_number_text_writes(number):
-    """Every number that DynamoDB can hold is read as written."""
-    assert number_of({"N": spell(number)}) == number
-
-
-@pytest.mark.parametrize("value", [None, s("1"), {"NULL": True}, n("NaN"), n("Infinity"), n("1E+126"), n("1E-131"), n("1" * 39), n("one")])  # fmt: skip
-def test_number_of_takes_nothing_for_a_number_that_dynamodb_does_not(value):
-    """Text, nothing, and what has too many digits or is too far from 1 are no numbers."""
-    assert number_of(value) is None
-
-
-@given(st.lists(numbers, max_size=6))
-def test_total_of_is_exact(some):
-    """Adding numbers and taking them away again leaves nothing, however far apart they are."""
-    assert total_of([*some, *(number.copy_negate() for number in reversed(some))]) == 0
 
 
 # ---------------------------------------------------------------- keys

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.leftovers import Past
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.dryrun.figures import HOLDS, KEPT, POINTS, SEES, left_by_moves
+from sync_rules.jobs.dryrun.figures import HOLDS, KEPT, POINTS, SEES, list_losses_by_moves
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario_file import load_scenario
@@ -109,27 +108,6 @@ THEIRS = """
   names: copy dept.name into dept_order.dept_name
   label: {derive: dept_order.label, as: "{closed_at}"}
 """
-REPLACED = """
-rules: rules.yaml
-data:
-  shop:
-  - {PK: DEPT#x, SK: DEPT}
-  - {PK: USER#a, SK: ORDER#1, status: OPEN, dept_id: x, dept_name: stale, label: old, note: n}
-steps:
-- say: an order brings what the rules of its new place write, and they have nothing to write
-  update: {shop: {key: {PK: USER#a, SK: ORDER#1}, set: {status: CLOSED}}}
-  expect: {shop: {PK: DEPT#x, SK: ORDER#1, note: n, dept_name: <absent>, label: <absent>}}
-  expect_gone: {shop: {PK: USER#a, SK: ORDER#1}}
-"""
-
-
-@pytest.mark.parametrize("delivery", VARIANTS, ids=str)
-def test_move_misses_nothing_that_other_rules_took_away(delivery, tmp_path):
-    """Attributes of the new item that rules keep are theirs: their removal is no attribute left behind."""
-    (tmp_path / "rules.yaml").write_text(RULES + THEIRS)
-    (tmp_path / "orders.scenario.yaml").write_text(REPLACED)
-    trial = run_trial(load_scenario(tmp_path / "orders.scenario.yaml"), delivery)
-    assert trial.ok, trial.report()[-3_000:]
 
 
 def test_move_knows_what_other_rules_write(rule):
@@ -296,25 +274,9 @@ def test_move_is_found_by_verify_and_made_by_repair():
 
 def test_move_tells_the_rules_that_know_old_keys():
     """Targets and children that point there, what was made of the item, effects, and what is no longer kept on it."""
-    assert left_by_moves(parse_rules(RULES + MORE)) == {
+    assert list_losses_by_moves(parse_rules(RULES + MORE)) == {
         "closed": {"states": POINTS, "open": HOLDS, "total": POINTS, "to-s3": SEES, "tags": KEPT}
     }
-
-
-def test_move_keeps_nothing_from_prune(rule):
-    """A moved item is the application's, and what another rule left on it is left over; nothing of a move ever is."""
-    before, table = parse_rules(RULES + "  names: copy dept.name into dept_order.dept_name"), rule.source.table
-    item = {**MOVED, "dept_name": s("Xenon")}
-    assert [one.paths for one in Past(before, parse_rules(RULES)).leftovers(table, item)] == [(("dept_name",),)]
-    mirror = parse_rules(RULES.replace(" mode: move,", " attributes: all,"))
-    for past in (Past(parse_rules(RULES), mirror), Past(mirror, parse_rules(RULES))):
-        assert [past.leftovers(table, one) for one in (item, order())] == [(), ()]
-
-
-def test_move_has_a_fingerprint_of_its_own(rule):
-    """A mirror that becomes a move is another rule."""
-    mirror = parse_rules(RULES.replace(" mode: move,", " attributes: all,")).rules["closed"]
-    assert (mirror.body(), rule.body()) == (mirror.body(), {**mirror.body(), "mode": "move"})
 
 
 @pytest.mark.parametrize(

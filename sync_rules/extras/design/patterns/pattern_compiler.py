@@ -76,7 +76,6 @@ def volumes_of(known: Known, entities: Mapping[str, Model]) -> dict[str, Volume]
 
 
 def patterns_of(known: Known, forms: Mapping[str, Model], rules: Rules) -> dict[str, Pattern]:
-    """The patterns of a file."""
     found: dict[str, Pattern] = {}
     named = named_attributes(rules) if forms else {}
     for name, one in forms.items():
@@ -120,7 +119,6 @@ class PatternCompiler:
 
     # ------------------------------------------------------------ problems and values
     def at(self, *key_path: str | int) -> Location:
-        """The location of a value of the pattern."""
         return self.known.document.value("patterns", self.name, *key_path)
 
     def add(self, code: str, option: str | Location, message: str, cure: str | None = None) -> None:
@@ -130,7 +128,6 @@ class PatternCompiler:
             self.sound = False
 
     def entity(self, text: str, location: str | Location) -> Entity | None:
-        """The entity of a name."""
         entity = self.rules.entities.get(text)
         if entity is None or "." in text:
             self.sound = False
@@ -182,7 +179,6 @@ class PatternCompiler:
             self.add("SR108", location, error.found, error.cure or None)
 
     def returned(self, entity: Entity, texts: list[str] | None, option: str) -> tuple[str, ...] | None:
-        """The attributes that are needed."""
         if texts is not None and not texts:
             self.add("SR106", option, "expected at least one attribute, found none", "leave it out: all are returned")
         for index, text in enumerate(texts or ()):

@@ -24,11 +24,9 @@ class MemoryReader(Reader):
         self._store = store
 
     def item(self, table: Table, key: ItemKey | None, **_: Any) -> Item | None:  # noqa: ARG002
-        """The item of a key."""
         return None if key is None else self._store.item(key)
 
     def get(self, table: Table, keys: Sequence[ItemKey | None], **_: Any) -> tuple[Item | None, ...]:
-        """The items of these keys."""
         return tuple(self.item(table, key) for key in keys)
 
     def query(

@@ -24,7 +24,7 @@ import typer
 from sync_rules.adapters.files import require_own, require_place, write_whole
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.display import Bar, displayed
+from sync_rules.cli.show.display import open_display
 from sync_rules.cli.show.text import as_typed
 from sync_rules.cli.verb import Verb
 from sync_rules.extras.discover.commands.proposal_page import Searched, page
@@ -161,12 +161,12 @@ def _searched(gathered: Gathered, at: Workspace, memory: float) -> Proposal:
     """The search, with its progress. What it computes is removed in the end."""
     began = time.monotonic()
 
-    def bar(now: tuple[str, float]) -> Bar:
+    def line(now: tuple[str, float]) -> str:
         stage, share = now
-        return Bar(stage, share, 1.0, " · ".join([f"{share:.0%}", *time_left(share, 1.0, began)]))
+        return " · ".join([stage, f"{share:.0%}", *time_left(share, 1.0, began)])
 
     try:
-        with displayed(make_console(stderr=True), "propose", bar) as display:
+        with open_display(make_console(stderr=True), line) as display:
             return search.propose(
                 gathered,
                 at.stage,

@@ -17,10 +17,10 @@ from sync_rules.extras.discover.imports.rules_writer import (
     EDITOR_LINE,
     LINE_MAX,
     flow,
-    lines,
     one_line,
     scalar,
-    wrapped,
+    wrap_comment,
+    write_sections,
 )
 from sync_rules.extras.discover.propose.proposal import MissingIndex, Proposal, Proposed, ProposedTable
 from sync_rules.language.load import check_rules
@@ -44,11 +44,11 @@ def written(proposal: Proposal, head: str = "data") -> str:
     settled = _settle(proposal)
     top = f"# Proposed from {one_line(head)}. Nothing is applied yet: look at each rule, then run sync-rules plan."
     left_out = [f"# table {one_line(name)} is left out: its export has no items" for name in proposal.without_items]
-    body = [EDITOR_LINE, top, *left_out, *lines(settled)]
+    body = [EDITOR_LINE, top, *left_out, *write_sections(settled)]
     kept = [one for one in proposal.rules if one.held_back is None]
     body.append("rules:" if kept else NOTHING)
     if not proposal.rules:
-        body += wrapped(f"Nothing was found: {proposal.nothing_because or 'no rule holds'}")
+        body += wrap_comment(f"Nothing was found: {proposal.nothing_because or 'no rule holds'}")
     for one in kept:
         body += _evidence(one)
         body += _rule(one)
@@ -173,7 +173,7 @@ def _evidence(rule: Proposed) -> list[str]:
         parts.append(f"not taken: {rule.held_back}")
         if rule.index is not None:
             parts.append(f"it needs an index of {rule.index.table}: {rule.index.name}: {rule.index.text}")
-    return [line for part in parts for line in wrapped(part)]
+    return [line for part in parts for line in wrap_comment(part)]
 
 
 def rule_text(rule: Proposed) -> str:

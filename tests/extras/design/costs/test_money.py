@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.jobs.dryrun.money import (
     MONTH_HOURS,
-    gigabytes,
     of_capacity,
-    of_reserved,
     on_demand,
     scaled_units,
 )
 from sync_rules.jobs.dryrun.prices import own_prices
-from sync_rules.model.units import index_write_units, read_units, stored_bytes, write_units
+from sync_rules.model.units import index_write_units, read_units, write_units
 
 KB = 1_024
 VIRGINIA = own_prices().regions["us-east-1"]
-# awslabs/mcp, src/dynamodb-mcp-server/tests/cost_performance_calculator/test_integration.py: months of 30.5 days
-AWSLABS_SECONDS = 30.5 * 24 * 3600
 
 
 def cents(money) -> str:
@@ -52,35 +47,6 @@ def test_units_of_an_index_row_are_of_none_one_or_two_writes(before, after):
     assert index_write_units(None, None) == 0
 
 
-USERS, EMAILS, ORDERS, STATUSES, DATES, SESSIONS = (200, 100, 500, 150, 200, 300)
-WRITES = {"users": 20, "emails": 20, "orders": 70, "statuses": 70, "dates": 40, "sessions": 200}
-READS = {"users": (100, 0.5), "emails": (50, 0.5), "orders": (80, 1), "statuses": (60, 0.5), "sessions": (150, 0.5)}
-REPORT = {
-    "users": "49.41", "emails": "41.18", "orders": "141.64", "statuses": "125.17", "dates": "65.88", "sessions": "354.11",
-}  # fmt: skip
-
-
-def test_money_is_that_of_the_report_of_awslabs():
-    """The report of AWS's own modelling assistant: 837.69 USD, of which 16.47 for a hundred reads a second."""
-
-    def month(reads: float, writes: float) -> Decimal:
-        return on_demand(VIRGINIA, reads * AWSLABS_SECONDS, writes * AWSLABS_SECONDS)
-
-    assert cents(month(100 * read_units(USERS, consistent=False), 0)) == "16.47"
-    assert cents(month(0, 20 * write_units(USERS))) == "32.94"
-    assert read_units(5 * ORDERS, consistent=True) == 1
-    assert read_units(10 * STATUSES, consistent=False) == 0.5
-    loads = {name: (rate * units, WRITES[name]) for name, (rate, units) in READS.items()} | {"dates": (0, 40)}
-    requests = {name: month(*load) for name, load in loads.items()}
-    assert {name: cents(money) for name, money in requests.items()} == REPORT
-    stored = [(USERS, 50), (EMAILS, 50), (ORDERS, 200), (STATUSES, 200), (DATES, 200), (SESSIONS, 10)]
-    amounts = [gigabytes(stored_bytes(size, millions * 1_000_000)) for size, millions in stored]
-    assert [cents(amount) for amount in amounts] == ["13.97", "9.31", "111.76", "46.57", "55.88", "3.73"]
-    storage = VIRGINIA.storage.gb_month * sum(amounts)
-    assert (cents(storage), cents(sum(requests.values()))) == ("60.30", "777.38")
-    assert cents(storage + sum(requests.values())) == "837.69"
-
-
 def test_money_is_that_of_the_game_of_the_guide():
     """Prescriptive Guidance, "Data modeling with DynamoDB", at the prices since November 2024: 1.8 billion writes of
     less than a KB a day, and 307 GB.
@@ -103,20 +69,3 @@ def test_autoscaling_keeps_the_share_in_use(load, target):
     if units > 1:
         assert (units - 1) * target <= load * 100 + 1e-4
         assert load * 100 <= units * target + 1e-4
-
-
-@given(st.integers(0, 5_000), st.integers(0, 5_000))
-def test_reserved_capacity_never_costs_more_than_provisioned(reads, writes):
-    """As many hundreds are reserved as cost least; a price that is not known is not given."""
-    plain = of_capacity(VIRGINIA.provisioned, reads, writes)
-    for term in ("one_year", "three_years"):
-        money = of_reserved(VIRGINIA, term, reads, writes)
-        assert money is not None
-        assert money <= plain
-    assert of_reserved(own_prices().regions["eu-west-3"], "three_years", reads, writes) is None
-
-
-@pytest.mark.parametrize(("term", "money"), [("one_year", "218.44"), ("three_years", "109.13")])
-def test_reserved_capacity_spreads_what_is_paid_once(term, money):
-    """A thousand write units: ten hundreds, their hours, and a month's part of what was paid at first."""
-    assert cents(of_reserved(VIRGINIA, term, 0, 1_000)) == money

@@ -70,30 +70,6 @@ def test_prices_of_the_package_have_a_date_and_say_where_they_are_from():
     assert {name for region in prices.regions.values() for name in region.how.values()} == prices.sources.keys()
 
 
-@pytest.mark.parametrize("name", sorted(COMMERCIAL))
-def test_prices_without_a_source_are_in_the_ratio_that_is_stated(name):
-    """Prices that are derived are in the ratio to those of us-east-1; those that are quoted are near to it."""
-    here, there = own_prices().regions[name], own_prices().regions["us-east-1"]
-    writes = here.provisioned.write_unit_hour / there.provisioned.write_unit_hour
-    reads = here.provisioned.read_unit_hour / there.provisioned.read_unit_hour
-    rounding = Decimal("0.00006")
-    for group, within in (("on_demand", "0.004"), ("storage", "0.005")):
-        derived = here.how[group] == f"ratio-{group.replace('_', '-')}"
-        pairs = {
-            "on_demand": [
-                (here.on_demand.write_units_million, there.on_demand.write_units_million * writes),
-                (here.on_demand.read_units_million, there.on_demand.read_units_million * reads),
-            ],
-            "storage": [(here.storage.gb_month, there.storage.gb_month * writes)],
-        }[group]
-        for stated, expected in pairs:
-            assert abs(stated - expected) <= (rounding if derived else Decimal(within) * stated)
-    of_storage = here.storage.gb_month / there.storage.gb_month
-    for part in ("recovery_gb_month", "backup_gb_month", "restore_gb", "export_gb"):
-        assert abs(getattr(here.storage, part) - getattr(there.storage, part) * of_storage) <= rounding
-    assert abs(here.streams.reads_million - there.streams.reads_million * of_storage) <= rounding
-
-
 def test_prices_on_demand_are_of_a_million_units():
     """A million writes and ten million reads cost their prices, exactly."""
     region = own_prices().regions["us-east-1"]

@@ -23,8 +23,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.extras.discover.propose.proposal import Proposal, Proposed
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.language.load import check_rules
 from sync_rules.language.problems import errors
 from sync_rules.model.items import ItemKey
