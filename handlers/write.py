@@ -28,20 +28,20 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     with invocation(context):
         rules()  # an error of the deployment is raised
         if not _is_request(event):
-            return _answered(lambda: event)
+            return _answer(lambda: event)
         if _method_of(event) != METHOD:
             return _respond(METHOD_NOT_ALLOWED, refusal_of(WRONG_METHOD, raw=False))
-        answer = _answered(lambda: _read_body(event))
+        answer = _answer(lambda: _read_body(event))
         return _respond(status_of(answer), answer)
 
 
-def _answered(body: Callable[[], Any]) -> dict[str, Any]:
+def _answer(body: Callable[[], Any]) -> dict[str, Any]:
     """The result of the transaction, or the error. Log lines have entities, rules and counts, and no value."""
     raw, counted = False, {}
     try:
         document = _read(body)
         raw = document.raw
-        tx = _begun(document)
+        tx = _make_transaction(document)
         counted = dict(document.counted)  # it names entities of the rules file now
         result = tx.commit()
     except (WriteError, StoreError) as error:
@@ -59,8 +59,8 @@ def _read(body: Callable[[], Any]) -> WriteDocument:
         raise error if isinstance(error, WriteError) else WriteError(error.found, error.cure) from error
 
 
-def _begun(document: WriteDocument) -> Transact:
-    """A transaction that was told what to do, and ends in time to answer."""
+def _make_transaction(document: WriteDocument) -> Transact:
+    """The transaction of a document, with a deadline that leaves time to answer."""
     tx = Transact(
         rules(),
         aws.dynamodb(endpoint()),

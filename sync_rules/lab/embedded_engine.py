@@ -1,7 +1,7 @@
 """Runs the embedded engine: ministack as a subprocess with DynamoDB, Streams, SQS and S3, for the demo and for tests.
 
 Invariant: it listens on the loopback interface only, keeps its files in a temporary directory, does not use docker, and
-dies with its parent however the parent ends: it watches its standard input, and that pipe closes with the parent.
+ends with its parent, whose end closes its standard input.
 """
 
 from __future__ import annotations

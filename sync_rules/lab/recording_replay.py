@@ -1,9 +1,8 @@
-"""Replays a recording in memory, with the pipeline, and compares the end with the rules.
+"""Replays a recording in memory, with the pipeline, and compares the result with the rules.
 
-A replay repeats the application's recorded changes, and the rules work again. It skips records that change derived data
-alone, unless you ask for them: the recorded pipeline wrote them. A `Mismatch` comes with its history:
-the changes of the wrong item and of all items from which the rule made it. Invariant: a replay follows from records,
-delivery and seed, so it can be repeated.
+A replay repeats the application's recorded changes, and the rules work again. Records that change only derived data are
+skipped, unless you ask for them: the recorded pipeline wrote them. Invariant: records, delivery and seed determine a
+replay, so it can be repeated.
 """
 
 from __future__ import annotations

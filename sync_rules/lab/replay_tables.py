@@ -1,11 +1,10 @@
-"""The tables of a replay: what the application wrote, what the rules made of it, and every change in order.
+"""The tables of a replay: the application's writes, the rules' writes, and every change in order.
 
-Invariant: the tables before the first record are the same under every delivery. The items that existed had been there
-for long, so the rules had come to rest. The tables play that in order and without faults, whatever the delivery.
+Invariant: the tables before the first record are the same under every delivery: the items that existed then had been
+there for long, so they are played in order, without faults, until the rules are at rest.
 
-A rule with `mode: move` changes the place of an item and none of its content. After a move, the application's
-attributes have the same values under the new key, with the fields of that key. A move without a rule is not a move: one
-item is missing, and another one is too much.
+A rule with `mode: move` changes only the key of an item. After a move, the application's attributes are expected
+unchanged under the new key. Without such a rule, one item is missing and another one is extra.
 """
 
 from __future__ import annotations

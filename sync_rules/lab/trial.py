@@ -1,9 +1,7 @@
 """Plays a scenario in memory under one delivery, and after each step compares every copy with its source.
 
-A trial stops at the first step with a difference, as later differences may only follow from it. Besides the scenario's
-expectations, no copy may differ from its source once the pipeline is at rest, except stuck ones, which are reported as
-failures, and orphans, which are kept on purpose. A snapshot that nothing lists may be missing: its source may have come
-later.
+A trial stops at the first step with a difference, because later differences may follow from it. Stuck copies (reported
+as failures), orphans that are kept on purpose, and snapshots that may still be late are not differences.
 """
 
 from __future__ import annotations

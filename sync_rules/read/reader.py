@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from sync_rules.adapters import aws_errors, retries
 from sync_rules.adapters.batch_reader import split_keys
@@ -24,7 +24,10 @@ from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, has_encoda
 from sync_rules.model.semantics import identity
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.read.key_range import KeyRange
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.ruleset import Rules
 
+Kind = TypeVar("Kind", bound=Rule)
 CURES: Final = {
     "TableNotFound": "correct its name, the region or the endpoint",
     "ValidationException": "the table has other keys or indexes than were named, or of other types",
@@ -248,6 +251,20 @@ class Reader:
 def reader_of(client: Client | Reader) -> Reader:
     """Make a reader of a client; a reader stays as it is."""
     return client if isinstance(client, Reader) else Reader(client)
+
+
+def find_rule(rules: Rules, name: str, kind: type[Kind]) -> Kind:
+    """The rule of this name and kind.
+
+    Raises:
+        UserError: when there is none; the message lists the rules of that kind.
+    """
+    rule = rules.rules.get(name)
+    if not isinstance(rule, kind):
+        known = ", ".join(other.name for other in rules.rules.values() if isinstance(other, kind)) or "none"
+        found = "no rule" if rule is None else f"a rule of kind {rule.kind}"
+        raise UserError(f"{name!r} is {found}: expected one of kind {kind.kind}. Known: {known}")
+    return rule
 
 
 def raw_key_of(table: Table, item: Item) -> ItemKey:

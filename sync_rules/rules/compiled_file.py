@@ -98,9 +98,8 @@ class _RulesPickler(pickle.Pickler):
         return make, arguments, state
 
 
-# ---------------------------------------------------------------- by functions and applications
 def load(file: Path) -> Rules:
-    """The rules of a rules file, or of a compiled one: compiled rules beside it come first.
+    """The rules of a compiled file or, if there is none, of the rules file.
 
     Raises:
         UserError: when neither can be read, or the compiled file was built from another rules file.

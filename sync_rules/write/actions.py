@@ -194,7 +194,7 @@ class Actions:
         return values
 
     def output(self, item: Item) -> dict[str, Any]:
-        """An item in the form in which the application gives its own."""
+        """An item as the application gives its own: plain values, or attribute values with `raw`."""
         return dict(item) if self._raw else {name: plain_of(value) for name, value in item.items()}
 
     def _pairs(self, given: Given) -> Iterable[tuple[Path, AttributeValue]]:

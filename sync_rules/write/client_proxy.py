@@ -1,7 +1,7 @@
-"""Stands for a client, a resource or a table of boto3, and notes what is written through it on declared entities.
+"""Stands for a client, a resource or a table of boto3, and notes each write through it on a declared entity.
 
-Invariant: a write goes to the client as it was made, and its answer comes back as the application asked for it. Beside
-it the former item is learnt: from the answer where that can be, else it is read before.
+Invariant: a write goes to the client unchanged, and its answer comes back as the application asked for it. The former
+item is taken from the answer if possible, or else read before the write.
 """
 
 from __future__ import annotations

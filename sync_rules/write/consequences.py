@@ -1,8 +1,7 @@
 """The consequences of the application's actions: the pipeline's own work on a store, until nothing changes any more.
 
-Invariant: the stages of the pipeline apply the rules, in rounds, as stream records would bring them. Some work is left
-to the stream as a whole, and `left` lists it: effects, second looks through an index, messages, parked work, books that
-are not complete, listings that are too long.
+Invariant: `left` lists all work that is left to the stream: effects, second looks through an index, messages, parked
+work, books that are not complete, and listings that are too long.
 """
 
 from __future__ import annotations
@@ -211,16 +210,12 @@ class Consequences:
         match message:
             case PartMessage() | CallMessage():
                 self._leave(message.rule, why, 1)
-            case PullMessage():
-                self._leave_look(message.target, why)
+            case PullMessage(target=key):
+                for rule in self._listing_by_index(key, self.store.item(key) or {}):
+                    self._leave(rule.name, why)
             case _:
-                for rule in message.rules:
-                    self._leave(rule, why)
-
-    def _leave_look(self, key: ItemKey, why: str) -> None:
-        """Leave the look at a target: of the rules that list its members through an index."""
-        for rule in self._listing_by_index(key, self.store.item(key) or {}):
-            self._leave(rule.name, why)
+                for name in message.rules:
+                    self._leave(name, why)
 
     def _leave_what_was_replaced(self, change: Change) -> None:
         """Leave a second look at copies that were replaced: they may have named what an index does not show yet."""

@@ -1,7 +1,7 @@
-"""`follow`: after a write made in any way, the process that made it brings the copies in line at once.
+"""`follow`: after a write made in any way, the process that made it repairs the copies at once.
 
-Invariant: this is the pipeline on the real store, with its guards, started by the changes that the process itself knows
-of. It is bounded by time and count; what it does not finish, the stream does.
+Invariant: this is the pipeline on the real store, with its guards, for the changes that the process knows of. It is
+limited by time and count, and the stream does the rest.
 """
 
 from __future__ import annotations

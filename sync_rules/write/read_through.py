@@ -1,7 +1,7 @@
-"""A store in memory that reads from a real one what it does not know, and keeps every write to itself.
+"""A store in memory over a real one: it keeps every write to itself, and reads what it does not know.
 
-Invariant: each item is read once, strongly consistent, and remembered as it was read beside what it became. What is
-listed is complete: a page that another one follows answers only for the rows before its end.
+Invariant: each item is read once, strongly consistent, and its image is kept beside the item as it is now. A listing is
+complete, or answers only for the rows before the end of its first page.
 """
 
 from __future__ import annotations

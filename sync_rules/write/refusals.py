@@ -1,6 +1,6 @@
 """Finds what refused a transaction: a condition of the application, a guard of the rules, or another writer.
 
-Invariant: the application gets an error for its own conditions alone. In doubt the transaction is built once more.
+Invariant: only its own conditions are an error for the application. In doubt the transaction is built once more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`transact`: the application's own actions and all that the rules say of them, in one TransactWriteItems.
+"""`transact`: the application's own actions and all writes of the rules that follow, in one TransactWriteItems.
 
-Invariant: a transaction that a guard of the rules cancelled is built again from fresh reads, with a token of its own.
-One whose answer was lost is sent again as it is, with the same token. So it is never wrong, and never done twice.
+Invariant: a transaction that a guard of the rules cancelled is built again from fresh reads, with another token. If an
+answer was lost, the same request is sent again with the same token. So no transaction is applied twice.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from sync_rules.write.composer import ACTIONS_MAX, Planned, compose, fits
 from sync_rules.write.consequences import NO_ROOM, Consequences, Left, Pushed
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
 from sync_rules.write.errors import TransactionCanceled, WriteError
-from sync_rules.write.prefetch import keys_of
+from sync_rules.write.judgement import likely_keys
 from sync_rules.write.read_through import ReadThrough
 from sync_rules.write.refusals import Refusals
-from sync_rules.write.request import actions_of
+from sync_rules.write.request import transact_items
 
 TOKEN_MAX_CHARACTERS: Final = 36  # of ClientRequestToken
 OVERRIDDEN: Final = "the application insisted on another value"
@@ -203,7 +203,7 @@ class Transact:
         while True:
             attempt = self._attempt(store, fresh=attempts > 0)
             attempts += 1
-            if not attempt.outdated and self._sent(attempt, attempts):
+            if not attempt.outdated and self._send(attempt, attempts):
                 self.result, self._made = Result(attempt.left, len(attempt.planned), attempts), True
                 return self.result
             if not self._deadline.wait(attempts):
@@ -233,40 +233,40 @@ class Transact:
             if own.new:
                 seen.know(own.key, None)
                 seen.new.add(place_of(own.key))
-        seen.load(self._likely())
+        seen.load(self._guess_keys())
         skipped: frozenset[Pushed] = frozenset()
         rules = self._rules
         own_keys = [own.key for own in self._owns.values() if own.verb in ("put", "update")]
         while True:
             consequences = Consequences(rules, seen, self._deadline.passed, skipped=skipped, own=own_keys)
-            self._play(seen)
+            self._apply_own(seen)
             consequences.run()
             if self._deadline.passed():
                 raise WriteError(
                     f"{self._deadline.seconds} s were not enough", "nothing was written: give it more time", again=True
                 )
-            left = (*consequences.left, *self._overridden())
+            left = (*consequences.left, *self._overridden_rules())
             planned = compose(self._owns, seen, rules, {one.rule for one in left})
             if fits(planned):
                 break
-            rules, skipped = self._smaller(consequences, rules, skipped)
+            rules, skipped = self._leave_out(consequences, rules, skipped)
             seen.start_over()
         if rules is not self._rules:
-            left = tuple(Left(name, NO_ROOM) for name in self._concerned())
+            left = tuple(Left(name, NO_ROOM) for name in self._concerned_rules())
         if left and self._require:
             told = "; ".join(f"{one.rule}: {one.why}" for one in left)
             raise WriteError(f"not all fits into one transaction ({told})", "leave it to the stream: without require")
         return PlannedTransaction(planned, left, dict(seen.before), seen.outdated)
 
-    def _likely(self) -> list[ItemKey]:
+    def _guess_keys(self) -> list[ItemKey]:
         found = [own.key for own in self._owns.values()]
         for own in self._owns.values():
             if own.verb in ("put", "update"):
                 concern = self._rules.concern(own.entity, own.event_name)
-                found += keys_of(own.key, own.item or own.key.attributes(), concern, self._rules)
+                found += likely_keys(own.key, own.item or own.key.attributes(), concern, self._rules)
         return [key for key in found if is_possible_key(key)]
 
-    def _play(self, seen: ReadThrough) -> None:
+    def _apply_own(self, seen: ReadThrough) -> None:
         """Do the application's actions in memory."""
         for place, own in self._owns.items():
             before = seen.before[place]
@@ -282,7 +282,7 @@ class Transact:
                     f"action {own.number}, {own.verb} of {own.entity.name}: {error}", "no table can hold this item"
                 ) from error
 
-    def _smaller(
+    def _leave_out(
         self, consequences: Consequences, rules: Rules, skipped: frozenset[Pushed]
     ) -> tuple[Rules, frozenset[Pushed]]:
         """Leave out the largest push, and all rules where there is none: so little room there is."""
@@ -293,12 +293,12 @@ class Transact:
             raise WriteError("the items are more than 4 MB together", "make several transactions")
         return replace(rules, rules={}), skipped
 
-    def _concerned(self) -> list[str]:
+    def _concerned_rules(self) -> list[str]:
         """The rules that the application's items concern."""
         concerns = (self._rules.concern(own.entity, own.event_name) for own in self._owns.values())
         return list(dict.fromkeys(rule.title for concern in concerns for rule in concern.rules))
 
-    def _overridden(self) -> list[Left]:
+    def _overridden_rules(self) -> list[Left]:
         return [
             Left(rule.title, OVERRIDDEN, 1)
             for own in self._owns.values()
@@ -310,9 +310,9 @@ class Transact:
         ]
 
     # ------------------------------------------------------------ sending it
-    def _sent(self, attempt: PlannedTransaction, number: int) -> bool:
+    def _send(self, attempt: PlannedTransaction, number: int) -> bool:
         """Send it until it is decided. False when it must be built again."""
-        items = actions_of(attempt.planned, self._rules.tables)
+        items = transact_items(attempt.planned, self._rules.tables)
         token, times = self._token_of(number), 0
         while True:
             try:
@@ -323,7 +323,7 @@ class Transact:
                     self._raise_own(attempt, reasons)
                     return False
                 if not aws_errors.is_transient(error):
-                    raise self._failed(error) from error
+                    raise self._explain_error(error) from error
                 times += 1
                 if not self._deadline.wait(times):
                     told = "no answer before the deadline: it may be written"
@@ -332,7 +332,7 @@ class Transact:
             else:
                 return True
 
-    def _failed(self, error: BaseException) -> Exception:
+    def _explain_error(self, error: BaseException) -> Exception:
         code = aws_errors.code(error)
         if code == "IdempotentParameterMismatchException":
             return WriteError(

@@ -17,11 +17,11 @@ from sync_rules.adapters.memory import RejectedError
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.semantics import InvalidUpdateError, holds, same_item
+from sync_rules.model.semantics import place_of as identity_of
 from sync_rules.model.values import show_path
 from sync_rules.model.writes import Condition, Test
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write import TransactionCanceled, WriteError
-from sync_rules.write.actions import place_of as identity_of
 from sync_rules.write.transaction import PlannedTransaction, Result, Transact
 from tests.random_rules.oracle import Oracle, shown
 from tests.random_rules.plain import same

@@ -14,11 +14,11 @@ from typing import Any
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.semantics import InvalidUpdateError, same_item
+from sync_rules.model.semantics import place_of as identity_of
 from sync_rules.model.values import Item, get, same
 from sync_rules.model.writes import Check
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write import Follow, TransactionCanceled, WriteError, fresh
-from sync_rules.write.actions import place_of as identity_of
 from sync_rules.write.transaction import PlannedTransaction
 from tests.simulation.errands import Errand
 from tests.simulation.facts import Place

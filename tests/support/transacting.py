@@ -63,10 +63,10 @@ def after(verb: str, action: dict[str, Any], key: ItemKey, old: Item | None) -> 
 class Told(Transact):
     """A transaction that tells its client what each request is made of."""
 
-    def _sent(self, attempt: PlannedTransaction, number: int) -> bool:
+    def _send(self, attempt: PlannedTransaction, number: int) -> bool:
         client: Any = self._client
         client.attempt = attempt
-        return super()._sent(attempt, number)
+        return super()._send(attempt, number)
 
 
 class Passing:

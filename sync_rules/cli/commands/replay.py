@@ -19,9 +19,8 @@ from sync_rules.cli.verb import Verb
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.recording import Recording, open_recording, read_all
 from sync_rules.lab.recording_replay import Mismatch, load_data
-from sync_rules.lab.replay_case import Case, ReplayResult, replay_all, shrink_failure
+from sync_rules.lab.replay_case import Case, ReplayResult, ShrinkResult, replay_all, shrink_failure
 from sync_rules.lab.scenario_file import rules_in_memory
-from sync_rules.lab.shrink import ShrinkResult
 from sync_rules.lab.trial import choose_deliveries
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules

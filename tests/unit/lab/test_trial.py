@@ -154,26 +154,3 @@ def test_trial_catches_failures_that_are_swallowed(load, monkeypatch, method):
     found = failed(scenario)
     assert "throttled" in found
     assert not found & {"in-order", "one-by-one", "shuffled", "duplicated", "crashing"}
-
-
-def test_trial_catches_progress_that_is_saved_before_the_effect(load, monkeypatch):
-    """Progress saved before the effect fails under exactly the variants that interrupt work."""
-    scenario = load()
-    process = rehearsal.process
-    noted: set[str] = set()
-
-    def hasty(changes, rules, bounds):
-        new = [change for change in changes if change.position not in noted]
-        noted.update(change.position for change in changes)
-        return process(new, rules, bounds)
-
-    monkeypatch.setattr(rehearsal, "process", hasty)
-
-    def loses(name: str) -> bool:
-        trials = []
-        for seed in range(10):
-            noted.clear()
-            trials += [run_trial(scenario, how).ok for how in choose_deliveries([name], seed)]
-        return not all(trials)
-
-    assert {how.name for how in VARIANTS if loses(how.name)} == {"crashing", "throttled", "all-of-it"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recording import Recorded
-from sync_rules.lab.shrink import fewest, shrink_recording
+from sync_rules.lab.replay_case import fewest, shrink_recording
 from sync_rules.model.items import Change, ItemKey
 
 LAST = VARIANTS[-1]
