@@ -156,6 +156,7 @@ def test_bundle_imports_nothing_that_it_leaves_out():
         for name in list_imports(path, sources.name_of(path))
         if f"{name}.".startswith(tuple(f"{one}." for one in left_out))
     }
+    assert not found
 
 
 def test_bundle_says_which_file_is_missing(template, tmp_path, monkeypatch, capsys):
