@@ -17,7 +17,7 @@ from sync_rules.extras.discover.imports.imported_model import FoundEntity, Found
 from sync_rules.language.links import default_template
 from sync_rules.language.schema import INDEX_NAME
 from sync_rules.language.variables import VARIABLE
-from sync_rules.model.entities import Index, check_table_name, find_clashes
+from sync_rules.model.entities import Index, KeyAttribute, Table, check_table_name, find_clashes
 from sync_rules.model.errors import UserError
 from sync_rules.model.templates import Template, may_overlap, parse_template
 
