@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -32,6 +32,7 @@ CORE = (
     "model/*.py", "rules/**/*.py", "pipeline/*.py", "read/*.py", "audit/*.py", "jobs/backfill/*.py",
     "jobs/redrive/*.py", "jobs/consume/*.py", "adapters/[befmpsw]*.py", "adapters/dynamodb.py",
 )  # fmt: skip
+PRODUCT = ("[!e_]*/**/*.py", "extras/*/**/*.py")  # every room
 ELSEWHERE = {  # tests of other folders that are about a room too
     "adapters": ("tests/contract",),
     "audit": (
@@ -66,7 +67,14 @@ def main() -> int:
     parser.add_argument(
         "--again", type=Path, metavar="LOG", help="only the edits that survived in this output of an earlier run"
     )
+    parser.add_argument(
+        "--killers", type=Path, metavar="FOLDER",
+        help="evenly over all rooms, each test that notices an edit: one JSON line for each edit, in FOLDER/ROOM.jsonl",
+    )  # fmt: skip
+    parser.add_argument("--same", type=Path, metavar="FOLDER", help="only the edits of an earlier run with --killers")
     options = parser.parse_args()
+    if options.killers:
+        return note_killers(options)
     chosen = sampled(options.only, options.edits, options.seed)
     if options.again:
         chosen = survivors_in(options.again)
@@ -90,15 +98,65 @@ def main() -> int:
     return int(wanted > SURVIVORS_MAX_SHARE * made)
 
 
+def note_killers(options: argparse.Namespace) -> int:
+    """Write which tests notice each edit. Returns 0."""
+    rooms: dict[str, list[Edit]] = defaultdict(list)
+    for edit in every_edit(options.only, PRODUCT):
+        rooms[room_of(edit.path)].append(edit)
+    options.killers.mkdir(parents=True, exist_ok=True)
+    share = -(-options.edits // len(rooms))
+    found: Counter[str] = Counter()
+    with ThreadPoolExecutor(options.workers) as pool:
+
+        def note_room(room: str) -> None:
+            chosen = (
+                edits_like(options.same / file_of(room), rooms[room])
+                if options.same
+                else drawn(rooms[room], share, options.seed)
+            )
+            with (options.killers / file_of(room)).open("w") as file:
+                for edit, answer in tried(chosen, float("inf"), quick=options.quick, every=True):
+                    word, _, killers = answer.partition(" ")
+                    found[word] += 1
+                    line = {"word": word, "killers": json.loads(killers or "[]"), **asdict(edit)}
+                    file.write(json.dumps(line) + "\n")
+                    file.flush()
+
+        list(pool.map(note_room, sorted(rooms, reverse=True)))  # the rings before the extras
+    print(f"{found.total()} edits in {len(rooms)} rooms, seed {options.seed}: {dict(found)}")
+    return 0
+
+
+def file_of(room: str) -> str:
+    return f"{room.rpartition('/')[2]}.jsonl"
+
+
+def edits_like(file: Path, edits: list[Edit]) -> list[Edit]:
+    """The edits of an earlier run, by their place in the syntax tree, else by their text."""
+    places = {(edit.path, edit.function, edit.number): edit for edit in edits}
+    texts = {(edit.before, edit.after): edit for edit in edits}
+    found = []
+    for line in file.read_text().splitlines():
+        old = json.loads(line)
+        text = (old["before"], old["after"])
+        edit = places.get((old["path"], old["function"], old["number"]))
+        edit = edit if edit and (edit.before, edit.after) == text else texts.get(text, edit)
+        if edit is None:
+            print(f"gone     {old['path']} {old['function']}: {old['before']} -> {old['after']}")
+        else:
+            found.append(edit)
+    return sorted(found, key=lambda one: (one.path, one.line, one.after))
+
+
 def harmless() -> dict[str, str]:
     """The edits that nobody could notice, and why."""
     return {one["edit"]: one["why"] for one in tomllib.loads((HERE / "harmless.toml").read_text())["harmless"]}
 
 
 @cache
-def every_edit(only: str = "") -> list[Edit]:
+def every_edit(only: str = "", patterns: tuple[str, ...] = CORE) -> list[Edit]:
     """Every edit of the core, or of some of its files."""
-    files = sorted({file for pattern in CORE for file in (ROOT / "sync_rules").glob(pattern)})
+    files = sorted({file for pattern in patterns for file in (ROOT / "sync_rules").glob(pattern)})
     paths = [(file.relative_to(ROOT).as_posix(), file) for file in files]
     return [edit for path, file in paths if path.startswith(only) for edit in edits_of(path, file.read_text())]
 
@@ -107,13 +165,18 @@ def sampled(only: str, count: int, seed: str) -> list[Edit]:
     """Some edits, room by room: tests of a room are imported once. A change of the code changes few of them: each edit is
     drawn by its name.
     """
+    return drawn(every_edit(only), count, seed)
+
+
+def drawn(edits: list[Edit], count: int, seed: str) -> list[Edit]:
+    """Draw some edits by their names."""
     met: Counter[str] = Counter()
 
-    def drawn(edit: Edit) -> bytes:
+    def place(edit: Edit) -> bytes:
         met[edit.name] += 1
         return sha256(f"{seed} {met[edit.name]} {edit.name}".encode()).digest()
 
-    return sorted(sorted(every_edit(only), key=drawn)[:count], key=lambda one: (one.path, one.line, one.after))
+    return sorted(sorted(edits, key=place)[:count], key=lambda one: (one.path, one.line, one.after))
 
 
 def survivors_in(log: Path) -> list[Edit]:
@@ -124,7 +187,8 @@ def survivors_in(log: Path) -> list[Edit]:
 
 def room_of(path: str) -> str:
     """The folder of the unit tests of a module."""
-    return f"tests/unit/{path.split('/')[1]}"
+    _, room, name, *_ = path.split("/")
+    return f"tests/extras/{name}" if room == "extras" else f"tests/unit/{room}"
 
 
 def near(path: str) -> list[str]:
@@ -133,12 +197,12 @@ def near(path: str) -> list[str]:
     package, _, name = module.rpartition(".")
     stems = {f"test_{name}", f"test_{package.rpartition('.')[2]}"}
     names = (f"from {module} import", f"from {package} import {name}", f"import {module}")
-    tests = sorted((ROOT / room_of(path)).glob("test_*.py"))
+    tests = sorted((ROOT / room_of(path)).rglob("test_*.py"))
     importing = [test for test in tests if test.stem in stems or any(n in test.read_text() for n in names)]
     return [test.relative_to(ROOT).as_posix() for test in importing or tests]
 
 
-def tried(edits: list[Edit], until: float, *, quick: bool) -> Iterator[tuple[Edit, str]]:
+def tried(edits: list[Edit], until: float, *, quick: bool = False, every: bool = False) -> Iterator[tuple[Edit, str]]:
     """Try edits. Yields what noticed each: tests, simulator, hang; "survived", or "unmade"."""
     with copied() as tree:
         worker, room = None, ""
@@ -149,11 +213,11 @@ def tried(edits: list[Edit], until: float, *, quick: bool) -> Iterator[tuple[Edi
                 stop(worker)
                 room = room_of(edit.path)
                 worker = started(tree, room)
-            task = json.dumps({"edit": asdict(edit), "near": near(edit.path), "quick": quick})
+            task = json.dumps({"edit": asdict(edit), "near": near(edit.path), "quick": quick, "every": every})
             worker.stdin.write(task + "\n")
             worker.stdin.flush()
             answer = worker.stdout.readline().strip() or "hang"
-            print(f"{answer:9} {edit.name}", flush=True)
+            print(f"{answer.partition(' ')[0]:9} {edit.name}", flush=True)
             yield edit, answer
         stop(worker)
 

@@ -18,7 +18,7 @@ FLIPPED = {
 }  # fmt: skip
 OTHER_NAME = {"any": "all", "all": "any", "min": "max", "max": "min"}
 OTHER_OPERATOR = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.BitOr: "&", ast.BitAnd: "|"}
-PICTURES = {"draw"}  # of which other tests know
+PICTURES = {"drawn"}  # of which other tests know
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -33,6 +33,7 @@ class Edit:
     after: str
     begin: int
     end: int
+    number: int = 0  # among the edits of its function: names may change, and its place in the syntax tree stays
 
     @property
     def name(self) -> str:
@@ -59,9 +60,9 @@ def edits_of(path: str, source: str) -> Iterator[Edit]:
         return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
 
     for name, function in _functions(ast.parse(source).body):
-        for node, after in chain.from_iterable(map(_wrong, _inside(function))):
+        for number, (node, after) in enumerate(chain.from_iterable(map(_wrong, _inside(function)))):
             begin, end = place(node)
-            yield Edit(path, name, node.lineno, text[begin:end].decode(), after, begin, end)
+            yield Edit(path, name, node.lineno, text[begin:end].decode(), after, begin, end, number)
 
 
 def _short(text: str) -> str:

@@ -35,6 +35,7 @@ from tests.support.engines import Endpoints, started
 SIMULATED_HISTORIES = 200
 SIMULATED = frozenset(sys.modules)  # what the simulator imports: it notices no edit of another module
 CPU_SECONDS, WALL_SECONDS = 300, 1_500  # of one edit: what takes longer hangs
+KILLERS_SECONDS = 60  # of one edit, if each test that notices it is wanted: CPU seconds
 ALL_SECONDS = 3_600  # of all tests of a room, once
 FIRST_TESTS = 40  # are run before the others, which take longer to import
 QUIET = ["-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "--timeout=120"]
@@ -49,13 +50,40 @@ def main() -> int:
     run_tests(["--collect-only", room], collected)
     with collected.engine():
         for line in sys.stdin:
-            print(word_for(**json.loads(line), folders=(room, *elsewhere)), file=answers, flush=True)
+            print(answer_for(**json.loads(line), folders=(room, *elsewhere)), file=answers, flush=True)
     return 0
 
 
-def word_for(edit: dict[str, Any], near: Sequence[str], *, quick: bool, folders: tuple[str, ...]) -> str:
-    """Try an edit. Returns a word of NOTICED, or "hang"."""
+def answer_for(edit: dict[str, Any], near: Sequence[str], *, quick: bool, every: bool, folders: tuple[str, ...]) -> str:
+    """Try an edit. Returns a word of NOTICED, or "hang". With `every`: also each test that fails, as JSON."""
     one = Edit(**edit)
+    return (
+        killers_of(one, near if quick else (), folders) if every else word_for(one, near, quick=quick, folders=folders)
+    )
+
+
+def killers_of(edit: Edit, near: Sequence[str], folders: tuple[str, ...]) -> str:
+    """Run all tests that call the edited function, the fastest first, for KILLERS_SECONDS. Returns those that fail. With
+    `near`: run these files, up to the first test that fails.
+    """
+    tests = [] if near else callers(folders).get(place_of(edit), [])
+    with tempfile.NamedTemporaryFile("r") as file:
+
+        def noticed() -> int:
+            failed = Failed(Path(file.name))
+            if near:
+                run_tests(["-x", *near], failed)
+            for first in range(0, len(tests), FIRST_TESTS):
+                run_some(tests[first : first + FIRST_TESTS], failed)
+            return 1 if failed.tests else 3
+
+        word = tried(edit, noticed, KILLERS_SECONDS)
+        killers = file.read().split("\n")[:-1]
+    return f"{'tests' if killers else word} {json.dumps(killers)}"
+
+
+def word_for(one: Edit, near: Sequence[str], *, quick: bool, folders: tuple[str, ...]) -> str:
+    """Try an edit. Returns a word of NOTICED, or "hang"."""
     tests = [] if quick else callers(folders).get(place_of(one), [])
 
     def noticed() -> int:
@@ -66,18 +94,19 @@ def word_for(edit: dict[str, Any], near: Sequence[str], *, quick: bool, folders:
     return tried(one, noticed)
 
 
-def run_tests(arguments: Sequence[str], plugin: object = None) -> bool:
+def run_tests(arguments: Sequence[str], *plugins: object) -> bool:
     """Run tests. Returns True if one failed; tests that cannot be collected fail too."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        code = pytest.main([*QUIET, *arguments], plugins=[plugin] if plugin else None)
+        code = pytest.main([*QUIET, *arguments], plugins=[one for one in plugins if one])
     return code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
-def run_some(tests: Sequence[str]) -> bool:
-    """Run some tests, in their order. Returns True if one failed."""
+def run_some(tests: Sequence[str], failed: Failed | None = None) -> bool:
+    """Run some tests, in their order. Returns True if one failed: the first, or all of them are noted in `failed`."""
     if not tests:
         return False
-    return run_tests(["-x", *dict.fromkeys(map(file_of, tests))], Chosen({test: n for n, test in enumerate(tests)}))
+    chosen = Chosen({test: n for n, test in enumerate(tests)})
+    return run_tests([*([] if failed else ["-x"]), *dict.fromkeys(map(file_of, tests))], chosen, failed)
 
 
 def file_of(test: str) -> str:
@@ -114,6 +143,21 @@ class Chosen:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave those that are wanted, in the order in which they are."""
         items[:] = sorted((it for it in items if it.nodeid in self._order), key=lambda it: self._order[it.nodeid])
+
+
+class Failed:
+    """A plugin of pytest that notes each test that fails, in a file too: the process may be stopped."""
+
+    def __init__(self, file: Path) -> None:
+        self.tests: list[str] = []
+        self._file = file
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a failed test once."""
+        if report.failed and report.nodeid not in self.tests:
+            self.tests.append(report.nodeid)
+            with self._file.open("a") as file:
+                file.write(f"{report.nodeid}\n")
 
 
 class Callers:
@@ -169,9 +213,9 @@ def place_of(edit: Edit) -> str:
     return f"{Path(edit.path).absolute()} {edit.function}"
 
 
-def tried(edit: Edit, noticed: Callable[[], int]) -> str:
+def tried(edit: Edit, noticed: Callable[[], int], cpu_seconds: int = CPU_SECONDS) -> str:
     """Name what noticed the edit: tests, simulator or hang; "survived", or "unmade" if its function is not in use."""
-    return NOTICED.get(forked(lambda: noticed() if put_in(edit) else 4, CPU_SECONDS, failed=1), "hang")
+    return NOTICED.get(forked(lambda: noticed() if put_in(edit) else 4, cpu_seconds, failed=1), "hang")
 
 
 def forked(do: Callable[[], int], cpu_seconds: int, failed: int = 9) -> int:

@@ -1,0 +1,1 @@
+"""Models of the protocol, one for each promise, checked by Spin: `make proofs`."""
