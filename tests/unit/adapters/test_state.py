@@ -170,3 +170,13 @@ def test_state_document_that_is_damaged_is_not_absent(documents, damaged):
     for read in reads:
         with pytest.raises(StoreError, match=f"StateUnreadable: .*{state.PREFIX}backfill.*Delete it"):
             read()
+
+
+@pytest.mark.parametrize("documents", ["table"], indirect=True)
+def test_state_of_one_invocation_gives_up_what_it_claimed(documents):
+    """A released document has no holder, and says why its work is not done; the next claim does not find it broken."""
+    for _ in range(2):
+        leased = LeasedState(documents)
+        leased.claim("unit", "me")
+        leased.release("unit", "no time")
+        assert documents.load("unit") == {"holder": None, "broken": False, "reason": "no time"}
