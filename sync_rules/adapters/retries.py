@@ -19,7 +19,6 @@ from tenacity import (
     stop_any,
     wait_random_exponential,
 )
-from tenacity.stop import stop_base
 
 from sync_rules.adapters import aws_errors, patience
 from sync_rules.model.errors import UserError
@@ -33,48 +32,29 @@ FIRST_ATTEMPTS_MAX: Final = 2  # of a command's first call, where nothing answer
 FIRST_MAX_SECONDS: Final = 5
 
 
-class _NoServiceThere(stop_base):
-    """Stops soon where no service answered before: the address is more likely wrong than down. A throttle is an answer.
+def _is_alone(retry_state: RetryCallState, *, first: bool) -> bool:
+    """True if no service answered before, and the call was tried for long enough: the address is more likely wrong than
+    down. A throttle is an answer.
 
     A command stops so at a refused connection, if nothing has answered it yet. A `first` call stops so at any error
     without an answer, if this call was not answered before.
     """
-
-    def __init__(self, *, first: bool) -> None:
-        self._first = first
-
-    def __call__(self, retry_state: RetryCallState) -> bool:
-        soon = stop_any(stop_after_attempt(FIRST_ATTEMPTS_MAX), stop_after_delay(FIRST_MAX_SECONDS))
-        error, command = _error(retry_state), patience.current()
-        if self._first:
-            known = command is not None and command.has_answered(_call(retry_state))
-            return isinstance(error, aws_errors.UNANSWERED) and not known and soon(retry_state)
-        alone = command is not None and not command.has_answered()
-        return isinstance(error, aws_errors.REFUSED) and alone and soon(retry_state)
+    soon = stop_any(stop_after_attempt(FIRST_ATTEMPTS_MAX), stop_after_delay(FIRST_MAX_SECONDS))
+    error, command = _error(retry_state), patience.current()
+    if first:
+        known = command is not None and command.has_answered(_call(retry_state))
+        return isinstance(error, aws_errors.UNANSWERED) and not known and soon(retry_state)
+    alone = command is not None and not command.has_answered()
+    return isinstance(error, aws_errors.REFUSED) and alone and soon(retry_state)
 
 
-class _BeforeDeadline(stop_base):
-    """Stops when the next wait would outlast the deadline."""
-
-    def __init__(self, remaining_seconds: RemainingSeconds) -> None:
-        self._remaining_seconds = remaining_seconds
-
-    def __call__(self, retry_state: RetryCallState) -> bool:
-        return retry_state.upcoming_sleep >= self._remaining_seconds()
-
-
-class _Tried(stop_base):
-    """Stops after the maximum of attempts, or when the patience of the running command ends."""
-
-    def __init__(self, attempts_max: int) -> None:
-        self._attempts_max = attempts_max
-
-    def __call__(self, retry_state: RetryCallState) -> bool:
-        tried = retry_state.attempt_number >= self._attempts_max
-        command = patience.current()
-        if command is None or self._attempts_max == 1:
-            return tried
-        return command.gives_up(_call(retry_state), retry_state.seconds_since_start or 0.0, tried=tried)
+def _is_tried(retry_state: RetryCallState, attempts_max: int) -> bool:
+    """True after the maximum of attempts, or when the patience of the running command ends."""
+    tried = retry_state.attempt_number >= attempts_max
+    command = patience.current()
+    if command is None or attempts_max == 1:
+        return tried
+    return command.gives_up(_call(retry_state), retry_state.seconds_since_start or 0.0, tried=tried)
 
 
 def retrying(
@@ -111,10 +91,15 @@ def retrying(
             command.answered(_call(retry_state))
         return failed
 
+    def stops(retry_state: RetryCallState) -> bool:
+        """True if the attempts, the patience or the deadline end the retries, or no service is there."""
+        late = retry_state.upcoming_sleep >= remaining_seconds()
+        return late or _is_tried(retry_state, attempts_max) or _is_alone(retry_state, first=first)
+
     return Retrying(
         retry=fails,
         wait=wait_random_exponential(multiplier=FIRST_WAIT_SECONDS, max=WAIT_MAX_SECONDS),
-        stop=stop_any(_Tried(attempts_max), _BeforeDeadline(remaining_seconds), _NoServiceThere(first=first)),
+        stop=stops,
         sleep=sleep,
         reraise=True,
     )

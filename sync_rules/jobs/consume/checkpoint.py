@@ -1,7 +1,7 @@
 """The checkpoint file: how far each shard is processed, and the pending messages. One JSON document.
 
 Invariant: the file is always one whole checkpoint, the old one or the new one, and one run at a time uses it
-(`files.locked`). It holds keys in messages, and the values of an item while a failed call for it waits, so only its
+(`files.lock_file`). It holds keys in messages, and the values of an item while a failed call for it waits, so only its
 owner may read it.
 """
 

@@ -142,7 +142,7 @@ class RunStatus:
 
 
 class LocalRun:
-    """Everything that `sync-rules run` drives. Use it inside `files.locked`. `make_consumer` is called with the world.
+    """Everything that `sync-rules run` drives, inside `files.lock_file`. `make_consumer` is called with the world.
     `latest_streams` gives the ARN of each table's stream, None where none is on, by the table's name in DynamoDB.
     """
 

@@ -97,6 +97,7 @@ def test_statements_that_were_throttled_are_asked_again_together(code):
     assert store.apply(Apply(updates(3))) == (WRITTEN,) * 3
     again = [entry["Parameters"][0] for entry in client.calls[1][1]["Statements"]]
     assert (again, len(waits)) == ([n(1), n(2)], 1)
+    assert waits[0] > 0
 
 
 @pytest.mark.parametrize(("code", "reason"), PASSING.items())
@@ -322,6 +323,7 @@ UNSAYABLE = {
     "dotted-name-beside-others": Update(
         order(1), ((("a",), n(1)),), (("b",), ("c.d",)), (exists(SHOP), Condition(Test.EQUALS, ("e",), n(1)))
     ),
+    "dotted-name-in-a-map": Update(order(1), ((("m", "a.b"), n(1)),), (), (exists(SHOP),)),
     "index-in-name": Update(order(1), ((("a[0]",), n(1)),), (), (exists(SHOP),)),
     "too-long": Update(
         order(1), tuple(((f"{i:0200}",), n(1)) for i in range(STATEMENT_MAX_CHARACTERS // 200)), (), (exists(SHOP),)

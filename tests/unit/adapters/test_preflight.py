@@ -47,11 +47,13 @@ def preflight(client, rules, **options):
 
 
 def test_preflight_finds_nothing_where_all_is_well(client):
-    """Tables made from the rules fit the rules."""
+    """Tables made from the rules fit the rules; the survey gives the stream of each."""
     for make in (shop, library):
         rules = make(prefix=unique_prefix())
         create_tables(client, rules)
-        assert preflight(client, rules) == ()
+        found = survey(client, rules)
+        assert found.problems == ()
+        assert len(found.stream_arns) == len(rules.streamed_tables)
 
 
 def test_preflight_says_in_which_account_a_table_is_missing(monkeypatch):
@@ -167,11 +169,18 @@ def test_preflight_knows_no_stream_that_is_switched_off():
 
 
 @pytest.mark.parametrize(
-    ("answer", "found"),
-    [("AccessDeniedException", 0), ("UnknownOperationException", 0), ({"AttributeName": "gone"}, 0), ({}, 1)],
+    ("answer", "cure"),
+    [
+        ("AccessDeniedException", None),
+        ("UnknownOperationException", None),
+        ({"TimeToLiveStatus": "ENABLED", "AttributeName": "gone"}, None),
+        ({"TimeToLiveStatus": "ENABLED", "AttributeName": "other"}, "Use other in the rules file, or disable it"),
+        ({"TimeToLiveStatus": "DISABLED"}, "Enable it"),
+        ({}, "Enable it"),
+    ],
     ids=str,
 )
-def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(answer, found):
+def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(answer, cure):
     """A help and no condition: credentials of before, and emulators, need not know DescribeTimeToLive."""
     rules = parse_rules(
         "tables: {games: {key: {id: S}}}\nentities: {game: {table: games}}\n"
@@ -182,7 +191,7 @@ def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(answer, foun
         assert TableName == "games"
         if isinstance(answer, str):
             refuse(answer)
-        return {"TimeToLiveDescription": {"TimeToLiveStatus": "ENABLED" if answer else "DISABLED", **answer}}
+        return {"TimeToLiveDescription": answer} if answer else {}
 
     client = described(
         rules,
@@ -194,7 +203,8 @@ def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(answer, foun
         "`aws dynamodb update-time-to-live --table-name games --time-to-live-specification "
         """'{"Enabled": true, "AttributeName": "gone"}' --region eu-west-1 --endpoint-url http://127.0.0.1:9`"""
     )
-    assert [one.cure for one in problems] == [f"Enable it: {command}"] * found
+    assert [one.cure.partition(":")[0] for one in problems] == [cure] * bool(cure)
+    assert all(one.cure.endswith(command) for one in problems)
     assert survey(client, rules).problems == ()  # recordings and backfills do not depend on it
 
 

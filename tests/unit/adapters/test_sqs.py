@@ -126,6 +126,7 @@ def texts(entries) -> list[str]:
 def test_failed_messages_are_seen_once_and_are_there_afterwards(place):
     """A look at a queue shows each message once, hides them while it looks, and leaves them for the next."""
     looking = place(peek=True)
+    assert looking.count == 0
     entries = [*looking.entries()]
     assert texts(entries) == [f"m{number}" for number in range(25)]
     assert len({entry.where for entry in entries}) == 25

@@ -172,17 +172,11 @@ def test_state_document_that_is_damaged_is_not_absent(documents, damaged):
             read()
 
 
-def test_state_asks_again_for_what_a_batch_left_out():
-    """Keys that DynamoDB did not process are asked for again, before those of the next request."""
-    asked: list[int] = []
-
-    class Busy:
-        def batch_get_item(self, RequestItems):  # noqa: N803 -- as DynamoDB names it
-            keys = RequestItems["t"]["Keys"]
-            asked.append(len(keys))
-            items = [{**key, "document": {"S": "{}"}} for key in keys[:60]]
-            return {"Responses": {"t": items}, "UnprocessedKeys": {"t": {"Keys": keys[60:]}} if keys[60:] else {}}
-
-    names = [f"backfill/{number}" for number in range(150)]
-    assert TableState(Busy(), "t").load_many(names) == {name: {} for name in names}
-    assert asked == [100, 40, 50]
+@pytest.mark.parametrize("documents", ["table"], indirect=True)
+def test_state_of_one_invocation_gives_up_what_it_claimed(documents):
+    """A released document has no holder, and says why its work is not done; the next claim does not find it broken."""
+    for _ in range(2):
+        leased = LeasedState(documents)
+        leased.claim("unit", "me")
+        leased.release("unit", "no time")
+        assert documents.load("unit") == {"holder": None, "broken": False, "reason": "no time"}

@@ -68,14 +68,14 @@ def test_streams_says_when_a_shard_is_read_to_its_end():
 def test_streams_reads_a_span_over_empty_pages(monkeypatch):
     """Empty pages in the middle of a span are passed over: as many after each page with records."""
     monkeypatch.setattr(streams, "EMPTY_PAGES_MAX", 2)
-    pages = [[], ["3"], [], ["5"], [], ["6", "7"]]
+    pages = [[], ["3"], [], ["4"], ["5"], [], ["6", "7"]]
     client = Client(
         {"ShardIterator": "it"},
         *({"Records": [{"dynamodb": {"Keys": {}, "SequenceNumber": at}} for at in page], "NextShardIterator": "it"}
           for page in pages),
     )  # fmt: skip
     found = read_span(DynamoDBStreams(client), Span(ARN, "s1", "3", "6"))
-    assert [[record["dynamodb"]["SequenceNumber"] for record in page] for page in found] == [["3"], ["5"], ["6"]]
+    assert [[record["dynamodb"]["SequenceNumber"] for record in page] for page in found] == [["3"], ["4"], ["5"], ["6"]]
 
 
 @pytest.mark.parametrize(

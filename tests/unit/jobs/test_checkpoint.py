@@ -100,7 +100,7 @@ def test_checkpoint_accepts_a_new_stream_of_the_same_table(tmp_path):
 def test_checkpoint_is_held_by_one_run_at_a_time(tmp_path):
     """A second process is refused while the first has the checkpoint, and welcome after it died."""
     path = tmp_path / "c.json"
-    code = f"from pathlib import Path; from sync_rules.adapters.files import locked\nwith locked(Path({str(path)!r})): pass"
+    code = f"from pathlib import Path; from sync_rules.adapters.files import lock_file\nwith lock_file(Path({str(path)!r})): pass"
     with lock_file(path):
         second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert "another `sync-rules run` uses this checkpoint" in second.stderr
