@@ -91,28 +91,6 @@ def written(scene: Scene) -> Counter[ItemKey]:
 SWEEPS = (planned, verified, backfilled, repaired)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        (("a", "WRONG"),),
-        (("r", "WRONG"),),
-        (("a", "WRONG"), ("b", "WRONG|b")),  # as far as a stream had spread it
-        (("a", "WRONG"), ("c", "WRONG|b|c")),
-        (("a", "r|e|a"),),  # names a descendant: looks like a ring from below
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("sweep", SWEEPS)
-def test_ancestors_that_are_wrong_are_written_and_their_right_descendants_are_not(sweep, changes):
-    """Plan, verify, backfill and repair find the wrong items, each once; the children below are right already."""
-    scene = chain()
-    before = contents(scene)
-    damage(scene, *changes)
-    assert sweep(scene) == Counter(scene.at("parts", own) for own, _ in changes)
-    if sweep in (backfilled, repaired):
-        assert contents(scene) == before
-
-
 @pytest.mark.parametrize("seed", range(deep(60)))
 def test_ancestors_of_any_forest_are_settled_before_their_children(seed):
     """In any forest with any wrong paths a sweep writes each wrong item once and no other, whatever the scan's order."""
