@@ -23,8 +23,6 @@ from tests.support import every_kind
 from tests.support.builders import author_item, book_item, key, library, n, order_item, s, shop, user_item
 from tests.support.worlds import Parked, Scene, Tap, event_of
 
-RULE = "author-on-books"
-
 
 def books(scene: Scene, count: int = 4) -> list:
     """New books of one author, their records not processed yet; numbers of records grow from five digits to six."""
@@ -111,16 +109,6 @@ def test_batch_an_unreadable_record_that_cannot_be_parked_comes_again(body, repo
     answer = scene.consumer.handle_event(event, lambda: 60_000)
     assert answer == {"batchItemFailures": [{"itemIdentifier": reported}]}
     assert name_of(scene, at) == "Ada"
-
-
-def test_batch_reports_a_failed_record_without_number_as_the_whole_batch():
-    """A failed record that has no sequence number is named by the empty text, which Lambda takes for all records."""
-    scene = Scene(library())
-    keys = books(scene, 2)
-    fail(scene, keys[1])
-    event = event_of(scene.rules, *scene.records)
-    del event["Records"][1]["dynamodb"]["SequenceNumber"]
-    assert scene.consumer.handle_event(event, lambda: 60_000) == {"batchItemFailures": [{"itemIdentifier": ""}]}
 
 
 # ---------------------------------------------------------------- the breaker

@@ -200,6 +200,17 @@ def test_effects_of_a_rule_that_no_longer_admits_the_change_name_its_where():
     assert [failure.reason for failure in scene.parked.failures] == ["WhereExcludes"]
 
 
+@pytest.mark.parametrize("max_tries", [1, 8])
+def test_effects_a_failed_call_that_cannot_be_kept_comes_again(max_tries):
+    """A failed call whose message and failure record cannot be kept is reported, so its record is delivered again."""
+    scene = scene_of("called", limits=Limits(call_max_tries=max_tries))
+    scene.put("shop", order("1", "a", 1))
+    (position,) = (change.position for change in scene.records)
+    scene.caller.broken = "CallFailed"
+    scene.queue.broken = scene.parked.broken = "QueueNotFound"
+    assert scene.deliver() == [position]
+
+
 def test_effects_need_somebody():
     """A world without archive and caller says so instead of forgetting what it was asked."""
     scene = scene_of("called")

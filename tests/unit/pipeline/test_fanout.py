@@ -17,7 +17,6 @@ from tests.support.builders import author_item, book_item, key, library, m, n, o
 from tests.support.every_kind import RULES, order, post, text_of, user
 from tests.support.worlds import Scene
 
-RULE = "author-on-books"
 EVE = author_item("a1", name=s("Eve"))
 
 
@@ -112,14 +111,6 @@ def test_fanout_of_a_source_that_no_key_can_name_lists_nothing():
 
 
 # ---------------------------------------------------------------- the second look
-def test_fanout_looks_twice_through_an_index():
-    """After the last page of a listing, and only then, one second look is asked for, after the rule's time."""
-    scene = scene_with(25, Limits(fan_out_page_max_items=10), settle_seconds=70)
-    scene.deliver()
-    (((message, delay)),) = scene.queue.messages
-    author = key(scene.rules.tables["authors"], "a1")
-    assert (message, delay) == (PushMessage((RULE,), author, delay_seconds=70), 70)
-    assert isinstance(scene.tap.requests[-1], Apply)
 
 
 def test_fanout_second_looks_double_while_they_find_something():
@@ -227,20 +218,6 @@ def test_fanout_without_table_or_index_fails_its_own_source_alone(missing):
     assert scene.deliver() == [author]
     assert scene.item(book)["author_name"] == s("Eve")
     assert scene.item(fair)["city_name"] == s("Rome")
-
-
-def test_fanout_whose_images_cannot_be_read_fails():
-    """Images that are throttled make the source's record come again."""
-    scene = scene_with(3)
-    position = scene.records[0].position
-
-    def throttled(request):
-        if isinstance(request, Read) and request.keys[0].table == "books":
-            raise StoreError("ThrottlingException")
-
-    scene.tap.before = throttled
-    assert scene.deliver() == [position]
-    assert scene.tap.writes == []
 
 
 # ---------------------------------------------------------------- memory
@@ -360,21 +337,6 @@ def test_fanout_of_parts_reports_the_node_that_lists():
     scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
     assert scene.deliver() == [position]
     assert scene.consumer.telemetry.total(Outcome.FAILED) == 1
-
-
-def test_fanout_of_parts_lists_what_came_before_the_node():
-    """Edges that are older than their node are put into it, and looked for again once an index shows all of them."""
-    scene = Scene(parse_rules(text_of({"ids": "{collect: post, into: user.ids, as: '{post_id}'}"})))
-    scene.there("posts", post("p1", "1", "x"), post("p2", "1", "x"), post("p3", "2", "x"))
-    at = scene.put("shop", ADA)
-    scene.rest()
-    assert scene.item(at)["ids"] == {"SS": ["p1", "p2"]}
-    scene.there("posts", post("late", "1", "x"))
-    assert scene.receive() == [60]
-    scene.rest()
-    assert set(scene.item(at)["ids"]["SS"]) == {"p1", "p2", "late"}
-    assert scene.receive() == [120]
-    assert scene.queue.messages == []
 
 
 def test_fanout_reports_a_lost_parent_once():

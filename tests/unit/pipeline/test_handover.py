@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import process_message
@@ -277,13 +277,6 @@ def test_chunks_keep_within_both_limits(sizes, most, room):
 
 
 # ---------------------------------------------------------------- messages of before, and rules of before
-def test_chunk_of_a_rule_that_this_version_does_not_know_comes_again():
-    """A rule that this version does not know fails its message, before any request."""
-    scene = scene_with(3)
-    with pytest.raises(StoreError, match="UnknownRule"):
-        scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone",)))
-    assert scene.tap.requests == []
-    assert scene.consumer.telemetry.outcomes["gone", Outcome.FAILED] == 1
 
 
 def test_chunk_of_known_and_unknown_rules_goes_on_for_the_unknown_alone():

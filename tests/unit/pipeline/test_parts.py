@@ -285,22 +285,6 @@ def test_parts_without_room_cost_no_write():
     assert len(scene.parked.failures) == 10
 
 
-@pytest.mark.parametrize("table", ["shop", "ledger"])
-def test_parts_whose_items_cannot_be_read_come_again(table):
-    """A part whose target or source cannot be read is not judged, and its record is delivered again."""
-    scene = scene_of("spent")
-    scene.put("shop", order("1", "a", 1))
-    (position,) = (change.position for change in scene.records)
-
-    def throttled(request):
-        if isinstance(request, Read) and request.keys[0].table == table:
-            raise StoreError("ThrottlingException")
-
-    scene.tap.before = throttled
-    assert scene.deliver() == [position]
-    assert scene.tap.writes == []
-
-
 def test_parts_without_time_come_again():
     """When time is up nothing more is begun, and every part that is left is reported. It is not parked for being written
     too often, though it may not be written again.

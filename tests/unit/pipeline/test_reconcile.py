@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Failure, Outcome
-from sync_rules.model.limits import Bounds, Limits
+from sync_rules.model.limits import Limits
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Delete, Result, Status, Transaction, Update
@@ -458,23 +458,6 @@ def test_reconcile_parks_only_the_rule_that_does_not_fit(strict):
     assert [failure.rule for failure in scene.parked.failures] == ["bio"]
 
 
-def test_reconcile_parks_a_copy_of_the_wrong_type_for_an_index():
-    """A copy of the wrong type for an index key is parked with the service's reason; others are written."""
-    rules = parse_rules("""
-tables:
-  authors: {key: {author_id: S}}
-  books: {key: {book_id: S}, indexes: {by_author: {author_id: S, book_rank: S}}}
-entities: {author: {table: authors}, book: {table: books, required: [book_rank]}}
-rules: {author-on-books: {copy: {author.name: author_name, author.rank: book_rank}, into: book}}
-""")
-    scene = Scene(rules)
-    scene.there("authors", {**ADA, "rank": n(1)}, {**BEA, "rank": s("1")})
-    wrong, fitting = (scene.put("books", book_item(f"b-{author}", author)) for author in ("a1", "a2"))
-    assert scene.deliver() == []
-    assert scene.parked.failures == [Failure(RULE, wrong, "ValidationException")]
-    assert scene.item(fitting)["author_name"] == s("Bea")
-
-
 def test_reconcile_fails_what_cannot_be_parked(scene):
     """A target that cannot be parked is reported as failed."""
     scene = in_map()
@@ -511,15 +494,6 @@ def test_reconcile_a_missing_source_table_fails_only_its_own_rules():
     assert scene.item(both).get("author_name") == s("Ada")
     counted = scene.consumer.telemetry.outcomes
     assert (counted["house", Outcome.FAILED], counted["author", Outcome.FAILED]) == (1, 0)
-
-
-def test_reconcile_a_target_written_too_often_is_parked(scene):
-    """A target that something else keeps writing back is parked as contended; others are not."""
-    book = scene.there("books", STALE)
-    report = scene.pull(book, STALE, bounds=Bounds(may_write=lambda key, _what: key != book))
-    assert outcomes(report) == {Outcome.PARKED: 1}
-    assert scene.parked.failures == [Failure(RULE, book, "Contended")]
-    assert scene.item(book) == STALE
 
 
 # ---------------------------------------------------------------- keys, links and deletes that go wrong

@@ -16,7 +16,6 @@ from sync_rules.pipeline.requests import Apply, List, Page, Read
 from tests.support.builders import order_item, s, shop, user_item
 from tests.support.worlds import THROTTLED, Scene
 
-RULE = "user-name-on-orders"
 SMALL = Limits(
     fan_out_page_max_items=3, fan_out_inline_max_items=6, fan_out_relay_max_items=5, fan_out_chunk_max_items=4
 )
@@ -169,19 +168,3 @@ def test_relay_that_dies_again_and_again_does_not_multiply():
 
 
 # ---------------------------------------------------------------- other rules
-def test_relay_deletes_what_lost_its_source():
-    """The targets of a source that was removed are deleted by all workers, and chunks of those that failed say so too."""
-    scene = scene_with(20, on_delete="delete")
-    scene.rest()
-    received(scene)
-    scene.rest()
-    scene.memory.delete(scene.at("shop", "USER#1", "PROFILE"))
-    scene.deliver(list(scene.records))
-    ((message, _),) = scene.queue.messages
-    scene.queue.messages.clear()
-    scene.tap.result = lambda _write: THROTTLED
-    scene.consumer.handle_message(message)
-    scene.tap.result = lambda _write: None
-    assert {type(one) for one, _ in scene.queue.messages} == {PushMessage, ChunkMessage}
-    assert all(one.removed for one in received(scene))
-    assert [item["SK"]["S"] for item in scene.memory.items("shop")] == []

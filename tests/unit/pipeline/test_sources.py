@@ -162,18 +162,6 @@ def test_sources_of_a_listing_that_fails_fail_their_rule_alone():
     assert scene.consumer.telemetry.total(Outcome.FAILED) == 1
 
 
-def test_sources_of_a_member_that_cannot_be_read_fail_their_rule_alone():
-    """Members of which only the keys are known must be read; if that fails nothing is said of them."""
-    scene = scene_of("posts", "heads")
-    scene.there("posts", post("p", "1", "x"))
-    at = scene.put("shop", {**ADA, "rank": n(1)})
-    position = scene.records[0].position
-    fails(scene, lambda request: isinstance(request, Read) and request.keys[0].table == "posts")
-    assert scene.deliver() == [position]
-    assert scene.item(at)["head"] == s("Ada-1")
-    assert "posts" not in scene.item(at)
-
-
 def test_sources_of_a_later_page_that_fails_are_not_half_a_group():
     """A listing of which a later page fails is no listing."""
     scene = scene_of(listed=LISTED, limits=Limits(fan_out_page_max_items=2))

@@ -243,14 +243,6 @@ def test_plan_of_a_hint_at_a_target_that_is_gone():
     assert pull.image is None
 
 
-def test_plan_of_a_total_hints_at_its_parent():
-    """A total that moved is a reason to look at its parent, of which only the key is known."""
-    rules = kinds("counted")
-    total = key(rules.tables["ledger"], "counted/T/USER#1", "PROFILE")
-    (pull,) = tasks_of([Change(total, None, {**total.attributes(), "n": n(1)})], rules).pulls
-    assert (pull.key, pull.image, pull.members, pull.settles) == (parent_of(rules), None, (), False)
-
-
 def test_plan_names_whose_records_ask():
     """Each piece of work names the items whose records caused it, such as the member of a parent."""
     rules = kinds("posts", "tags", "counted")
