@@ -13,7 +13,7 @@ from sync_rules.functions import runtime
 from sync_rules.functions.books_resource import answer_stack, is_stack_request
 from sync_rules.jobs.account.account_backfill import BackfillWork
 from sync_rules.jobs.account.protocol import answer
-from sync_rules.jobs.backfill.job import job_of
+from sync_rules.jobs.backfill.job import make_job
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 
@@ -24,7 +24,7 @@ def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
         if is_stack_request(event):
             answer_stack(event, _place)
             return {}
-        jobs = partial(job_of, aws.dynamodb(runtime.endpoint()), runtime.rules())
+        jobs = partial(make_job, aws.dynamodb(runtime.endpoint()), runtime.rules())
         work = BackfillWork(
             runtime.rules(),
             runtime.tables,

@@ -6,7 +6,7 @@ from random import SystemRandom
 from typing import Any
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.metered import limit_store
 from sync_rules.adapters.preflight import describe, require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.functions import runtime
@@ -22,7 +22,7 @@ from sync_rules.rules.order import swept_tables
 def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
     """Answer one request of the state machine, or of the schedule: {"do": "sample", "percent": 1}."""
     with runtime.invocation(context):
-        store = within_budget(
+        store = limit_store(
             runtime.tables(), runtime.rules().tables, runtime.budget(event.get("run", {}).get("workers", 1))
         )
         world = World(store, NULL_PORTS, runtime.distinct_failures())
@@ -37,7 +37,7 @@ def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
             reports,
             _sizes,
             remaining_ms=runtime.deadline.remaining_ms,
-            on_end=lambda tally, names, whole: emit_drift(tally, names, whole=whole),
+            on_end=emit_drift,
         )
         return answer(event, work)
 
@@ -46,7 +46,7 @@ def _sample(world: World, percent: float) -> dict[str, Any]:
     """Verify a random sample, and write metrics and a log line."""
     found = sample(runtime.rules(), world, percent, runtime.deadline.remaining_ms, SystemRandom())
     tally = found.tally
-    emit_drift(tally, found.names, whole=False)
+    emit_drift(tally, found.only, whole=False)
     figures: dict[str, Any] = {
         "items": tally.items,
         "drift": tally.drift.total(),

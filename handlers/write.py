@@ -16,7 +16,7 @@ from sync_rules.functions.runtime import Context, deadline, endpoint, invocation
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.write import Transact, TransactionCanceled, WriteError
-from sync_rules.write.document import Document, answer_of, read_document, refusal_of, status_of
+from sync_rules.write.document import WriteDocument, answer_of, read_document, refusal_of, status_of
 
 METHOD: Final = "POST"
 METHOD_NOT_ALLOWED: Final = 405
@@ -28,20 +28,20 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     with invocation(context):
         rules()  # an error of the deployment is raised
         if not _is_request(event):
-            return _answered(lambda: event)
+            return _answer(lambda: event)
         if _method_of(event) != METHOD:
             return _respond(METHOD_NOT_ALLOWED, refusal_of(WRONG_METHOD, raw=False))
-        answer = _answered(lambda: _read_body(event))
+        answer = _answer(lambda: _read_body(event))
         return _respond(status_of(answer), answer)
 
 
-def _answered(body: Callable[[], Any]) -> dict[str, Any]:
+def _answer(body: Callable[[], Any]) -> dict[str, Any]:
     """The result of the transaction, or the error. Log lines have entities, rules and counts, and no value."""
     raw, counted = False, {}
     try:
         document = _read(body)
         raw = document.raw
-        tx = _begun(document)
+        tx = _make_transaction(document)
         counted = dict(document.counted)  # it names entities of the rules file now
         result = tx.commit()
     except (WriteError, StoreError) as error:
@@ -52,14 +52,14 @@ def _answered(body: Callable[[], Any]) -> dict[str, Any]:
     return answer_of(result)
 
 
-def _read(body: Callable[[], Any]) -> Document:
+def _read(body: Callable[[], Any]) -> WriteDocument:
     try:
         return read_document(body())
     except UserError as error:
         raise error if isinstance(error, WriteError) else WriteError(error.found, error.cure) from error
 
 
-def _begun(document: Document) -> Transact:
+def _make_transaction(document: WriteDocument) -> Transact:
     """The transaction of a document, with a deadline that leaves time to answer."""
     tx = Transact(
         rules(),

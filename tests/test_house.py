@@ -61,7 +61,7 @@ PURE_MAY_IMPORT = frozenset({
     "functools", "graphlib", "gzip", "hashlib", "heapq", "jmespath", "json", "math", "operator", "re", "types", "typing",
 })  # fmt: skip
 # Compiled rules are read and written here: bytes, handed in and out.
-PURE_BUT = {"rules.compiled_file": frozenset({"copyreg", "io", "os", "pathlib", "pickle", "sys"})}
+PURE_BUT = {"rules.compiled_file": frozenset({"copyreg", "importlib", "io", "os", "pathlib", "pickle", "sys"})}
 KINDS_KNOWN_IN = frozenset({"rules", "language", "extras.design", "read"})
 # They recompute what kinds keep, as their checkers.
 KINDS_BUT = frozenset({"audit.ledger_balance", "lab.replay_tables", "lab.provenance", "lab.recompute"})
@@ -76,7 +76,6 @@ ONLY_IN = {
     "rich": {"cli", *EXTRAS},
     "aws_lambda_powertools": {"functions", "adapters.function_calls"},
     "pytest": {"lab.pytest_plugin", "lab.pytest_scenarios"},
-    "pygraphviz": {"cli.show.picture"},
     "ministack": {"lab.engine_process"},
     "duckdb": {"extras.discover.propose.database"},
 }

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sync_rules.adapters.files import open_for_owner, replacing
+from sync_rules.adapters.files import open_for_owner, replace_file
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure
@@ -144,7 +144,7 @@ class FailedLines:
 
     def _rewrite(self, lines: Iterator[bytes], before: os.stat_result) -> None:
         """Write the current file, lines appended meanwhile included, without what is done. The owner stays."""
-        with replacing(self.path) as new:
+        with replace_file(self.path) as new:
             new.writelines(self._left_of(line) for line in lines)
             _keep_owner(new.fileno(), before)
 

@@ -42,11 +42,6 @@ TAKEN_SECONDS: Final = 3_600  # how long a redrive that was killed hides its mes
 TRIED_LETTERS: Final = 10  # of the digest of a message's identifier, in a mark
 
 
-def utc_now() -> datetime:
-    """The time in failure records."""
-    return datetime.now(UTC)
-
-
 class _Queue:
     """A queue by its URL, and calls to it that are retried."""
 
@@ -126,7 +121,7 @@ class SqsFailures(_Queue):
         queue_url: str,
         *,
         retrying: Retrying | None = None,
-        now: Callable[[], datetime] = utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         super().__init__(client, queue_url, retrying=retrying)
         self._now = now
@@ -283,13 +278,8 @@ class FailedMessages(_Queue):
             raise errors[0]
 
     def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
-        try:
-            return self._call(call, **parameters)
-        except StoreError as error:
-            if error.reason != "QueueNotFound":
-                raise
-            message = f"queue {self._queue_url} does not exist. Correct its URL, the region or the endpoint."
-            raise UserError(message) from error
+        missing = f"queue {self._queue_url} does not exist. Correct its URL, the region or the endpoint."
+        return self._call(call, mistakes={"QueueNotFound": missing}, **parameters)
 
 
 def _digest(identifier: str) -> str:

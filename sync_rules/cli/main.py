@@ -8,29 +8,28 @@ from __future__ import annotations
 import errno
 import os
 import platform
-import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import wraps
 from io import TextIOWrapper
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from sync_rules import HOME, RULES_FORMAT, __version__
-from sync_rules.adapters.patience import PATIENCE_SECONDS, Patience, having
+from sync_rules.adapters.patience import PATIENCE_SECONDS, Patience, use_patience
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.modules import load_module
 from sync_rules.cli.show.output import wrap_output
 from sync_rules.cli.show.waits import show
 from sync_rules.cli.verb import Verb
-from sync_rules.cli.verb_call import callable_by_typer, completed_words
+from sync_rules.cli.verb_call import adapt_verb, read_completed_words
 from sync_rules.model.errors import SyncRulesError, UserError
 
 
-class Listed(NamedTuple):
+class VerbEntry(NamedTuple):
     """A line of `--help`: its group, and what the verb does. `module` has `VERB`, and a function of the verb's name.
     `package` brings the libraries of the verb.
     """
@@ -81,8 +80,8 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 ROOMS = {"Design": "extras.design", "Discover": "extras.discover", "Prove": "extras.proof"}  # others are in `cli`
 PACKAGES = {"propose": "sync-rules[propose]"}
-VERBS: dict[str, Listed] = {
-    verb: Listed(
+VERBS: dict[str, VerbEntry] = {
+    verb: VerbEntry(
         group,
         line,
         f"sync_rules.{ROOMS.get(group, 'cli')}.commands.{verb}",
@@ -92,36 +91,6 @@ VERBS: dict[str, Listed] = {
     for verb, line in lines.items()
 }
 PLUG_INS = "sync_rules.verbs"  # entry points of other packages: the name is the verb, the value its module
-# Options of earlier versions, each with a way to say the same.
-INSTEAD = {
-    "--json": "use --format json",
-    "--jsonl": "use --format jsonl",
-    "--markdown": "use --format markdown",
-    "--rules": "give the rules file as an argument",
-    "--seed": "use --sample PERCENT:SEED",
-    "--stack": "set SYNC_RULES_STACK",
-    "--state-table": "use --state table:NAME",
-    "--batches": "use --file",
-    "--handler-since": "use --from-export PLACE@TIME",
-    "--forget": "use `sync-rules prune BEFORE RULES --apply`",
-    "--index": "use --key TABLE/INDEX=PK,SK",
-    "--segments": "leave it out",
-    "--workers": "leave it out",
-    "--restart": "delete the folder of --workspace to read everything again",
-    "--detach": "leave it out: Ctrl-C ends the watching, and the work goes on",
-    "--max-lag": "give a lower --rate",
-    "--key": "use `sync-rules verify --key KEY --repair` for each item that holds copies",
-    "--stream": "name a file with the DDBStreamBatchInfo of the records with --file",
-    "--pattern": "use `sync-rules patterns --pattern NAME`",
-    "--transact": "use `sync-rules preview FILE`",
-}
-OF_RECORDS: Final = INSTEAD["--stream"]
-INSTEAD_OF_VERB: dict[str, dict[str, str]] = {  # likewise, where other verbs have or had the option too
-    "backfill": {"--failures": "leave it out: .sync-rules-failures.jsonl holds them", "--function": "leave it out"},
-    "redrive": {"--shard": OF_RECORDS, "--from": OF_RECORDS, "--to": OF_RECORDS},
-}
-COMMAND: Final = re.compile(r"`[^`]*`")  # another command, in a cure
-OPTION: Final = re.compile(r"(?<![\w-])--[a-z-]+")
 ISSUES = f"{HOME}/issues"
 DEBUG = "SYNC_RULES_DEBUG"
 COMPLETING = "_SYNC_RULES_COMPLETE"  # set by the shell's completion, which typer installs
@@ -140,22 +109,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str]) -> int:
     try:
-        code = _called(given)
+        code = _run_application(given)
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()  # buffered output may fail to be written too
     except OSError as error:
-        return _output_failed(error)
+        return _report_output_error(error)
     return code
 
 
-def _called(given: list[str]) -> int:
+def _run_application(given: list[str]) -> int:
     """The exit code. Raises OSError when output cannot be written."""
     try:
-        _application(given)(given, prog_name="sync-rules", obj=given)  # the words typed, for reports
+        _make_application(given)(given, prog_name="sync-rules", obj=given)  # the words typed, for reports
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.WELL
     except SyncRulesError as error:
-        _debug()
+        _print_traceback()
         print(f"sync-rules: {error.sentence}", file=sys.stderr)
         return ExitCode.MISTAKE
     except KeyboardInterrupt:
@@ -167,7 +136,7 @@ def _called(given: list[str]) -> int:
         if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 wraps it where a class is being made
             print("sync-rules: interrupted", file=sys.stderr)
             return ExitCode.INTERRUPTED
-        return _our_bug(error)
+        return _report_bug(error)
     return ExitCode.WELL
 
 
@@ -176,7 +145,7 @@ def _is_output_error(error: Exception) -> bool:
     return isinstance(error, OSError) and error.filename is None and error.errno in OUTPUT_ERRORS
 
 
-def _output_failed(error: OSError) -> int:
+def _report_output_error(error: OSError) -> int:
     """Report the error, unless the reader has closed the pipe: then the incomplete output is not a mistake."""
     if error.errno != errno.EPIPE:
         with suppress(OSError):
@@ -190,7 +159,7 @@ def _output_failed(error: OSError) -> int:
     return ExitCode.MISTAKE
 
 
-def _debug() -> None:
+def _print_traceback() -> None:
     """Print the traceback of the exception being handled, if the user asked for tracebacks."""
     if os.environ.get(DEBUG):
         import traceback  # noqa: PLC0415 - half of the time that this module takes to import
@@ -198,9 +167,9 @@ def _debug() -> None:
         traceback.print_exc()
 
 
-def _our_bug(error: Exception) -> int:
+def _report_bug(error: Exception) -> int:
     # The message of an unexpected exception may hold values of items, so only its type is shown.
-    _debug()
+    _print_traceback()
     print(
         f"sync-rules: a bug in sync-rules ({type(error).__name__}, version {__version__}). Run it again with {DEBUG}=1 "
         f"and report the output: {ISSUES}",
@@ -220,31 +189,7 @@ class _Verbs(TyperGroup):
                 formatter.write_dl([(verb.ljust(width), line) for verb, line in lines.items()])
 
 
-class _Command(TyperCommand):
-    """A verb. An option of an earlier version is refused with the way to say the same."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            _add_cure(error, self)
-            raise
-
-
-def _add_cure(error: Any, command: _Command) -> None:
-    """Add the cure to the error of an unknown option, unless the cure is an option that the verb does not have. The
-    class of the error is typer's, or click's below older ones.
-    """
-    option = getattr(error, "option_name", "")
-    cure = INSTEAD_OF_VERB.get(command.name or "", {}).get(option) or INSTEAD.get(option)
-    if type(error).__name__ != "NoSuchOption" or cure is None:
-        return
-    own = {word for parameter in command.params for word in (*parameter.opts, *parameter.secondary_opts)}
-    if own.issuperset(OPTION.findall(COMMAND.sub("", cure))):
-        error.message, error.possibilities = f"No such option: {option}. Instead, {cure}.", None
-
-
-def _application(given: list[str]) -> Callable[..., Any]:
+def _make_application(given: list[str]) -> Callable[..., Any]:
     """The typer application: the real function for the called verb, a name and a line of help for the others."""
     app = typer.Typer(
         cls=_Verbs,
@@ -255,14 +200,14 @@ def _application(given: list[str]) -> Callable[..., Any]:
         rich_markup_mode=None,  # the same plain text on a terminal, in a log and in the documentation
     )
     app.callback()(_common)
-    words = completed_words(os.environ) if COMPLETING in os.environ else given
+    words = read_completed_words(os.environ) if COMPLETING in os.environ else given
     called = next((word for word in words if not word.startswith("-")), None)
     for verb, listed in VERBS.items():
         if verb != called:
             app.command(verb, help=listed.line)(_not_called)
-    found = None if called is None else VERBS.get(called) or _plug_in(called)
+    found = None if called is None else VERBS.get(called) or _find_plug_in(called)
     if called is not None and found is not None:
-        app.command(called, cls=_Command)(_load(called, found))
+        app.command(called)(_load(called, found))
     command = typer.main.get_command(app)
     for one in getattr(command, "commands", {}).values():
         for parameter in one.params:
@@ -273,35 +218,35 @@ def _application(given: list[str]) -> Callable[..., Any]:
     return command
 
 
-def _plug_in(verb: str) -> Listed | None:
+def _find_plug_in(verb: str) -> VerbEntry | None:
     """The verb of another package, by its entry point; None if no installed package has it."""
     from importlib import metadata  # noqa: PLC0415 - slow to import, and only needed here
 
     for point in metadata.entry_points(group=PLUG_INS, name=verb):
-        return Listed("", "", point.module, point.dist.name if point.dist else "sync-rules")
+        return VerbEntry("", "", point.module, point.dist.name if point.dist else "sync-rules")
     return None
 
 
-def _load(verb: str, listed: Listed) -> Callable[..., None]:
+def _load(verb: str, listed: VerbEntry) -> Callable[..., None]:
     """The verb's function, wrapped so that the process exits with the code it returns."""
     module = load_module(listed.module, listed.package, verb)
     declared = getattr(module, "VERB", None)
     if not isinstance(declared, Verb) or not hasattr(module, verb):
         raise UserError(f"package {listed.package}: module {listed.module} has no VERB, or no function {verb}")
-    function = callable_by_typer(declared, getattr(module, verb))
+    function = adapt_verb(declared, getattr(module, verb))
     seconds = PATIENCE_SECONDS if declared.ends else None
 
     @wraps(function)
     def run(*arguments: Any, **options: Any) -> None:
         try:
-            with having(Patience(show, seconds)):
+            with use_patience(Patience(show, seconds)):
                 code = function(*arguments, **options)
         except KeyboardInterrupt as stopped:
             words = str(stopped) or ("interrupted: nothing was written" if declared.only_reads else "interrupted")
             print(f"sync-rules: {words}", file=sys.stderr)
             code = ExitCode.INTERRUPTED
         except BrokenPipeError as error:  # typer, like rich, would exit with 1, which means drift
-            code = _output_failed(error)
+            code = _report_output_error(error)
         except SystemExit:  # raised by rich when the reader has closed the pipe
             code = ExitCode.MISTAKE
         raise typer.Exit(ExitCode(code).value)

@@ -1,7 +1,7 @@
-"""Lays out a project: the files that `sync-rules init` writes into a user's own repository.
+"""A project: the files that `sync-rules init` writes into a user's own repository, and what an upgrade finds in them.
 
-Invariant: nothing is overwritten. Where one of the files exists nothing is written at all; a Makefile and a
-.pre-commit-config.yaml that exist are left as they are, and the lines to add are given instead.
+Invariant: no file is overwritten. If one of the files exists, `init` writes none, except that it leaves a Makefile and
+a .pre-commit-config.yaml as they are and shows the lines to add. After an upgrade `infra` names the files that differ.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sync_rules import __version__
-from sync_rules.deploy import files, originals
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.template import without_rules, written
+from sync_rules import DOCS, __version__
+from sync_rules.adapters.files import read_if_there
+from sync_rules.deploy import files
+from sync_rules.deploy.blocks import find_blocks, read_block
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.resources import VERSION
+from sync_rules.deploy.template import clear_template, fill_template, fixed_part, fixed_part_of_any
+from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.language.kinds.registry import KINDS
+from sync_rules.language.schema import schema_text
 from sync_rules.model.errors import UserError
 
 PARTS: Final = Path(__file__).parent / "project"
@@ -27,6 +32,13 @@ RULES: Final = "rules.yaml"
 SCENARIO: Final = "scenarios/first.scenario.yaml"
 WORKFLOWS: Final = Path(".github/workflows")
 PRE_COMMIT: Final = ".pre-commit-config.yaml"
+SCHEMA: Final = "sync-rules.schema.json"  # a project has it, a clone of sync-rules does not
+LOCK: Final = "requirements.txt"
+PAGE: Final = "docs/deploy.md"  # which comments of the template name
+LOCK_HEAD: Final = """\
+# The packages in the functions, locked. Packages that your `call` functions import go below, with their hashes too.
+# boto3 and botocore are not among them: Lambda has them.
+"""
 
 
 @dataclass(frozen=True)
@@ -53,12 +65,10 @@ def project_in(folder: Path, rules: str | None = None) -> Project:
     rules = _filled(part("rules.yaml"), {"KINDS": ", ".join(KINDS)}) if rules is None else rules
     own = {
         RULES: rules,
-        **originals.whole(),
         SCENARIO: scenario,
         files.SAM_CONFIG: files.text_of(files.SAM_CONFIG),
-        **originals.as_written(),
+        **current_files(),
         files.TEMPLATE: _template(rules),
-        **{f"{originals.FOLDER}/{name}": text for name, text in originals.kept().items()},
     }
     shared = {folder / "Makefile": part("Makefile"), root / PRE_COMMIT: _filled(part("pre-commit.yaml"), marks)}
     new = {folder / name: text for name, text in own.items()}
@@ -66,6 +76,53 @@ def project_in(folder: Path, rules: str | None = None) -> Project:
     new |= {path: text for path, text in shared.items() if not os.path.lexists(path)}
     left = {path: text.removeprefix("repos:\n") for path, text in shared.items() if path not in new}
     return Project(folder, new, left)
+
+
+def current_files() -> dict[str, str]:
+    """The files of a project that may change with the version of sync-rules, by name; the template without rules."""
+    template = fixed_part(files.text_of(files.TEMPLATE), Path(files.TEMPLATE))
+    lock = [line for line in files.text_of(files.REQUIREMENTS).splitlines() if not line.startswith("#")]
+    return {
+        files.TEMPLATE: template.replace(PAGE, f"{DOCS}/deploy.md"),
+        SCHEMA: schema_text(),
+        LOCK: LOCK_HEAD + "\n".join(lock) + "\n",
+        files.MACHINE: files.text_of(files.MACHINE),
+        files.CLI_REQUIREMENTS: files.text_of(files.CLI_REQUIREMENTS),
+    }
+
+
+def find_missing(template: Path) -> list[Path]:
+    """The files that a deployment needs beside the template of a project, and that do not exist."""
+    folder = template.parent
+    needed = (LOCK, files.MACHINE) if (folder / SCHEMA).exists() else ()
+    return [folder / name for name in needed if not (folder / name).exists()]
+
+
+def find_outdated(template: Path, text: str) -> list[Path]:
+    """The files of a project that differ from those of this version, if another version wrote the template's blocks.
+
+    Raises:
+        UserError: when a file cannot be read, or the template's blocks are not in order.
+    """
+    name = str(template)
+    environment = read_block(text, "environment", name) if "environment" in find_blocks(text, name) else ""
+    if (read_yaml(environment, name) or {}).get(VERSION, __version__) == __version__:
+        return []
+    folder, current = template.parent, current_files()
+    if not (folder / SCHEMA).exists():
+        return []
+    found = {other: read_if_there(folder / other, "a text") for other in current if other != files.TEMPLATE}
+    differing = [template] if _differ(fixed_part_of_any(text, template), current[files.TEMPLATE]) else []
+    return differing + [
+        folder / other
+        for other, content in found.items()
+        if content is not None and _differ(content.decode(errors="replace"), current[other])
+    ]
+
+
+def _differ(one: str, other: str) -> bool:
+    """True if texts differ in more than the ends of their lines."""
+    return one.splitlines() != other.splitlines()
 
 
 def part(name: str) -> str:
@@ -78,10 +135,10 @@ def _template(rules: str) -> str:
     with tempfile.TemporaryDirectory(prefix="sync-rules-init-") as directory:
         rules_file, template = Path(directory, RULES), Path(directory, files.TEMPLATE)
         rules_file.write_text(rules, encoding="utf-8")
-        text, deployment = originals.as_written()[files.TEMPLATE], deployment_of(rules_file)
+        text, deployment = current_files()[files.TEMPLATE], read_deployment(rules_file)
         if not deployment.rules.rules:
-            return without_rules(text, rules_file, template)
-        return written(text, deployment, rules_file, template)
+            return clear_template(text, rules_file, template)
+        return fill_template(text, deployment, rules_file, template)
 
 
 def _root(folder: Path) -> Path:

@@ -142,13 +142,7 @@ def rules() -> Rules:
     Raises:
         UserError: when they are wrong, or were compiled for something else.
     """
-    return compiled_file.load(rules_file(), _reader)
-
-
-def _reader() -> Callable[[Path], Rules]:
-    from sync_rules.language.load import load_rules  # noqa: PLC0415 - slow to load, and not in a bundle
-
-    return load_rules
+    return compiled_file.load(rules_file())
 
 
 def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
@@ -312,7 +306,7 @@ def _outside() -> tuple[Archive, Caller, KeptCalls]:
     """
     if not (rules().functions or rules().archives):
         return NULL_PORTS, NULL_PORTS, NULL_PORTS
-    from sync_rules.adapters.effects import archive_of, caller_of  # noqa: PLC0415 - slow to load, and needed by few rules
+    from sync_rules.adapters.effects import make_archive, make_caller  # noqa: PLC0415 - slow to load, and needed by few rules
 
     table = os.environ.get(CALLS_TABLE)
     if not table and (calls := rules().functions):
@@ -322,7 +316,7 @@ def _outside() -> tuple[Archive, Caller, KeptCalls]:
             " 'expiration'"
         )
     retrying = retries.retrying(deadline.remaining_seconds)
-    caller = caller_of(
+    caller = make_caller(
         rules(),
         aws.dynamodb(endpoint()),
         table,
@@ -335,11 +329,11 @@ def _outside() -> tuple[Archive, Caller, KeptCalls]:
         from sync_rules.adapters import beginnings  # noqa: PLC0415 - needed by few rules
         from sync_rules.adapters.kept_calls import CallsInBucket  # noqa: PLC0415 - slow to load, and needed by few rules
 
-        noted = beginnings.in_table(
+        noted = beginnings.note_in_table(
             aws.dynamodb(endpoint()), rules(), table, lambda: beginnings.deployed_ms(endpoint()), retrying=retrying
         )
         caller = beginnings.CallsSince(caller, beginnings.since(rules(), noted))
-        for name, words in beginnings.shown(rules(), noted).items():
+        for name, words in beginnings.describe_beginnings(rules(), noted).items():
             logger.info("rule calls", rule=name, calls_for=words)
         kept = CallsInBucket(lambda: aws.s3(endpoint()), os.environ.get(BUCKET, ""), retrying=retrying)
-    return archive_of(rules(), endpoint_url=endpoint(), retrying=retrying), caller, kept
+    return make_archive(rules(), endpoint_url=endpoint(), retrying=retrying), caller, kept

@@ -1,8 +1,9 @@
 """The marks of books: read before and after what they speak of, begun before the first entry, set when all is in them.
 
-Invariant: a rule uses a total or a rank only if the mark was complete before the read, and is complete after it. A mark
+Invariant: a rule uses a total or a rank only if the mark was complete before the read, and is the same after it. A mark
 that is read only afterwards may have become complete since, while the total was read half full. A mark that is read
-only before may be outdated: another version of the rule may have begun to book in the total since.
+only before may be outdated: another version of the rule may have begun to book in the total since. A mark of books that
+began again, and are complete again, says nothing about a total that was read in between.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sync_rules.model.writes import Put, Result, Status
 from sync_rules.pipeline.requests import Apply, Found, Read, Scan, Work, read_all
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import PartRule
-from sync_rules.rules.ledger import key_in, suitable
+from sync_rules.rules.ledger import is_suitable, key_in
 from sync_rules.rules.ruleset import Rules
 
 TRIES_MAX: Final = 5
@@ -139,7 +140,7 @@ def books_named(rules: Rules, identity: str) -> Books | None:
     """The books of an identity that another version of these rules has; None if these rules do not have its ledger."""
     physical_name, partition, fingerprint, *_ = identity.split(" ")
     for table in rules.tables.values():
-        if table.physical_name == physical_name and suitable(table):
+        if table.physical_name == physical_name and is_suitable(table):
             return Books(key_in(table, partition), fingerprint)
     return None
 

@@ -54,7 +54,7 @@ def list_undermined(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
             for other, changes in wanted.items()
             if other is not rule
             for path in changes
-            for read in rule.decided_by
+            for read in rule.deciding_paths
         )
     ]
 

@@ -146,7 +146,7 @@ def _relay(listing: Listing, rules: Rules, bounds: Bounds, report: Report, *, ah
     if bounds.out_of_time():
         raise StoreError(OUT_OF_TIME)
     push = listing.push
-    names = _attributes_read([listing])[push.rules[0].listed.table.name]
+    names = _attributes_read([listing])[push.rules[0].listed_entity.table.name]
     page = yield from list_page(listing, rules, bounds, names, bounds.limits.fan_out_relay_max_items)
     if listing.failed:
         return
@@ -217,7 +217,7 @@ def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work
         if bounds.out_of_time() or listing.listed_items >= inline_max_items(listing.push, bounds.limits):
             yield from hand_over(listing, bounds)
             continue
-        table = listing.push.rules[0].listed.table.name
+        table = listing.push.rules[0].listed_entity.table.name
         for key, image in (yield from list_page(listing, rules, bounds, attributes[table])):
             row = listed.setdefault(key, Listed())
             row.listings.append(listing)
@@ -233,7 +233,7 @@ def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work
 
 def _attributes_read(listings: Iterable[Listing]) -> Mapping[str, Names]:
     """The attributes that the rules of all these pushes read of listed items, by table: several may list one item."""
-    return attributes_read((rule, rule.listed) for one in listings for rule in one.push.rules)
+    return attributes_read((rule, rule.listed_entity) for one in listings for rule in one.push.rules)
 
 
 def _read_images(
@@ -292,6 +292,6 @@ def list_parts(push: Push, key: ItemKey, image: Item) -> list[Part]:
     return [
         part
         for rule in push.part_rules
-        for part in rule.parts(Change(key, None, image), rule.listed)
+        for part in rule.parts(Change(key, None, image), rule.listed_entity)
         if part.target == push.source
     ]

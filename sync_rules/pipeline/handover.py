@@ -61,7 +61,7 @@ def list_page(
     index row, with the attributes that rules read.
     """
     rule, index = listing.push.rules[0], listing.push.index  # all rules of a push list alike
-    table = rule.listed.table
+    table = rule.listed_entity.table
     conditions = rule.conditions(listing.push.source)
     if conditions is None:  # no item can name this one
         listing.done = True
@@ -85,7 +85,8 @@ def list_page(
     return [
         (key, item if index is None else None)
         for key, item in keys
-        if key is not None and rules.entity_of(key) is rule.listed  # else another entity's, in the same partition
+        if key is not None
+        and rules.entity_of(key) is rule.listed_entity  # else another entity's, in the same partition
     ]
 
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Final
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Transaction, Update, Write, unchanged
 from sync_rules.pipeline.requests import Found
@@ -108,9 +108,9 @@ def _sum(one: Increment, two: Increment) -> Increment | None:
     amounts = {name: Decimal(amount) for name, amount in one.amounts}
     for name, amount in two.amounts:
         amounts[name] = total_of((amounts.get(name, Decimal(0)), Decimal(amount)))
-    if not all(map(holdable, amounts.values())):
+    if not all(map(is_holdable, amounts.values())):
         return None
-    return replace(one, amounts=tuple((name, spelt(amount)) for name, amount in amounts.items()))
+    return replace(one, amounts=tuple((name, spell(amount)) for name, amount in amounts.items()))
 
 
 # ---------------------------------------------------------------- totals as a whole
@@ -122,7 +122,7 @@ def list_increments(write: Write) -> tuple[Increment, ...]:
 
 def fits_numbers(increment: Increment) -> bool:
     """True if each difference fits into one number: from 0.0000000001 to 1E+30 takes 41 digits, and DynamoDB has 38."""
-    return all(holdable(Decimal(amount)) for _, amount in increment.amounts)
+    return all(is_holdable(Decimal(amount)) for _, amount in increment.amounts)
 
 
 def put_totals(write: Transaction, totals: Mapping[ItemKey, Found]) -> Transaction | Blocked:
@@ -154,9 +154,9 @@ def _new_total(increment: Increment, total: Item | None) -> Update | Put | Block
     for name, amount in increment.amounts:
         held = number_of((total or {}).get(name)) or Decimal(0)
         number = total_of((held, Decimal(amount)))
-        if not holdable(number):
+        if not is_holdable(number):
             return Blocked("NumberTooLong")
-        numbers[name] = {"N": spelt(number)}
+        numbers[name] = {"N": spell(number)}
     guard = unchanged(increment.key.values[0][0], total, [(name,) for name in numbers])
     if total is None:
         return Put(increment.key, {**increment.key.attributes(), **numbers}, guard)

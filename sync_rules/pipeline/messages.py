@@ -16,7 +16,7 @@ from typing import Any, Final
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.json_bytes import compact, tagged, untagged
+from sync_rules.model.json_bytes import compact, tag_binary, untag_binary
 from sync_rules.model.numbers import SPELLING
 from sync_rules.model.values import Item
 from sync_rules.pipeline.records import DATES, read_image
@@ -145,7 +145,7 @@ def key_bytes(key: ItemKey) -> int:
 
 
 def _write_text(body: object) -> str:
-    return compact(_spell(body), default=tagged, sort_keys=True)
+    return compact(_spell(body), default=tag_binary, sort_keys=True)
 
 
 def _spell(body: Any) -> Any:
@@ -179,7 +179,7 @@ def decode(text: str) -> Message:
         RecordError: when the text is not such a message.
     """
     try:
-        body = json_bytes.parsed(text, object_hook=untagged)
+        body = json_bytes.parsed(text, object_hook=untag_binary)
         make = _TYPES.get(body.pop("kind"))
         body |= {name: read(body[name]) for name, read in _READERS.items() if name in body}
         message = None if make is None else make(**body)

@@ -18,7 +18,7 @@ from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
-from sync_rules.model.sizes import TOO_LARGE, too_large
+from sync_rules.model.sizes import TOO_LARGE, is_too_large
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Check, Delete, Put, Result, Status, Test, Transaction, Update, Write
 from sync_rules.pipeline.acceptance import protect_part
@@ -135,7 +135,7 @@ def _decide(
             continue
         meant = [
             (replace(look, part=one), _check_room(_write_for(replace(look, part=one), target, source, report), target))
-            for one in part.rule.meant(part, target, source)
+            for one in part.rule.expand_part(part, target, source)
         ]
         if all(write is None for _, write in meant):
             report.count([part.rule], Outcome.RIGHT)
@@ -157,7 +157,7 @@ def _write_for(look: PartLook, target: Item | None, source: Item | None, report:
     part = look.part
     write = part.rule.write_for(part, target, source)
     if look.rebuild and (look.rejected or isinstance(write, Blocked)):
-        replacement = part.rule.rebuilt(part, target, source)
+        replacement = part.rule.rebuild_part(part, target, source)
         report.rebuilt |= {part.rule.name} if replacement is not None else set()
         write = replacement or write
     return write
@@ -165,7 +165,7 @@ def _write_for(look: PartLook, target: Item | None, source: Item | None, report:
 
 def _check_room(write: Write | Blocked | None, target: Item | None) -> Write | Blocked | None:
     """The write; blocked if it certainly makes its item too large: a refused write costs the whole item."""
-    no_room = write is not None and not isinstance(write, Blocked) and too_large(apply_write(write, target))
+    no_room = write is not None and not isinstance(write, Blocked) and is_too_large(apply_write(write, target))
     return NO_ROOM if no_room else write
 
 

@@ -16,7 +16,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
-from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, item_bytes, too_large
+from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, is_too_large, item_bytes
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Result, Status, differences, misfit
 from sync_rules.pipeline.acceptance import block_unaccepted, protect_target
@@ -160,7 +160,7 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
     if isinstance(desired, Blocked):
         decisions.stuck.append((target, [rule], desired))
         return {}
-    left_out = None if isinstance(found, Blocked) else rule.left_out(found, target.image)
+    left_out = None if isinstance(found, Blocked) else rule.find_omission(found, target.image)
     return _differing(rule, target, desired, left_out, decisions)
 
 
@@ -184,7 +184,7 @@ def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[li
     """Write. Returns the targets to decide again, such as those whose source changed under a transaction."""
     again: list[Target] = []
     for some in split(intents, bounds.limits.apply_max_writes):
-        fits = [not too_large(apply_write(intent.write, intent.target.image)) for intent in some]
+        fits = [not is_too_large(apply_write(intent.write, intent.target.image)) for intent in some]
         writes = [intent.write for intent, fitting in zip(some, fits, strict=True) if fitting]
         results = iter((yield from apply_writes(writes, bounds)))
         for intent, fitting in zip(some, fits, strict=True):

@@ -50,7 +50,7 @@ def list_series(part: Part, bounds: Bounds) -> Work[Series | Blocked | StoreErro
         keys += (key for item in page.items if (key := table.key_of(item)) is not None)
         if cursor is None or rows >= listing.max_items + bounds.limits.fan_out_round_max_items:
             break
-    found = tuple(part.rule.among(part.source, keys))
+    found = tuple(part.rule.list_wrong_parts(part.source, keys))
     if not found and cursor is not None:
         return TOO_MANY
     return Series(found, tuple(keys), cursor is not None)
@@ -60,7 +60,7 @@ def is_taken_again(part: Part, bounds: Bounds) -> Work[bool | StoreError]:
     """True for a part that is missing because the listing of another rule would have it taken away again. Most parts
     are at the beginning of that, which one row shows.
     """
-    other = part.rule.taken_by(part)
+    other = part.rule.find_removing_part(part)
     listing = None if other is None else other.rule.listing(other)
     if other is None or other.source is None or listing is None:
         return False
@@ -69,10 +69,10 @@ def is_taken_again(part: Part, bounds: Bounds) -> Work[bool | StoreError]:
     if isinstance(page, StoreError):
         return page
     first = table.key_of(page.items[0]) if page.items else None
-    if first is None or other.rule.comes_first(other, first):
+    if first is None or other.rule.is_first_part(other, first):
         return False
     found = yield from list_series(other, bounds)
     if isinstance(found, StoreError):
         return found
     keys = () if isinstance(found, Blocked) else (*found.keys, other.target)
-    return any(one.target == other.target for one in other.rule.among(other.source, keys))
+    return any(one.target == other.target for one in other.rule.list_wrong_parts(other.source, keys))

@@ -111,7 +111,7 @@ class Sources:
             item = self.items[key]
             if isinstance(item, StoreError):
                 return item
-            belongs = item is not None and rule.belongs(target.key, item)
+            belongs = item is not None and rule.is_member(target.key, item)
             if isinstance(belongs, Blocked):
                 return belongs
             if item is not None and belongs:
@@ -160,7 +160,9 @@ def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
                 wanted |= {} if isinstance(keys, StoreError | Blocked) else dict.fromkeys(keys)
     sources.items |= yield from read_all((key for key in wanted if key not in sources.items), sources.attributes)
     used = (rule.books for rule in rules if rule.books is not None and sources.unusable(rule) is None)
-    sources.marks |= yield from read_marks(used)
+    for one, mark in (yield from read_marks(used)).items():
+        same = isinstance(mark, StoreError) or mark == sources.marks[one]
+        sources.marks[one] = mark if same else None
     return sources
 
 

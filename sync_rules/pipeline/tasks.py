@@ -347,7 +347,7 @@ def pushes_of(message: PushMessage, rules: Rules) -> tuple[Push, ...]:
 def chunks_of(message: ChunkMessage, rules: Rules) -> tuple[Chunk, ...]:
     """The targets that a message asks for, by push. Rules that no longer exist are skipped."""
     chunks = (
-        Chunk(push, tuple(key for key in message.targets if rules.entity_of(key) is push.rules[0].listed))
+        Chunk(push, tuple(key for key in message.targets if rules.entity_of(key) is push.rules[0].listed_entity))
         for push in _pushes_of(message, rules)
     )
     return tuple(chunk for chunk in chunks if chunk.targets)
@@ -365,7 +365,7 @@ def _pushes_of(message: PushMessage | ChunkMessage, rules: Rules) -> tuple[Push,
 
 def _fits(cursor: Item | None, rule: Rule) -> bool:
     """True for a cursor of the Query that this rule uses to list."""
-    table = rule.listed.table
+    table = rule.listed_entity.table
     index = rule.find.index if rule.find is not None else None
     keys = table.key + (table.index(index).attributes if index is not None else ())
     return cursor is not None and cursor.keys() == {attribute.name for attribute in keys}

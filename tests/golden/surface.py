@@ -27,11 +27,11 @@ import typer.main
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.state import FileState, TableState, applied, save_applied
+from sync_rules.adapters.state import FileState, TableState, read_applied, save_applied
 from sync_rules.cli.main import main
-from sync_rules.deploy.blocks import blocks_in, inside
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.template import written
+from sync_rules.deploy.blocks import find_blocks, read_block
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.template import fill_template
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.jobs.account.account_backfill import BackfillWork
 from sync_rules.jobs.account.account_redrive import RedriveWork
@@ -39,16 +39,15 @@ from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.progress import unfinished
+from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.progress import load_unfinished
 from sync_rules.jobs.backfill.scope import Scope
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettings, StreamRecord, invocation_record
-from sync_rules.jobs.consume.checkpoint import Checkpoint, load, save, stored
+from sync_rules.jobs.consume.checkpoint import Checkpoint, load, pack_messages, save
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
 from sync_rules.jobs.redrive.redriver import Redriver
-from sync_rules.lab.recording import Header, read, writing
+from sync_rules.lab.recording import Header, open_recording, read
 from sync_rules.language.load import parse_rules
 from sync_rules.model.item_change import item_change
 from sync_rules.model.items import Change, Failure, ItemKey
@@ -141,11 +140,11 @@ def template() -> Mapping[str, str]:
     digests, text = {}, ""
     for path in (COMMITTED, DEPLOYED, EVERY_KIND):
         name = path.relative_to(ROOT).as_posix()
-        text = written(TEMPLATE.read_text(), deployment_of(path), path, TEMPLATE)
-        digests[name] = {block: _sha256(inside(text, block, "template.yaml")) for block in blocks_in(text, "")}
-    blocks = "".join(f"# {block}\n{inside(text, block, 'template.yaml')}" for block in blocks_in(text, ""))
+        text = fill_template(TEMPLATE.read_text(), read_deployment(path), path, TEMPLATE)
+        digests[name] = {block: _sha256(read_block(text, block, "template.yaml")) for block in find_blocks(text, "")}
+    blocks = "".join(f"# {block}\n{read_block(text, block, 'template.yaml')}" for block in find_blocks(text, ""))
     rest = TEMPLATE.read_text()
-    for block in reversed(blocks_in(rest, "").values()):
+    for block in reversed(find_blocks(rest, "").values()):
         rest = rest[: block.start] + rest[block.end :]
     by_hand = pretty(_undescribed(read_yaml(rest, "template.yaml")))
     return {
@@ -207,7 +206,7 @@ def decoded(line: str) -> tuple[str, Any]:
 def checkpoint() -> Mapping[str, str]:
     pending = [Pending(message, 1_000 + n, n) for n, message in enumerate(examples().values())]
     shards = [ShardProgress("shard-0", None, "123", done=True), ShardProgress("shard-1", "shard-0", None)]
-    whole = Checkpoint("f1", {ARN: shards}, stored(pending), parked=3)
+    whole = Checkpoint("f1", {ARN: shards}, pack_messages(pending), parked=3)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.json"
         save(path, whole)
@@ -342,7 +341,7 @@ def recording() -> Mapping[str, str]:
     }
     with tempfile.TemporaryDirectory() as folder:
         for name, header in headers.items():
-            with writing(Path(folder) / name, header) as write:
+            with open_recording(Path(folder) / name, header) as write:
                 write(records())
             found = read(Path(folder) / name, rules_of(EVERY_KIND))
             assert found.header == header
@@ -463,11 +462,11 @@ def backfill() -> Mapping[str, str]:
 
         assert not run(most=3)
         texts["state-stopped.json"] = BEGAN.sub(BEGUN, path.read_text())
-        assert unfinished(FileState(path)) is not None
+        assert load_unfinished(FileState(path)) is not None
         assert run(most=1_000)
         save_applied(FileState(path), of_each(rules), AT)
         texts["state-ended.json"] = BEGAN.sub(BEGUN, path.read_text())
-        assert applied(FileState(path)) == of_each(rules)
+        assert read_applied(FileState(path)) == of_each(rules)
     return {**texts, "backfill-tables.txt": contents(store, rules)}
 
 
@@ -499,7 +498,7 @@ class Client:
     def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
         def ask(**parameters: Any) -> dict[str, Any]:
             self.asked.append([name, parameters])
-            return {}
+            return {"Responses": {}}
 
         return ask
 

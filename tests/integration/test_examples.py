@@ -6,6 +6,7 @@ import json
 import re
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +15,7 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.cli import main
 from sync_rules.cli.commands import demo as command
 from sync_rules.deploy.tables import create_tables
-from sync_rules.lab.demo.example import EngineScene, answers, hastened
+from sync_rules.lab.demo.example import EngineScene, answers, with_settle_seconds
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import play, wrong_answers
 from sync_rules.lab.scenario_file import load_scenario
@@ -55,7 +56,7 @@ def test_example_holds_in_memory(folder):
 @every_example
 def test_example_holds_on_the_engine(folder, engine, tmp_path):
     """The same on real streams; what read.py finds is what the scenario says it finds."""
-    rules = hastened(rules_of(folder, engines.unique_prefix()), 0)
+    rules = with_settle_seconds(rules_of(folder, engines.unique_prefix()), 0)
     create_tables(aws.dynamodb(engine), rules)
     stage = EngineScene(rules, engine, tmp_path, folder)
     scenario = load_scenario(folder, rules)
@@ -83,7 +84,7 @@ def demo(engine, monkeypatch, capsys):
     """Runs `sync-rules demo` on the engine of the session; its tables are dropped in the end."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "40")  # of a terminal: in a pipe nothing is cut
-    monkeypatch.setattr(command, "ministack", lambda: nullcontext(engine))
+    monkeypatch.setattr(command, "run_engine", lambda: nullcontext(SimpleNamespace(url=engine)))
     monkeypatch.setattr(command, "SETTLE_SECONDS", 0)
     monkeypatch.setattr(command, "GRACE_SECONDS", 0)
     client = aws.dynamodb(engine)

@@ -24,9 +24,9 @@ rules:
   names: copy user.name into order.user_name
   mails: {{mirror: user, into: user_by_email, attributes: [name]}}
 patterns:
-  orders: {{get: order, by: [user_id], returns: [total, user.name], items: 2, page: 2}}
+  orders: {{get: order, by: [user_id], attributes: [total, user.name], items: 2, page: 2}}
   by-status: {{get: order, by: [status], between: made, items: 2}}
-  mail: {{get: user, by: [email], one: true, returns: [name]}}
+  mail: {{get: user, by: [email], one: true, attributes: [name]}}
   place: {{put: order}}
 """
 

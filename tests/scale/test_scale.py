@@ -9,9 +9,8 @@ from pathlib import Path
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import FileState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.backfill.progress import Totals
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Scan

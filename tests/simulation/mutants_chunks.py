@@ -121,7 +121,7 @@ def rows_as_images() -> Iterator[None]:
     list_page = handover.list_page
 
     def noting(listing: Any, rules: Any, bounds: Any) -> Work:
-        table = listing.push.rules[0].listed.table
+        table = listing.push.rules[0].listed_entity.table
 
         def ask(request: Request) -> Work:
             answer = yield request

@@ -39,7 +39,7 @@ def showing(rows: dict[Any, Any]) -> Mutant:
     """The rows that relays list are kept by key, the first of each, and shown again by later pages."""
 
     def relay(original: Any, pushes: Any, *args: Any, ahead: bool) -> Work:
-        tables = {push.rules[0].listed.table.name: push.rules[0].listed.table for push in pushes}
+        tables = {push.rules[0].listed_entity.table.name: push.rules[0].listed_entity.table for push in pushes}
 
         def ask(request: Request) -> Work:
             answer = yield request

@@ -16,7 +16,7 @@ from typing import Any, Self
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from sync_rules.model.items import Failure
-from sync_rules.model.json_bytes import tagged, untagged
+from sync_rules.model.json_bytes import tag_binary, untag_binary
 from sync_rules.pipeline.failed_entries import FailedEntry
 from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.requests import Apply, Later, List, Page, Park, Read, Scan
@@ -158,10 +158,10 @@ class Documents:
 
     def load(self, name: str) -> dict[str, Any] | None:
         text = self._documents.get(name)
-        return None if text is None else json.loads(text, object_hook=untagged)
+        return None if text is None else json.loads(text, object_hook=untag_binary)
 
     def save(self, name: str, body: Mapping[str, Any]) -> None:
-        ask(Save(name, json.dumps(body, default=tagged, sort_keys=True)))
+        ask(Save(name, json.dumps(body, default=tag_binary, sort_keys=True)))
 
     def remove(self, name: str) -> None:
         ask(Save(name, None))

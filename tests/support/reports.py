@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 
-import pytest
-
 from sync_rules.audit.verifier import Verifier
-from sync_rules.audit.verify_tally import Finding
-from sync_rules.cli.show.drift_page import Verified, note_examples
-from sync_rules.cli.show.text import as_typed
+from sync_rules.audit.verify_tally import DriftFinding
+from sync_rules.cli.show.drift_page import VerifyReport, note_examples
+from sync_rules.cli.show.text import format_command
 from sync_rules.rules.selection import Share
 from tests.support.builders import s
 from tests.support.every_kind import order, part, post, rules_of, user
@@ -23,20 +20,7 @@ STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ORDERS = 25
 
 
-def needs_graphviz() -> None:
-    """Skip a test where there is no Graphviz, or its wheel lacks a library of the system; fail it where all engines
-    are required.
-    """
-    try:
-        import pygraphviz  # noqa: F401, PLC0415 - whether it loads
-    except ImportError as error:
-        why = f"no Graphviz ({error.msg}): install the extra `report`, and what docs/report.md says its wheel needs"
-        if os.environ.get("REQUIRE_ENGINES") == "1":
-            pytest.fail(why)
-        pytest.skip(why)
-
-
-def verified(*, clean: bool = False, repair: bool = False, **changes: object) -> Verified:
+def verified(*, clean: bool = False, repair: bool = False, **changes: object) -> VerifyReport:
     """A verify of the shop: `clean`, with nothing wrong in it, but with rules that saw nothing."""
     scene = Scene(rules_of())
     if clean:
@@ -49,7 +33,7 @@ def verified(*, clean: bool = False, repair: bool = False, **changes: object) ->
         scene.there("parts", part("b", "c"), part("c", "b"))
     names = scene.rules.kept
     verifier = Verifier(scene.rules, scene.world, names, repair=repair, grace_seconds=0)
-    examples: dict[str, list[Finding]] = {}
+    examples: dict[str, list[DriftFinding]] = {}
     for _ in note_examples(verifier.sweep(), examples):
         pass
     fields: dict[str, object] = {
@@ -59,11 +43,11 @@ def verified(*, clean: bool = False, repair: bool = False, **changes: object) ->
         "examples": examples,
         "started": STARTED,
         "seconds": 12.34,
-        "how": as_typed(["verify", "rules.yaml", "--endpoint-url", "http://me:pw@localhost:8000/?token=t"]),
+        "how": format_command(["verify", "rules.yaml", "--endpoint-url", "http://me:pw@localhost:8000/?token=t"]),
         "endpoint": "localhost:8000",
         "region": "eu-central-1",
         "grace_seconds": 120.0,
         "repair": repair,
         "share": Share(),
     }
-    return Verified(**{**fields, **changes})
+    return VerifyReport(**{**fields, **changes})

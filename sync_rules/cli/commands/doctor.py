@@ -18,30 +18,22 @@ from typing import Annotated, Any, Final
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.state import TableState, applied_at
+from sync_rules.adapters.state import TableState, read_applied_time
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import sample_new_rules
 from sync_rules.cli.verb import Verb
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.doctor import Finding, Site
-from sync_rules.deploy.examination import Examination, NotSeenError, resources_of
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.doctor import Site, StackFinding
+from sync_rules.deploy.examination import Examination, NotSeenError, list_resources
 from sync_rules.deploy.permissions import FUNCTIONS
 from sync_rules.jobs.account.stack import stack_of
 from sync_rules.language.load import parse_rules, read_text
 from sync_rules.model.errors import StoreError, UserError
 
 ARN_COLONS: Final = 5
-CLIENTS: Final = {
-    "cloudformation": aws.cloudformation,
-    "cloudwatch": aws.cloudwatch,
-    "dynamodb": aws.dynamodb,
-    "iam": aws.iam,
-    "lambda": aws.lambdas,
-    "sqs": aws.sqs,
-}
 
 VERB: Final = Verb(
     well="everything is well",
@@ -61,7 +53,7 @@ def doctor(
     form: opt.Lines = opt.LineForm.TEXT,
 ) -> int:
     """Examine a deployed stack: each finding with its cure. It only reads."""
-    client = partial(_client, endpoint_url, region)
+    client = partial(aws.find_client, endpoint_url=endpoint_url, region=region)
     well = True
     site = _site(client, rules_file, stack_name, opt.place_words(endpoint_url, region))
     for area, findings in _areas(site, client):
@@ -74,17 +66,17 @@ def doctor(
     return int(not well)
 
 
-def _areas(site: Site, client: Callable[[str], Any]) -> Iterator[tuple[str, list[Finding]]]:
+def _areas(site: Site, client: Callable[[str], Any]) -> Iterator[tuple[str, list[StackFinding]]]:
     yield from Examination(site, client, datetime.now(UTC)).findings()
     yield "links", _of_links(site, client)
     yield "loads", _of_loads(site, client)
 
 
-def _of_loads(site: Site, client: Callable[[str], Any]) -> list[Finding]:
+def _of_loads(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
     """The bulk loads that a backfill may not have seen. The reason why they are unknown goes to standard error."""
     dynamodb, state_table = client("dynamodb"), site.physical("StateTable")
     try:
-        at = applied_at(TableState(dynamodb, state_table)) if state_table else None
+        at = read_applied_time(TableState(dynamodb, state_table)) if state_table else None
     except StoreError:  # the area of links says so
         return []
     if at is None:
@@ -93,15 +85,15 @@ def _of_loads(site: Site, client: Callable[[str], Any]) -> list[Finding]:
     if unknown:
         print(f"loads: bulk loads are unknown: {unknown}", file=sys.stderr)
     cure = site.remote("backfill", str(site.rules_file))
-    return [Finding(one.describe(at), f"{'' if one.end else 'when it has ended: '}{cure}") for one in loads]
+    return [StackFinding(one.describe(at), f"{'' if one.end else 'when it has ended: '}{cure}") for one in loads]
 
 
-def _of_links(site: Site, client: Callable[[str], Any]) -> list[Finding]:
+def _of_links(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
     """The findings of a sample of the rules that no backfill in this account has applied. It only reads."""
     dynamodb = client("dynamodb")
     state_table = site.physical("StateTable")
     try:
-        applied = applied_so_far(TableState(dynamodb, state_table), site.rules) if state_table else {}
+        applied = find_applied(TableState(dynamodb, state_table), site.rules) if state_table else {}
         store = DynamoStore(dynamodb, site.rules.tables, write_mode="update")  # it writes nothing
         found = sample_new_rules(site.rules, site.rules.kept, applied, (), store)
     except StoreError as error:
@@ -109,25 +101,21 @@ def _of_links(site: Site, client: Callable[[str], Any]) -> list[Finding]:
             return []
         cure = "allow dynamodb:GetItem, BatchGetItem and Scan on the tables and the state table for your credentials"
         denied = error.reason.startswith("AccessDenied")
-        return [Finding(f"could not be looked at: {error}", cure if denied else "run it again later")]
-    return [Finding(f"rule {one.title}: {one.found}", one.cure) for one in found if one.stops]
+        return [StackFinding(f"could not be looked at: {error}", cure if denied else "run it again later")]
+    return [StackFinding(f"rule {one.title}: {one.found}", one.cure) for one in found if one.stops]
 
 
-def _client(endpoint_url: str | None, region: str | None, service: str) -> Any:
-    return CLIENTS[service](endpoint_url, region)
-
-
-def _row(area: str, findings: list[Finding]) -> dict[str, Any]:
+def _row(area: str, findings: list[StackFinding]) -> dict[str, Any]:
     """An area as a JSON object."""
     return {"area": area, "findings": [{"found": one.found, "cure": one.cure} for one in findings]}
 
 
 def _site(client: Any, rules_file: Path, stack_name: str, options: list[str]) -> Site:
     """The stack beside the rules. Raises UserError when it is none of ours or may not be looked at, StoreError."""
-    deployment = deployment_of(rules_file)
+    deployment = read_deployment(rules_file)
     try:
         stack = stack_of(client("cloudformation"), stack_name)
-        resources = resources_of(client, stack_name)
+        resources = list_resources(client, stack_name)
     except StoreError as error:
         if error.reason.startswith("AccessDenied"):
             raise _not_allowed(stack_name, "cloudformation:DescribeStacks") from error

@@ -1,4 +1,4 @@
-"""`sync-rules graph`: the rules as a picture, or as the text that draws one."""
+"""`sync-rules graph`: the rules as the text of a picture, for Mermaid or Graphviz."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import typer
 
 from sync_rules.adapters.files import require_ending, require_own
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.picture import svg
 from sync_rules.cli.show.rule_graph import RuleGraph, dot, graph_of, mermaid
 from sync_rules.cli.show.text import put_out
 from sync_rules.cli.verb import Verb
@@ -19,31 +18,23 @@ from sync_rules.language.load import load_rules
 
 
 class Format(StrEnum):
-    """The forms a graph can be written in."""
+    """The languages that a graph can be written in."""
 
     MERMAID = "mermaid"
     DOT = "dot"
-    SVG = "svg"
 
 
-WRITERS: Final[Mapping[Format, Callable[[RuleGraph], str]]] = {
-    Format.MERMAID: mermaid,
-    Format.DOT: dot,
-    Format.SVG: svg,
-}
-REFERENCES: Final = {Format.MERMAID: "#{};", Format.DOT: "&#{};", Format.SVG: "&#{};"}  # to characters, by number
+WRITERS: Final[Mapping[Format, Callable[[RuleGraph], str]]] = {Format.MERMAID: mermaid, Format.DOT: dot}
+REFERENCES: Final = {Format.MERMAID: "#{};", Format.DOT: "&#{};"}  # to characters, by number
 BY_ENDING: Final = {
     ".mmd": Format.MERMAID,
     ".md": Format.MERMAID,
     ".mermaid": Format.MERMAID,
     ".dot": Format.DOT,
     ".gv": Format.DOT,
-    ".svg": Format.SVG,
 }
 
-VERB: Final = Verb(
-    well="it was written", mistake="errors in the rules file, or Graphviz, which draws the SVG, is missing"
-)
+VERB: Final = Verb(well="it was written", mistake="errors in the rules file")
 
 
 def graph(
@@ -59,14 +50,15 @@ def graph(
     if out is not None:
         require_own(out, rules_file)
         require_ending(out, BY_ENDING)
-    drawn = graph_of(load_rules(rules_file))
     form = form or (BY_ENDING[out.suffix.lower()] if out else Format.MERMAID)
-    text = WRITERS[form](drawn)
-    put_out(text if out else _fitting(text, REFERENCES[form], getattr(sys.stdout, "encoding", None) or "utf-8"), out)
+    text = WRITERS[form](graph_of(load_rules(rules_file)))
+    if out is None:
+        text = _fit_encoding(text, REFERENCES[form], getattr(sys.stdout, "encoding", None) or "utf-8")
+    put_out(text, out)
     return 0
 
 
-def _fitting(text: str, reference: str, encoding: str) -> str:
+def _fit_encoding(text: str, reference: str, encoding: str) -> str:
     """The text with what an encoding lacks as references to characters, which a reader of the format resolves."""
     lacking = {letter for letter in set(text) if not letter.isascii() and not letter.encode(encoding, "ignore")}
     return text.translate({ord(letter): reference.format(ord(letter)) for letter in lacking})

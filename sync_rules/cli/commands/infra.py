@@ -1,16 +1,13 @@
 """`sync-rules infra`: generate the blocks of template.yaml that depend on the rules; list each function's permissions.
 
-The template is replaced as a whole or not at all. In a project that `sync-rules init` made, and after an upgrade of
-sync-rules, the command also brings what the new version changes into the template, infra/machine.asl.json and
-requirements.txt, line by line, and shows it. Lines that you changed stay: where both changed the same ones, it shows
-those of the new version and exits with 1, once.
+The command replaces the template as a whole or not at all, and writes no other file. After an upgrade of sync-rules it
+names, once, the files of your project that differ from those of the new version, and exits with 1.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -18,28 +15,32 @@ from typing import Annotated, Final
 import typer
 
 from sync_rules import __version__
-from sync_rules.adapters.files import replacing
+from sync_rules.adapters.files import replace_file
 from sync_rules.cli.verb import Verb
-from sync_rules.deploy import originals
-from sync_rules.deploy.blocks import differences
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.roles import role_lines
+from sync_rules.deploy.blocks import compare_blocks
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.project import find_missing, find_outdated
+from sync_rules.deploy.roles import describe_roles
 from sync_rules.deploy.template import (
-    consistency_warnings,
-    index_warnings,
-    place_warnings,
-    rules_noted,
-    settings_warnings,
-    warnings,
-    written,
+    fill_template,
+    find_rules_file,
+    warn_of_consistency,
+    warn_of_indexes,
+    warn_of_limits,
+    warn_of_place,
+    warn_of_settings,
 )
 from sync_rules.model.errors import UserError
 
 TEMPLATE: Final = Path("template.yaml")
+COMPARE: Final = (
+    "To see what is new, make a project with `sync-rules init NEW` and compare: `git diff --no-index FILE NEW/FILE`. "
+    "Take over what you need"
+)
 
 VERB: Final = Verb(
     well="it was written, or nothing differs",
-    found="--check found a difference, or an upgrade left lines that you had changed",
+    found="--check found a difference, a file is missing, or files differ from those of an upgraded sync-rules",
 )
 
 
@@ -72,88 +73,59 @@ def infra(
     if check and what is not What.TEMPLATE:
         raise UserError("--check cannot be given with iam")
     if what is What.IAM:
-        return _permissions(rules or rules_noted(_read(template), template), explain=explain)
+        return _permissions(rules or find_rules_file(_read(template), template), explain=explain)
     text = _read(template)
-    rules_file = rules or rules_noted(text, template)
-    upgrade = originals.upgraded(template, text)
-    deployment = deployment_of(rules_file)
-    new = written(upgrade[0].new if upgrade else text, deployment, rules_file, template)
+    rules_file = rules or find_rules_file(text, template)
+    deployment = read_deployment(rules_file)
+    new = fill_template(text, deployment, rules_file, template)
     for warning in (
-        *warnings(new, template),
-        *place_warnings(rules_file, template),
-        *index_warnings(text, new, template),
-        *settings_warnings(deployment, rules_file),
-        *consistency_warnings(new, deployment, template),
+        *warn_of_limits(new, template),
+        *warn_of_place(rules_file, template),
+        *warn_of_indexes(text, new, template),
+        *warn_of_settings(deployment, rules_file),
+        *warn_of_consistency(new, deployment, template),
     ):
         print(warning, file=sys.stderr)
-    missing = _missing(template)
-    found = _differences(text, new, template, upgrade)
-    if missing and not found:
-        return 1
+    incomplete = _report_files(template, text)
+    changed = dict(compare_blocks(text, new, str(template)))
     if check:
-        return _checked(found, template)
-    if not found:
-        print(f"{template} is up to date with {rules_file}")
-        return 0
+        for diff in changed.values():
+            print(diff)
+        if changed:
+            print(f"{template} is not up to date ({', '.join(changed)}): run `sync-rules infra`", file=sys.stderr)
+        return int(bool(changed) or incomplete)
     if text != new:
         _write(template, new)
-        print(f"updated {template} from {rules_file}: {', '.join(_blocks(text, new, template)) or 'no block'}")
-    return _finished(template, upgrade) if upgrade else 0
+        print(f"updated {template} from {rules_file}: {', '.join(changed) or 'no block'}")
+    elif not incomplete:
+        print(f"{template} is up to date with {rules_file}")
+    return int(incomplete)
 
 
 def _permissions(rules_file: Path, *, explain: bool) -> int:
-    for line in role_lines(deployment_of(rules_file), explain=explain):
+    for line in describe_roles(read_deployment(rules_file), explain=explain):
         print(line)
     return 0
 
 
-def _missing(template: Path) -> bool:
-    """Print the files of the project that are gone, each with its cure."""
-    missing = originals.missing(template)
+def _report_files(template: Path, text: str) -> bool:
+    """Print the other files of the project that are missing or of another version, with a cure. True if there are."""
+    missing, outdated = find_missing(template), find_outdated(template, text)
     for path in missing:
         print(f"{path} is missing: restore it, or copy it from a project that `sync-rules init` makes", file=sys.stderr)
-    return bool(missing)
-
-
-def _blocks(text: str, new: str, template: Path) -> dict[str, str]:
-    return dict(differences(text, new, str(template)))
-
-
-def _differences(text: str, new: str, template: Path, upgrade: list[originals.Changed]) -> dict[str, str]:
-    """The differences as diffs: of each block, and of what an upgrade changes."""
-    return _blocks(text, new, template) | {f"sync-rules {__version__}, {one.path}": one.diff() for one in upgrade}
-
-
-def _finished(template: Path, upgrade: list[originals.Changed]) -> int:
-    """Write the other files of an upgrade, and show what it changed and what it left."""
-    for one in upgrade:
-        if one.diff():
-            if one.path != template:
-                _write(one.path, one.new)
-            print(f"updated {one.path} to sync-rules {__version__}:\n{one.diff()}")
-    originals.keep(template)
-    left = [note for one in upgrade for note in one.notes()]
-    for note in left:
-        print(note, file=sys.stderr)
-    return int(bool(left))
-
-
-def _checked(found: Mapping[str, str], template: Path) -> int:
-    for diff in filter(None, found.values()):
-        print(diff)
-    if found:
-        print(f"{template} is not up to date ({', '.join(found)}): run `sync-rules infra`", file=sys.stderr)
-    return int(bool(found))
+    if outdated:
+        head = f"these files differ from those of sync-rules {__version__}, and are left as they are:"
+        print(head, *(f"  {path}" for path in outdated), COMPARE, sep="\n", file=sys.stderr)
+    return bool(missing or outdated)
 
 
 def _read(template: Path) -> str:
     try:
         return template.read_bytes().decode()
     except FileNotFoundError as error:
-        kept = template.parent / originals.FOLDER / TEMPLATE.name
-        again = f". Or begin with it again: cp {kept} {template}" if kept.is_file() else ""
         raise UserError(
-            f"{template}: no such file. Run it in the folder of template.yaml, or name the file with --template{again}"
+            f"{template}: no such file. Run it in the folder of template.yaml, or name the file with --template. "
+            "`sync-rules init` in an empty folder writes one"
         ) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{template}: not UTF-8 text (byte {error.start})") from error
@@ -173,6 +145,6 @@ def _write(template: Path, text: str) -> None:
     def mistake(error: OSError) -> UserError:
         return UserError(f"{template} cannot be written: {error.strerror}")
 
-    with replacing(template, mistake) as file:
+    with replace_file(template, mistake) as file:
         file.write(text.encode())
     template.chmod(mode)

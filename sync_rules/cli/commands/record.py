@@ -20,10 +20,10 @@ from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import format_count
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
-from sync_rules.lab.recording import Header, writing
+from sync_rules.lab.recording import Header, open_recording
 from sync_rules.lab.redact import SALT_MIN_CHARACTERS, Redactor
 from sync_rules.lab.tape import FromNow, Tape, Until, record_streams, select_tables
 from sync_rules.language.load import load_rules
@@ -97,7 +97,7 @@ def record(
     header = Header(tables, redact, datetime.now(UTC).isoformat(timespec="seconds"))
     console = make_console(stderr=True)
     with ExitStack() as stack:
-        write = stack.enter_context(writing(out, header, append=append))
+        write = stack.enter_context(open_recording(out, header, append=append))
         tape = Tape(write, rules, redactor, max_records)
         stopping = stack.enter_context(stop_signals())
         status = stack.enter_context(console.status("recording", spinner="dots"))
@@ -115,7 +115,7 @@ def as_line(tape: Tape) -> str:
     """The records so far, for people."""
     of = ", ".join(f"{count:,} of {name}" for name, count in sorted(tape.tables.items()))
     lost = f" · RECORDS EXPIRED BEFORE THEY WERE READ ({tape.trimmed} times)" if tape.trimmed else ""
-    return counted(tape.tables.total(), "record") + (f" ({of})" if of else "") + lost
+    return format_count(tape.tables.total(), "record") + (f" ({of})" if of else "") + lost
 
 
 def row(tape: Tape) -> dict[str, Any]:

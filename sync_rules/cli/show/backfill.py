@@ -1,4 +1,4 @@
-"""The display of a backfill: a bar on a terminal, a line now and then in a log, JSON lines for machines.
+"""The display of a backfill: a moving line on a terminal, a line now and then in a log, JSON lines for machines.
 
 Invariant: it shows counts, names of rules and error codes, never a key or a value. Progress goes to standard error;
 JSON, and the table and last lines for people, go to standard output.
@@ -17,7 +17,7 @@ from rich.table import Table as Grid
 
 from sync_rules.cli.show.console import grid as columns
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.display import Bar, Display, displayed
+from sync_rules.cli.show.display import Display, open_display
 from sync_rules.cli.show.text import bracket_alterations
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.progress import Totals
@@ -108,15 +108,12 @@ class Meter:
 def display_on(
     console: Console, *, as_json: bool, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Display[dict[str, Any]]]:
-    """JSON lines on request; a bar on a terminal; plain lines elsewhere. `console` is that of standard error."""
+    """JSON lines on request; a moving line on a terminal; plain lines elsewhere."""
 
     def as_row(now: dict[str, Any]) -> None:
         print(json.dumps({"progress": now}), flush=True)
 
-    def bar(now: dict[str, Any]) -> Bar:
-        return Bar(where(now), now["round_items"], now["of_items"], line(now))
-
-    with displayed(console, "backfill", bar, as_row if as_json else None, clock) as display:
+    with open_display(console, line, as_row if as_json else None, clock) as display:
         yield display
 
 
@@ -129,12 +126,12 @@ def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advic
     names = frozenset(name for step in run.steps for name in step.names)
     if as_json:
         rules = {name: figures_of(totals, frozenset([name])) for name in sorted(names)}
-        left = [{"supply": one.supply, "reason": one.reason} for one in run.left]
+        left = [{"supply": supply, "reason": reason} for supply, reason in run.left.items()]
         print(json.dumps({"summary": {**now, "done": done, "rules": rules, "left": left}}), flush=True)
         return
     make_console().print(grid(totals, names))
-    for one in run.left:
-        print(f"not finished: {one.supply}: {one.reason}")
+    for supply, reason in run.left.items():
+        print(f"not finished: {supply}: {reason}")
     print(summary(now, done=done))
     if not done:
         print(advice[0])
@@ -144,14 +141,11 @@ def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advic
         print(advice[1])
 
 
-def where(now: dict[str, Any]) -> str:
-    """The step, and the round if it is not the first."""
-    return f"step {now['step']} of {now['steps']}" + (f", round {now['round']}" if now["round"] > 1 else "")
-
-
 def line(now: dict[str, Any]) -> str:
+    """The step, the round if it is not the first, and figures."""
     of_items = "" if now["of_items"] is None else f" of about {now['of_items']:,}"
     parts = [
+        f"step {now['step']} of {now['steps']}" + (f", round {now['round']}" if now["round"] > 1 else ""),
         f"{now['round_items']:,}{of_items} items",
         f"{now['copied']:,} written",
         f"{now['right']:,} right",

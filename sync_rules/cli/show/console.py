@@ -36,9 +36,9 @@ def grid(texts: Iterable[str], numbers: Iterable[str] = ()) -> Grid:
     """A table for people: columns of text, then columns of numbers. The first column is never wrapped."""
     table = Grid(box=None, header_style="bold", pad_edge=False)
     for place, name in enumerate(texts):
-        table.add_column(name, no_wrap=place == 0)
+        table.add_column(name, no_wrap=place == 0, overflow="fold")  # a narrow terminal breaks a text and cuts none
     for name in numbers:
-        table.add_column(name, justify="right", overflow="fold")  # a narrow terminal breaks a figure and cuts none
+        table.add_column(name, justify="right", overflow="fold")
     return table
 
 

@@ -1,4 +1,4 @@
-"""The display of a long command: sentences at once; figures as a bar on a terminal, as lines in a log."""
+"""The display of a long command: sentences at once; figures as a moving line on a terminal, as lines in a log."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.markup import escape
 
 from sync_rules.cli.show.console import say
 
 LINE_EVERY_SECONDS: Final = 10.0
+LIVE_EVERY_SECONDS: Final = 0.25
 Figures = TypeVar("Figures")
 
 
@@ -36,40 +37,18 @@ class Display(Generic[Figures]):
             self.show(figures())
 
 
-class Bar(NamedTuple):
-    """A moment of a bar: the stage, how much of how much is done (None: not known), and figures as a text."""
-
-    stage: str
-    done: float
-    of: float | None
-    figures: str
-
-
 @contextmanager
-def displayed(
+def open_display(
     console: Console,
-    name: str,
-    bar: Callable[[Figures], Bar],
+    text: Callable[[Figures], str],
     row: Callable[[Figures], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
+    every_seconds: float = LINE_EVERY_SECONDS,
 ) -> Iterator[Display[Figures]]:
-    """Show figures as `bar` says. `row` prints them for machines instead, as often as lines."""
+    """Show figures as `text` says. `row` prints them for machines instead, as often as lines."""
     write = partial(say, console)
-
-    def as_line(now: Figures) -> None:
-        shown = bar(now)
-        write(f"{shown.stage} · {shown.figures}")
-
     if row is not None or not console.is_terminal:
-        yield Display(write, row or as_line, LINE_EVERY_SECONDS, clock, shown=clock())
+        yield Display(write, row or (lambda now: write(text(now))), every_seconds, clock, shown=clock())
         return
-    figures = TextColumn("{task.fields[figures]}")
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), figures)
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(name, total=None, figures="")
-
-        def as_bar(now: Figures) -> None:
-            shown = bar(now)
-            progress.update(task, description=shown.stage, completed=shown.done, total=shown.of, figures=shown.figures)
-
-        yield Display(write, as_bar)
+    with console.status("", spinner="dots") as status:
+        yield Display(write, lambda now: status.update(escape(text(now))), LIVE_EVERY_SECONDS, clock)

@@ -1,7 +1,6 @@
-"""The report of a verify as one HTML page that opens from disk and loads nothing: no network, no script.
+"""The report of a verify as one HTML page.
 
-Invariant: the page names rules, keys and paths, and holds no value of an item. Every text is escaped here and nowhere
-else. Nothing is shown by colour alone.
+Invariant: the page names rules, keys and paths, and holds no value of an item.
 """
 
 from __future__ import annotations
@@ -9,16 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from sync_rules import __version__
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
-from sync_rules.audit.verify_tally import Finding, Tally
+from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.cli.show import html
-from sync_rules.cli.show.drift import sampled, summary, unseen
+from sync_rules.cli.show.drift import describe_sample, list_unseen, summarize
 from sync_rules.cli.show.rule_graph import Arrow, graph_of
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
@@ -27,6 +25,7 @@ from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share
 
 EXAMPLES_MAX_ITEMS: Final = 20  # of each rule
+HEADS: Final = ("drift", "target", "paths", "source", "reason", "now")
 MEANINGS: Final[Mapping[str, str]] = {
     "checked": "pairs of a rule and a target that were checked (or of a rule and an element, mirror or ledger entry)",
     "right": "the copy is as its rule says",
@@ -45,7 +44,7 @@ MEANINGS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verified:
+class VerifyReport:
     """A complete verify. `names`: the rules it checked; `how`: its command line, without secrets; `share` and `seed`:
     the part of the tables it read; `only`: a smaller part, if it was asked for one.
     """
@@ -53,7 +52,7 @@ class Verified:
     rules: Rules
     names: frozenset[str]
     tally: Tally
-    examples: Mapping[str, Sequence[Finding]]
+    examples: Mapping[str, Sequence[DriftFinding]]
     started: datetime
     seconds: float
     how: str
@@ -66,7 +65,7 @@ class Verified:
     only: Literal["", "one item", "what an earlier report lists"] = ""
 
 
-def note_examples(findings: Iterable[Finding], examples: dict[str, list[Finding]]) -> Iterator[Finding]:
+def note_examples(findings: Iterable[DriftFinding], examples: dict[str, list[DriftFinding]]) -> Iterator[DriftFinding]:
     """Pass the findings on, and note the first of each rule as examples."""
     for finding in findings:
         noted = examples.setdefault(finding.difference.rule, [])
@@ -75,35 +74,29 @@ def note_examples(findings: Iterable[Finding], examples: dict[str, list[Finding]
         yield finding
 
 
-def host_of(address: str) -> str:
+def find_host(address: str) -> str:
     """Host and port of an address, without user name and password."""
     return urlsplit(address).netloc.rpartition("@")[2]
 
 
 # ---------------------------------------------------------------- the page
-def page(verified: Verified) -> str:
+def write_page(verified: VerifyReport) -> str:
+    """The report as HTML."""
     graph = graph_of(verified.rules)
-    titles = _titles(verified)
     word, headline = _headline(verified)
-    return html.Page(
+    return html.HtmlReport(
         verb="verify",
         word=word,
         headline=headline,
-        remarks=(summary(verified.tally, repair=verified.repair), *_coverage(verified)),
-        parts=(
-            "<h2>Figures</h2>",
-            _figures(titles, verified),
-            "<h2>Rule by rule</h2>",
-            *(_of_rule(number, title, graph.arrows, verified) for number, title in enumerate(titles)),
-            "<h2>All rules of the file</h2>",
-            html.drawn(graph),
-        ),
-        facts=_when_and_how(verified),
+        remarks=(summarize(verified.tally, repair=verified.repair), *_coverage(verified)),
+        rules=[_report_rule(title, graph.arrows, verified) for title in _titles(verified)],
+        parts=("<h2>All rules of the file</h2>", html.describe_graph(graph)),
+        facts=html.list_facts(verified.started, verified.seconds, verified.how, _circumstances(verified)),
         meanings=MEANINGS,
     ).render()
 
 
-def _headline(verified: Verified) -> tuple[str, str]:
+def _headline(verified: VerifyReport) -> tuple[str, str]:
     """The class of the headline, and the headline."""
     tally = verified.tally
     if tally.left:
@@ -113,82 +106,51 @@ def _headline(verified: Verified) -> tuple[str, str]:
     return "well", f"OK: {tally.drift.total()} drift, all repaired" if tally.drift.total() else "OK: no drift"
 
 
-def _coverage(verified: Verified) -> Iterator[str]:
+def _coverage(verified: VerifyReport) -> Iterator[str]:
     """The part of the tables that was checked, if not everything."""
     if verified.only:
         yield f"Only {verified.only} was checked."
-    for line in sampled(verified.share, verified.seed, verified.rules, verified.names):
+    for line in describe_sample(verified.share, verified.seed, verified.rules, verified.names):
         yield f"{line[0].upper()}{line[1:]}."
 
 
-def _titles(verified: Verified) -> list[str]:
+def _titles(verified: VerifyReport) -> list[str]:
     """The checked rules of the file, those with remaining drift first."""
-    rules, left = verified.rules.rules, {name for name in verified.names if _left(name, verified.tally)}
-    bad = {rules[name].title for name in left}
-    return sorted({rules[name].title for name in verified.names}, key=lambda title: (title not in bad, title))
+    tally, titles = verified.tally, {name: verified.rules.rules[name].title for name in verified.names}
+    bad = {titles[name] for name in verified.names if tally.drift[name] > tally.repaired[name]}
+    return sorted(set(titles.values()), key=lambda title: (title not in bad, title))
 
 
-def _named(title: str, verified: Verified) -> list[str]:
-    """The compiled rules of one rule of the file."""
-    return sorted(name for name in verified.names if verified.rules.rules[name].title == title)
-
-
-def _left(name: str, tally: Tally) -> int:
-    return tally.drift[name] - tally.repaired[name]
-
-
-def _figures(titles: Sequence[str], verified: Verified) -> str:
-    """The table of figures, a line per compiled rule."""
-    tally = verified.tally
-    heads = ("left", "drift", "checked", *(name for name in totals(tally, "") if name != "drift"))  # worst first
-
-    def lines() -> Iterator[html.RuleLine]:
-        for number, title in enumerate(titles):
-            for name in _named(title, verified):
-                found = {**totals(tally, name), "checked": tally.seen(name), "left": _left(name, tally)}
-                yield html.RuleLine(number, name, *_verdict((name,), tally), [f"{found[head]:,}" for head in heads])
-
-    return html.rules_table(heads, lines())
-
-
-def _verdict(names: Sequence[str], tally: Tally) -> tuple[str, str]:
-    """The class and the verdict for some compiled rules."""
-    if any(_left(name, tally) for name in names):
-        return "bad", "drift"
-    return ("well", "OK") if any(tally.seen(name) for name in names) else ("dim", "no items")
-
-
-# ---------------------------------------------------------------- rule by rule
-def _of_rule(number: int, title: str, arrows: Iterable[Arrow], verified: Verified) -> str:
-    """The section of one rule of the file: its arrows, its verdict, and examples of drift."""
-    tally, names = verified.tally, _named(title, verified)
-    word, verdict = _verdict(names, tally)
-    kinds = {drift: sum(tally.unmended[name, drift] for name in names) for drift in Drift}
-    counts = [f"{count:,} {drift.value}" for drift, count in kinds.items() if count]
-    repaired = sum(tally.repaired[name] for name in names)
-    result = [f"{verdict}: {', '.join(counts)}" if counts else verdict, f"{repaired:,} repaired" if repaired else ""]
+def _report_rule(title: str, arrows: Iterable[Arrow], verified: VerifyReport) -> html.RuleReport:
+    """One rule of the file, with the figures of all rules that it is compiled into."""
+    tally, rules = verified.tally, verified.rules.rules
+    names = sorted(name for name in verified.names if rules[name].title == title)
+    drift, repaired, seen = (
+        sum(counts) for counts in zip(*((tally.drift[n], tally.repaired[n], tally.seen(n)) for n in names), strict=True)
+    )
+    word, verdict = ("bad", "drift") if drift > repaired else ("well", "OK") if seen else ("dim", "no items")
+    totals_of = [totals(tally, name) for name in names]
+    figures = {"left": drift - repaired, "drift": drift, "checked": seen}  # worst first
+    figures |= {name: sum(one[name] for one in totals_of) for name in totals_of[0] if name != "drift"}
+    kinds = {kind: sum(tally.unmended[name, kind] for name in names) for kind in Drift}
+    counts = ", ".join(f"{count:,} {kind.value}" for kind, count in kinds.items() if count)
     mine = [arrow for arrow in arrows if arrow.rule == title]
-    kind = mine[0].kind if mine else verified.rules.rules[names[0]].kind
-    keeps = "".join(f"<p><code>{html.text(arrow.keeps)}</code></p>" for arrow in mine)
-    empty = unseen(verified.rules, tally, frozenset(names), verified.share)
+    empty = list_unseen(verified.rules, tally, frozenset(names), verified.share)
     unlooked = "".join(f'<p class="dim">{html.text(line)}. So no drift there proves nothing.</p>' for line in empty)
-    examples = [finding for name in names for finding in verified.examples.get(name, ())]
-    return (
-        f'<section id="rule-{number}"><h3>{html.text(title)} <span class="kind">{html.text(kind)}</span></h3>{keeps}'
-        f'<p class="{word}">{html.SIGNS[word]} {html.text(", ".join(filter(None, result)))}</p>{unlooked}'
-        f"{_examples(title, examples, sum(tally.drift[name] for name in names))}</section>"
+    found = [[*_cells(finding)] for name in names for finding in verified.examples.get(name, ())]
+    return html.RuleReport(
+        name=title,
+        kind=mine[0].kind if mine else rules[names[0]].kind,
+        word=word,
+        verdict=verdict,
+        detail=(f": {counts}" if counts else "") + (f", {repaired:,} repaired" if repaired else ""),
+        figures={name: f"{figure:,}" for name, figure in figures.items()},
+        before="".join(f"<p><code>{html.text(arrow.keeps)}</code></p>" for arrow in mine),
+        after=unlooked + html.examples("Drift", f"Drift of {title}", HEADS, found, drift),
     )
 
 
-def _examples(title: str, findings: Sequence[Finding], drift: int) -> str:
-    if not findings:
-        return ""
-    heads = ("drift", "target", "paths", "source", "reason", "now")
-    table = html.wide(f"Drift of {title}", html.table(heads, map(_cells, findings), "examples"))
-    return html.folded("Drift", len(findings), drift, table)
-
-
-def _cells(finding: Finding) -> Iterator[str]:
+def _cells(finding: DriftFinding) -> Iterator[str]:
     found = finding.difference
     yield found.drift.value
     yield _key(found.target)
@@ -198,18 +160,15 @@ def _cells(finding: Finding) -> Iterator[str]:
     yield "repaired" if finding.repaired else "right by now" if finding.came_right else "left"
 
 
-# ---------------------------------------------------------------- when and how
-def _when_and_how(verified: Verified) -> Iterator[tuple[str, str]]:
-    yield "Started", f"{verified.started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    yield "Took", f"{verified.seconds:,.1f} s"
-    yield "Command", verified.how
-    yield "DynamoDB at", verified.endpoint
-    yield "Region", verified.region or "unknown"
-    yield "Checked", " ".join(_coverage(verified)) or "every item of the tables"
-    yield "Grace", f"{verified.grace_seconds:g} s between the two checks of a difference"
-    yield "Repair", "yes" if verified.repair else "no: nothing was written"
-    yield "Rules", verified.rules.fingerprint or "unknown"
-    yield "Version", f"sync-rules {__version__}"
+def _circumstances(verified: VerifyReport) -> dict[str, str]:
+    return {
+        "DynamoDB at": verified.endpoint,
+        "Region": verified.region or "unknown",
+        "Checked": " ".join(_coverage(verified)) or "every item of the tables",
+        "Grace": f"{verified.grace_seconds:g} s between the two checks of a difference",
+        "Repair": "yes" if verified.repair else "no: nothing was written",
+        "Rules": verified.rules.fingerprint or "unknown",
+    }
 
 
 def _key(key: ItemKey) -> str:

@@ -65,7 +65,7 @@ def graph_of(rules: Rules) -> RuleGraph:
 def _arrows(rules: Rules) -> Iterator[Arrow]:
     """The arrows of the rules that have one."""
     for rule in rules.rules.values():
-        drawing = rule.drawn()
+        drawing = rule.draw()
         if drawing is None:
             continue
         titled = rules.rules.get(rule.title, rule)
@@ -99,14 +99,14 @@ def mermaid(graph: RuleGraph) -> str:
     return "\n".join(lines) + "\n"
 
 
-def dot(graph: RuleGraph, direction: str = "LR") -> str:
+def dot(graph: RuleGraph) -> str:
     """The graph in the language of Graphviz. A rule's text is a node within its arrow: nothing is drawn across nodes.
-    The first rule between two boxes says which of them comes first in the `direction`.
+    The first rule between two boxes says which of them is on the left.
     """
     ids = {box: f"e{number}" for number, box in enumerate(graph.boxes)}
     lines = [
         "digraph rules {",
-        f"  graph [rankdir={direction}, bgcolor=transparent, ranksep=0.6, nodesep=0.4];",
+        "  graph [rankdir=LR, bgcolor=transparent, ranksep=0.6, nodesep=0.4];",
         '  node [shape=box, style=rounded, fontname="Helvetica,Arial,sans-serif", fontsize=12, margin="0.2,0.1"];',
     ]
     lines += [f'  {ids[box]} [label="{_joined(_box_lines(box), _for_dot, NEW_LINE)}"];' for box in graph.boxes]

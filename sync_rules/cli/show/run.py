@@ -9,22 +9,18 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
-from sync_rules.cli.show.console import say
-from sync_rules.cli.show.display import Display
-from sync_rules.cli.show.text import bracket_alterations, counted, duration
-from sync_rules.jobs.consume.local_run import Status
+from sync_rules.cli.show.display import Display, open_display
+from sync_rules.cli.show.text import bracket_alterations, format_count, format_duration
+from sync_rules.jobs.consume.local_run import RunStatus
 from sync_rules.jobs.local_files import Files
 from sync_rules.rules.ruleset import Rules
 
-LIVE_EVERY_SECONDS: Final = 0.25
 LINE_EVERY_SECONDS: Final = 5.0
 TABLES_MAX: Final = 20  # named at the start
 ALWAYS: Final = ("copied", "right", "refused", "failed", "parked")
@@ -45,7 +41,7 @@ def beginning(rules_file: Path, rules: Rules, place: str, files: Files) -> list[
     titles = {rule.title for rule in rules.rules.values()}
     names = [table.physical_name for table in rules.streamed_tables]
     more = f" and {len(names) - TABLES_MAX:,} more" if len(names) > TABLES_MAX else ""
-    what = f"{rules_file}: {counted(len(titles), 'rule')} over {counted(len(names), 'table')} at {place}"
+    what = f"{rules_file}: {format_count(len(titles), 'rule')} over {format_count(len(names), 'table')} at {place}"
     since = "reads the streams from their beginning, up to 24 hours back, as there is no"
     if files.checkpoint.exists():
         since = "resumes from"
@@ -53,19 +49,17 @@ def beginning(rules_file: Path, rules: Rules, place: str, files: Files) -> list[
 
 
 @contextmanager
-def display_on(console: Console, *, as_json: bool) -> Iterator[Display[Status]]:
+def display_on(console: Console, *, as_json: bool) -> Iterator[Display[RunStatus]]:
     """JSON lines on request; one live line on a terminal; plain lines elsewhere."""
-    line_of, write = _LineOf(), partial(say, console)
     if as_json:
         yield Display(lambda text: _put(notice=text), lambda now: _put(status=asdict(now)), LINE_EVERY_SECONDS)
-    elif not console.is_terminal:
-        yield Display(write, lambda now: write(line_of(now)), LINE_EVERY_SECONDS)
-    else:
-        with Live(console=console, auto_refresh=False, transient=True) as live:
-            yield Display(write, lambda now: live.update(Text(line_of(now)), refresh=True), LIVE_EVERY_SECONDS)
+        return
+    with open_display(console, _LineOf(), every_seconds=LINE_EVERY_SECONDS) as display:
+        display.shown = -inf  # the first line comes at once
+        yield display
 
 
-def conclude(display: Display[Status], status: Status, files: Files, *, as_json: bool) -> None:
+def conclude(display: Display[RunStatus], status: RunStatus, files: Files, *, as_json: bool) -> None:
     """Show the last status, then a summary."""
     display.show(status)
     if as_json:
@@ -84,16 +78,16 @@ class _LineOf:
     """The line for each status, with the rate since the one before."""
 
     def __init__(self) -> None:
-        self._before = Status()
+        self._before = RunStatus()
 
-    def __call__(self, now: Status) -> str:
+    def __call__(self, now: RunStatus) -> str:
         before, self._before = self._before, now
         seconds = now.seconds - before.seconds
         return line(now, (now.records - before.records) / seconds if seconds > 0 else 0.0)
 
 
-def line(status: Status, records_per_second: float) -> str:
-    lag = "-" if status.lag_ms is None else duration(status.lag_ms)
+def line(status: RunStatus, records_per_second: float) -> str:
+    lag = "-" if status.lag_ms is None else format_duration(status.lag_ms)
     over = () if status.messages_due or status.messages_waiting else ("again",)  # what was to be tried again, was
     parts = [
         f"{records_per_second:,.0f} records/s",
@@ -111,7 +105,7 @@ def line(status: Status, records_per_second: float) -> str:
     return " · ".join(parts)
 
 
-def warnings(status: Status) -> list[str]:
+def warnings(status: RunStatus) -> list[str]:
     """Texts about lost records, given-up records and errors; empty when all is well."""
     found = []
     if status.trimmed:
@@ -125,7 +119,7 @@ def warnings(status: Status) -> list[str]:
     return found
 
 
-def summary_lines(status: Status, files: Files) -> list[str]:
+def summary_lines(status: RunStatus, files: Files) -> list[str]:
     """The summary: counts, the checkpoint, and the files of failures."""
     altered = bracket_alterations(status.alterations)
     later = status.messages_due + status.messages_waiting

@@ -21,7 +21,7 @@ from sync_rules.adapters.streams import StreamReader, table_of
 from sync_rules.jobs.consume import checkpoint as file
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import Checkpoint
-from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, serially
+from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, run_serially
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
 from sync_rules.jobs.local_files import Files, wall_clock_ms
@@ -69,7 +69,7 @@ class Pump:
     handle_message: Callable[[Taken], None]
     now_ms: Callable[[], int] = field(kw_only=True)
     sleep: Callable[[float], object] = field(kw_only=True)
-    concurrently: Concurrently = field(default=serially, kw_only=True)
+    concurrently: Concurrently = field(default=run_serially, kw_only=True)
     thrown: Counter[str] = field(default_factory=Counter, init=False)  # what the handler raised, by name
 
     @property
@@ -113,7 +113,7 @@ class Pump:
 
 
 @dataclass(frozen=True)
-class Status:
+class RunStatus:
     """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of a rule's last batch at
     its end, for the rule that lags most (DynamoDB rounds times down to the second), None when idle. `parked` counts
     failure records, `again` retries that were scheduled: calls that failed, parked items. `waiting` counts looks at
@@ -160,7 +160,7 @@ class LocalRun:
         caller: Caller = NULL_PORTS,
         beginnings: RunBeginnings | None = None,
         acceptance: RunAcceptance | None = None,
-        concurrently: Concurrently = serially,
+        concurrently: Concurrently = run_serially,
         latest_streams: Callable[[], Mapping[str, str | None]] | None = None,
         now_ms: Callable[[], int] | None = None,
         sleep: Callable[[float], object] = time.sleep,
@@ -256,7 +256,7 @@ class LocalRun:
         """Write the checkpoint now. Raises StoreError when that fails: work since the last one is repeated."""
         started_ms = self._now_ms()
         streams = {mapping.stream_arn: list(mapping.progress) for mapping in self.pump.mappings}
-        messages = file.stored(self.pump.queue.pending)
+        messages = file.pack_messages(self.pump.queue.pending)
         parked = self._parked_before + self._failures.parked
         found = Checkpoint(self._fingerprint, streams, messages, parked, self._began, self._books, self._accepted)
         try:
@@ -305,11 +305,11 @@ class LocalRun:
             self._dirty = True
 
     @property
-    def status(self) -> Status:
+    def status(self) -> RunStatus:
         telemetry = self.consumer.telemetry
         counts = {name: telemetry.total(*group) for name, group in GROUPS.items()}
         thrown = sum((mapping.thrown for mapping in self.pump.mappings), self.pump.thrown)
-        return Status(
+        return RunStatus(
             seconds=(self._now_ms() - self._started_ms) / 1000,
             records=self._total.finished,
             **counts,

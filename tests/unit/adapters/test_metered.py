@@ -15,9 +15,6 @@ from sync_rules.adapters.metered import (
     FIRST_SEEN_MAX_ITEMS,
     LAST_SEEN_MAX_ITEMS,
     MeteredStore,
-    SeenItems,
-    base_units,
-    within_budget,
 )
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.errors import StoreError
@@ -29,7 +26,6 @@ from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Read, Scan
 from tests.support.builders import index, key, s, table
 from tests.support.worlds import Scene, Tap, event_of
-from tests.unit.adapters.test_rate import Clock
 
 THERE = (Condition(Test.EXISTS, ("id",)),)
 ABSENT = (Condition(Test.ABSENT, ("id",)),)
@@ -114,15 +110,6 @@ def test_metered_sends_writes_in_their_order_whatever_fits_together(told):
     assert [units for units, _ in told.told] == [59, 60]
 
 
-def test_metered_counts_what_indexes_cost(told):
-    """A change that an index shows costs a write there too, and two where the item moves in it."""
-    at = told.put("indexed", "1", kind=s("a"))
-    told.metered.read(Read((at,)))
-    told.metered.apply(Apply((setting(at, other=s("x")),)))
-    told.metered.apply(Apply((setting(at, kind=s("b")),)))
-    assert [units for units, _ in told.told] == [2, 3]
-
-
 def test_metered_doubles_a_transaction_but_not_its_indexes(told):
     """Each action of a transaction costs twice, a check too; a row of an index once."""
     at, other = told.put("indexed", "1", kind=s("a")), told.put("plain", "1")
@@ -153,16 +140,6 @@ def test_metered_remembers_a_bounded_number_and_the_first_of_a_page(told):
     assert told.told[-1][0] == 5
 
 
-def test_seen_items_are_as_they_were_seen_last():
-    """An item that is seen again replaces what was seen of it, whether it was among the first or the last."""
-    seen = SeenItems()
-    for number in range(FIRST_SEEN_MAX_ITEMS + 1):
-        seen.note(number, {})
-    for number in (0, FIRST_SEEN_MAX_ITEMS):
-        seen.note(number, {"name": s("new")})
-        assert seen.get(number) == {"name": s("new")}
-
-
 def test_metered_forgets_with_each_page(told):
     """`forget` and each scanned page drop the sizes seen before."""
     at = told.put("plain", "1")
@@ -172,15 +149,6 @@ def test_metered_forgets_with_each_page(told):
     told.metered.read(Read((at,)))
     told.metered.scan(Scan("indexed", 100))
     assert told.metered.seen.get(at) is None
-
-
-def test_metered_put_of_a_new_item_costs_its_size(told):
-    """An item of the pipeline that was not there costs what it is then."""
-    at = key(PLAIN, "new")
-    told.metered.read(Read((at,)))
-    told.metered.apply(Apply((Put(at, {"id": s("new"), "text": s("x" * 1_100)}, ABSENT),)))
-    assert told.metered.writes == {"plain": 2}
-    assert told.metered.seen.get(at)["text"] == s("x" * 1_100)
 
 
 def test_metered_writes_nothing_there_is_no_time_for():
@@ -273,35 +241,6 @@ def test_metered_writes_nothing_that_it_could_not_read(told, of):
     failed = Result(Status.FAILED, reason="ThrottlingException: table plain")
     assert results == (failed, WRITTEN, failed)
     assert (sum(paid), [write.key for write in tap.writes]) == (5, [seen])
-
-
-def test_metered_sends_together_what_may_go_out_at_once(told):
-    """Writes go out in requests of as many units as the budget allows at once, full ones too."""
-    tap, purse = Tap(told.memory), Purse()
-    purse.at_once_max_units = 2.0
-    many = tuple(setting(told.put("plain", str(number)), a=s("x")) for number in range(5))
-    MeteredStore(tap, TABLES, budget=purse).apply(Apply(many))
-    assert [len(request.writes) for request in tap.seen(Apply)] == purse.paid == [2, 2, 1]
-
-
-@pytest.mark.parametrize("limit", [10, 100])
-def test_metered_stream_spends_no_more_than_the_limit(limit):
-    """Large targets, whose images came on the stream, are paid for as they are."""
-    made = parse_rules(ORDERS.format(limit=limit))
-    scene, clock, spent = Scene(made), Clock(), []
-    scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "user_id": s("1"), "name": s("Ada")})
-    for number in range(20):
-        scene.put("shop", ordered(number, text=s("x" * 20_000)))
-    records, scene.records[:] = [*scene.records], []
-    note = scene.memory.on_change
-    scene.memory.on_change = lambda key, old, new: (spent.append((clock(), base_units(old, new))), note(key, old, new))
-    store = within_budget(scene.memory, made.tables, Budget(made.tables, clock=clock, sleep=clock.sleep))
-    consumer = Consumer(made, replace(scene.world, store=store), THIS_PROCESS)
-    assert consumer.handle_event(event_of(made, *records), lambda: 900_000) == {"batchItemFailures": []}
-    assert [units for _, units in spent] == [20] * 20
-    for place, (since, _) in enumerate(spent):
-        for until, (at, _) in enumerate(spent[place:], 1):
-            assert 20 * until <= limit * (at - since) + max(limit, 20) + 1e-6
 
 
 def test_metered_consumer_begins_anew_with_each_batch_and_message():

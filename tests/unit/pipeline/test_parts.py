@@ -12,7 +12,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.numbers import spelt, total_of
+from sync_rules.model.numbers import spell, total_of
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
 from sync_rules.model.values import Item
 from sync_rules.model.writes import (
@@ -141,7 +141,7 @@ def test_parts_join_to_the_exact_sum(amounts):
     for number, (parent, amount) in enumerate(amounts):
         entry = scene.at("ledger", f"spent/L/{number}", "-")
         total = scene.at("ledger", f"spent/T/{parent}", "-")
-        write = Transaction((Increment(total, (("n", spelt(amount)),)), Delete(entry, ())))
+        write = Transaction((Increment(total, (("n", spell(amount)),)), Delete(entry, ())))
         wanted.append((PartLook(Part(rule, entry, None)), write))
     joints = join_writes(wanted)
     assert [one for joint in joints for one in joint.looks] == [one for one, _ in wanted]

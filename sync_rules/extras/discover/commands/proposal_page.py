@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
-from sync_rules import __version__
 from sync_rules.cli.show import html
 from sync_rules.cli.show.rule_graph import graph_of
 from sync_rules.extras.discover.commands.show_proposal import (
@@ -27,7 +26,6 @@ from sync_rules.jobs.dryrun.prices import Prices
 from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.rules.ruleset import Rules
 
-COLUMNS: Final = ("agreement", "checked", "agree", "differ", "orphans", "write units")
 NOT_PLANNED: Final = (
     "What a repair costs was not computed, because there are too many items: `sync-rules plan` computes it."
 )
@@ -58,63 +56,29 @@ class Searched:
     prices: Prices | None = None
 
 
-def page(searched: Searched) -> str:
+def write_page(searched: Searched) -> str:
     """The page."""
     shown, proposal = searched.shown, searched.shown.proposal
-    return html.Page(
+    values = "shown" if shown.values else "not shown: --show-values shows those of examples"
+    facts = {"Read": searched.origin, "Values": values, "Applied": "nothing"}
+    return html.HtmlReport(
         verb="propose",
         word="well" if shown.written else "dim",
-        headline=_sentence(shown.headline),
+        headline=f"{shown.headline[:1].upper()}{shown.headline[1:]}",
         remarks=map(entities_line, proposal.tables),
+        rules=[_report_rule(rule, shown) for rule in (*shown.written, *shown.held_back)],
         parts=(
-            _figures(shown),
             "<h2>Entities and rules</h2>",
-            html.drawn(graph_of(searched.rules)),
+            html.describe_graph(graph_of(searched.rules)),
             "<h2>What a repair costs</h2>",
             *(f"<p>{html.text(line)}</p>" for line in _costs(searched)),
             _indexes(proposal),
-            "<h2>Rule by rule</h2>" if proposal.rules else "",
-            *(_of_rule(number, rule, shown) for number, rule in enumerate(_in_order(shown))),
             _links(proposal.links),
             _entities(proposal),
         ),
-        facts=_when_and_how(searched),
+        facts=html.list_facts(searched.started, searched.seconds, searched.how, facts),
         meanings=MEANINGS,
     ).render()
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
-
-
-def _in_order(shown: ShownProposal) -> list[Proposed]:
-    return [*shown.written, *shown.held_back]
-
-
-# ---------------------------------------------------------------- figures
-def _figures(shown: ShownProposal) -> str:
-    """The table of all rules."""
-    if not shown.proposal.rules:
-        return ""
-    lines = (
-        html.RuleLine(number, rule.name, *_verdict(rule, ""), _cells(rule, shown))
-        for number, rule in enumerate(_in_order(shown))
-    )
-    return f"<h2>Figures</h2>{html.rules_table(COLUMNS, lines)}"
-
-
-def _verdict(rule: Proposed, reason: str) -> tuple[str, str]:
-    """The class and the verdict of a rule, with the reason why it is held back."""
-    if rule.held_back is None:
-        return "well", f"{rule.confidence} confidence"
-    return "dim", f"held back{reason}"
-
-
-def _cells(rule: Proposed, shown: ShownProposal) -> Iterator[str]:
-    yield percent(rule)
-    yield from (f"{number:,}" for number in (rule.checked, rule.agree, rule.differ, rule.orphans))
-    figures = shown.repair.rules.get(rule.name) if shown.repair is not None else None
-    yield f"{figures.write_units:,.0f}" if figures is not None else ""
 
 
 def _costs(searched: Searched) -> Iterator[str]:
@@ -149,37 +113,39 @@ def _indexes(proposal: Proposal) -> str:
 
 
 # ---------------------------------------------------------------- rule by rule
-def _of_rule(number: int, rule: Proposed, shown: ShownProposal) -> str:
-    word, verdict = _verdict(rule, f": {rule.held_back}")
+def _report_rule(rule: Proposed, shown: ShownProposal) -> html.RuleReport:
+    """A rule with its text, its evidence, the cost of its repair, and items that differ."""
+    figures = shown.repair.rules.get(rule.name) if shown.repair is not None else None
     said = f"{rule.agree:,} of {rule.checked:,} agree ({percent(rule)})" if rule.checked else "nothing to compare"
     if rule.differ:
         said += f"; {rule.differ:,} differ"
     if rule.orphans:
         said += f"; {rule.orphans:,} name a source that does not exist"
-    remarks = "".join(f'<p class="dim">{html.text(remark)}</p>' for remark in rule.remarks)
-    figures = shown.repair.rules.get(rule.name) if shown.repair is not None else None
-    cost = (
-        f"<p>A repair: {figures.to_write:,.0f} to write, {figures.write_units:,.0f} write units.</p>"
-        if figures is not None
-        else ""
-    )
-    index = f"<p>It needs an index: <code>{html.text(rule.index.text)}</code></p>" if rule.index is not None else ""
-    return (
-        f'<section id="rule-{number}"><h3>{html.text(rule.name)} <span class="kind">{html.text(rule.kind)}</span></h3>'
-        f"{html.wide(f'{rule.name} in the rules file', f'<pre>{html.text(rule_text(rule), keep=html.NEW_LINE)}</pre>')}"
-        f'<p class="{word}">{html.SIGNS[word]} {html.text(verdict)}</p><p>{html.text(said)}</p>{remarks}{cost}{index}'
-        f"{_examples(rule, shown)}</section>"
+    lines = [f"<p>{html.text(said)}</p>", *(f'<p class="dim">{html.text(remark)}</p>' for remark in rule.remarks)]
+    if figures is not None:
+        lines.append(f"<p>A repair: {figures.to_write:,.0f} to write, {figures.write_units:,.0f} write units.</p>")
+    if rule.index is not None:
+        lines.append(f"<p>It needs an index: <code>{html.text(rule.index.text)}</code></p>")
+    counts = {name: f"{getattr(rule, name):,}" for name in ("checked", "agree", "differ", "orphans")}
+    units = f"{figures.write_units:,.0f}" if figures is not None else ""
+    code = f"<pre>{html.text(rule_text(rule), keep=html.NEW_LINE)}</pre>"
+    return html.RuleReport(
+        name=rule.name,
+        kind=rule.kind,
+        word="well" if rule.held_back is None else "dim",
+        verdict=f"{rule.confidence} confidence" if rule.held_back is None else "held back",
+        detail=f": {rule.held_back}" if rule.held_back else "",
+        figures={"agreement": percent(rule), **counts, "write units": units},
+        before=html.wide(f"{rule.name} in the rules file", code),
+        after="".join(lines) + _examples(rule, shown),
     )
 
 
 def _examples(rule: Proposed, shown: ShownProposal) -> str:
     some = [shown.example(one) for one in rule.examples[:EXAMPLES_MAX_ITEMS]]
-    if not some:
-        return ""
-    heads = {"key": "item", "expected": "expected", "found": "found"}
-    columns = [name for name in heads if name in some[0]]
-    table = _table([heads[name] for name in columns], [[one[name] for name in columns] for one in some])
-    return html.folded("Differ", len(some), rule.differ, html.wide(f"Differ from {rule.name}", table))
+    heads = ["item", *list(some[0])[1:]] if some else []
+    cells = [[html.text(cell) for cell in one.values()] for one in some]
+    return html.examples("Differ", f"Differ from {rule.name}", heads, cells, rule.differ)
 
 
 # ---------------------------------------------------------------- entities and links
@@ -194,7 +160,7 @@ def _links(links: Sequence[Link]) -> str:
         for link in links
     ]  # fmt: skip
     heads = ["of", "to", "by", "items", "lead somewhere", "are reached"]
-    return f"<h2>Links</h2>{html.wide('Links between entities', _table(heads, rows))}"
+    return f"<h2>Links</h2>{_table('Links between entities', heads, rows)}"
 
 
 def _entities(proposal: Proposal) -> str:
@@ -212,18 +178,8 @@ def _entities(proposal: Proposal) -> str:
         for check in table.checks
     )
     heads = ["entity", "table", "items", "key", "to check"]
-    return f"<h2>Entities</h2>{checks}{html.wide('Entities', _table(heads, rows))}" if rows else checks
+    return f"<h2>Entities</h2>{checks}{_table('Entities', heads, rows)}" if rows else checks
 
 
-def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    return html.table(heads, (map(html.text, row) for row in rows), "examples")
-
-
-def _when_and_how(searched: Searched) -> Iterator[tuple[str, str]]:
-    yield "Started", f"{searched.started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    yield "Took", f"{searched.seconds:,.1f} s"
-    yield "Command", searched.how
-    yield "Read", searched.origin
-    yield "Values", "shown" if searched.shown.values else "not shown: --show-values shows those of examples"
-    yield "Applied", "nothing"
-    yield "Version", f"sync-rules {__version__}"
+def _table(label: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    return html.table(label, heads, (map(html.text, row) for row in rows))
