@@ -108,7 +108,7 @@ def has_source_changed(write: Write, result: Result) -> bool:
     return bool(result.refused) and target_action not in result.refused
 
 
-def refusal(intent: Intent, item: Item | None) -> Outcome:
+def explain_refusal(intent: Intent, item: Item | None) -> Outcome:
     """The outcome of a refused write, by the item that the refusal returned."""
     if item is None:
         return Outcome.GONE

@@ -129,33 +129,33 @@ def encode(message: Message) -> str:
     bare = replace(message, targets=()) if isinstance(message, ChunkMessage) else message  # `asdict` would copy each
     body = {"kind": KINDS[type(message)], **asdict(bare)}
     if isinstance(message, ChunkMessage):
-        body["targets"] = _folded(message.targets)
+        body["targets"] = _fold_keys(message.targets)
     elif isinstance(message, PushMessage) and not message.spread:
         del body["spread"]  # so that an older version can read it
     elif isinstance(message, CallMessage):
         del body["change"]["shrank_from"]  # a call does not ask for it
         if not message.kept:
             del body["kept"]
-    return _text(body)
+    return _write_text(body)
 
 
 def key_bytes(key: ItemKey) -> int:
     """The bytes that one more target adds to the text of a chunk."""
-    return len(_text(_folded([key])[0]["values"]).encode()) - 1
+    return len(_write_text(_fold_keys([key])[0]["values"]).encode()) - 1
 
 
-def _text(body: object) -> str:
-    return compact(_spelt(body), default=tag_binary, sort_keys=True)
+def _write_text(body: object) -> str:
+    return compact(_spell(body), default=tag_binary, sort_keys=True)
 
 
-def _spelt(body: Any) -> Any:
+def _spell(body: Any) -> Any:
     """Keys as maps: JSON would write a named tuple as a list."""
     if isinstance(body, ItemKey):
         return body._asdict()
-    return {name: _spelt(value) for name, value in body.items()} if isinstance(body, dict) else body
+    return {name: _spell(value) for name, value in body.items()} if isinstance(body, dict) else body
 
 
-def _folded(keys: Iterable[ItemKey]) -> list[dict[str, Any]]:
+def _fold_keys(keys: Iterable[ItemKey]) -> list[dict[str, Any]]:
     """Group keys by table and attribute names, which are then written once."""
     groups: dict[tuple[object, ...], list[list[str | bytes]]] = {}
     for key in keys:
@@ -164,11 +164,11 @@ def _folded(keys: Iterable[ItemKey]) -> list[dict[str, Any]]:
     return [{"table": table, "attributes": names, "values": values} for (table, names), values in groups.items()]
 
 
-def _unfolded(groups: Iterable[Mapping[str, Any]]) -> tuple[ItemKey, ...]:
+def _unfold_keys(groups: Iterable[Mapping[str, Any]]) -> tuple[ItemKey, ...]:
     return tuple(
-        _key({"table": group["table"], "values": [(*a, v) for a, v in zip(group["attributes"], values, strict=True)]})
-        for group in groups
-        for values in group["values"]
+        _read_key({"table": one["table"], "values": [(*a, v) for a, v in zip(one["attributes"], values, strict=True)]})
+        for one in groups
+        for values in one["values"]
     )
 
 
@@ -194,12 +194,12 @@ def _is_well_formed(message: Message | Change) -> bool:
     return all(_CHECKS[field.name](getattr(message, field.name)) for field in fields(message) if field.name in _CHECKS)
 
 
-def _change(body: Mapping[str, Any]) -> Change:
+def _read_change(body: Mapping[str, Any]) -> Change:
     images = {name: None if body.get(name) is None else read_image(body[name]) for name in ("old", "new")}
-    return Change(**{**body, **images, "key": _key(body["key"])})
+    return Change(**{**body, **images, "key": _read_key(body["key"])})
 
 
-def _key(body: Mapping[str, Any]) -> ItemKey:
+def _read_key(body: Mapping[str, Any]) -> ItemKey:
     values = tuple((name, kind, value) for name, kind, value in body["values"])
     if not isinstance(body["table"], str) or not all(map(_is_key_value, values)):
         raise TypeError
@@ -218,11 +218,11 @@ def _is_key_value(entry: tuple[object, object, object]) -> bool:
 _TYPES: Final = {kind: make for make, kind in KINDS.items()}
 _READERS: Final[Mapping[str, Callable[[Any], object]]] = {  # of fields that JSON has in another form
     "rules": tuple,
-    "source": lambda body: body and _key(body),
-    "target": lambda body: body and _key(body),
-    "targets": _unfolded,
+    "source": lambda body: body and _read_key(body),
+    "target": lambda body: body and _read_key(body),
+    "targets": _unfold_keys,
     "cursor": lambda body: None if body is None else read_image(body),
-    "change": _change,
+    "change": _read_change,
 }
 _CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("rule", "function", "element", "kept", "position"), lambda value: isinstance(value, str)),

@@ -26,12 +26,12 @@ from sync_rules.pipeline.decide import (
     Intent,
     deleting_rules,
     deletion_of,
+    explain_refusal,
     has_source_changed,
     intent_of,
     is_relinked,
     list_undermined,
     lost_source,
-    refusal,
 )
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, retry_parked
@@ -214,11 +214,11 @@ def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Wor
     elif intent.deletes and result.item is not None and not is_relinked(intent, result.item):
         # the target's own record is a pull, and a pull never deletes
         return replace(intent.target, image=result.item)
-    elif target.members and result.item is not None and refusal(intent, result.item) is not Outcome.RIGHT:
+    elif target.members and result.item is not None and explain_refusal(intent, result.item) is not Outcome.RIGHT:
         # an index may not show yet the member that hinted: the writer that was quicker need not know of it
         return replace(target, image=result.item)
     else:
-        outcome = refusal(intent, result.item)
+        outcome = explain_refusal(intent, result.item)
         report.count(intent.rules, outcome)
         if outcome is Outcome.RIGHT:  # perhaps written here, and the answer was lost
             report.written.add(target.key)

@@ -48,8 +48,8 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False
         yield Failure("", None, "the event has no list of Records: expected what a stream's event source mapping sends")
         return
     for record in records:
-        table = _streaming(record, rules)
-        names = _filter(record, table, rules) if filtered and table is not None else None
+        table = _find_streamed(record, rules)
+        names = _list_names(record, table, rules) if filtered and table is not None else None
         if names is False:
             continue
         position = position_of(record)
@@ -62,7 +62,7 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False
                 yield change
 
 
-def _streaming(record: Any, rules: Rules) -> Table | None:
+def _find_streamed(record: Any, rules: Rules) -> Table | None:
     """The table whose stream a record names, as most do; None: it is looked for with care."""
     try:
         arn = record["eventSourceARN"]
@@ -71,7 +71,7 @@ def _streaming(record: Any, rules: Rules) -> Table | None:
         return None
 
 
-def _filter(record: Any, table: Table, rules: Rules) -> Names | Literal[False]:
+def _list_names(record: Any, table: Table, rules: Rules) -> Names | Literal[False]:
     """The attributes that rules read of a stream record; False if no rule can concern it."""
     try:
         return rules.record_filters[table.name].asks(record["dynamodb"])
@@ -96,13 +96,13 @@ def _read_record(
     if not isinstance(record, dict):
         raise RecordError("a record is not a map")
     wrapped = "kinesis" in record
-    body = _unwrap(record["kinesis"]) if wrapped else record
+    body = _read_kinesis(record["kinesis"]) if wrapped else record
     data = body.get("dynamodb")
     keys = data.get("Keys") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(keys, dict) or not keys:
         raise RecordError("a record has no dynamodb.Keys")
     keys = read_image(keys)
-    table = table if table is not None and not wrapped else _table_of(body, keys, rules)
+    table = table if table is not None and not wrapped else _find_table(body, keys, rules)
     if table is None:
         return None
     key = table.key_of(keys)
@@ -112,25 +112,25 @@ def _read_record(
     try:
         new = None if not (image := data.get("NewImage")) else read_image(image, names)
         old = None if not (image := data.get("OldImage")) else read_image(image, names)
-        room = _room_made(data)
+        room = _read_room(data)
     except RecordError as error:
-        return Failure(_concerned(key, rules), key, str(error), position)
-    if (new is None or old is None) and (lacking := _lacking(body, data, old, new)):
+        return Failure(_name_rules(key, rules), key, str(error), position)
+    if (new is None or old is None) and (lacking := _find_lacking(body, data, old, new)):
         reason = (
             f"a record of table {table.name} lacks its {lacking} image (stream view type"
             f" {data.get('StreamViewType', 'unknown')}): the table's stream must have NEW_AND_OLD_IMAGES"
         )
-        return Failure(_concerned(key, rules), key, reason, position)
+        return Failure(_name_rules(key, rules), key, reason, position)
     if new is not None:
         new.update(keys)
     if old is not None:
         old.update(keys)
-    created_ms = _milliseconds(data.get("ApproximateCreationDateTime"))
-    expired = new is None and _identity(body) == TIME_TO_LIVE
+    created_ms = _read_time(data.get("ApproximateCreationDateTime"))
+    expired = new is None and _read_identity(body) == TIME_TO_LIVE
     return Change(key, old, new, position, created_ms, not wrapped, expired, room)  # by name: twice the time
 
 
-def _room_made(data: Mapping[str, Any]) -> int:
+def _read_room(data: Mapping[str, Any]) -> int:
     """The size that a large item had before it shrank. Raises RecordError for a value that is not an item."""
     try:
         return room_made(data)
@@ -138,7 +138,7 @@ def _room_made(data: Mapping[str, Any]) -> int:
         raise RecordError("an image of a record is not that of an item") from error
 
 
-def _lacking(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None, new: Item | None) -> str:
+def _find_lacking(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None, new: Item | None) -> str:
     """The name of the image that a record lacks, "" if none. An old image is only required where the stream's view type
     excludes it: records made by hand often leave it out.
     """
@@ -148,7 +148,7 @@ def _lacking(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None,
     return "" if old is not None or tells_old or body.get("eventName") == "INSERT" else "old"
 
 
-def _identity(body: Mapping[str, Any]) -> tuple[object, object]:
+def _read_identity(body: Mapping[str, Any]) -> tuple[object, object]:
     """Type and principal of the service that made a change; Lambda and the streams' API spell it differently."""
     identity = body.get("userIdentity")
     if not isinstance(identity, dict):
@@ -156,7 +156,7 @@ def _identity(body: Mapping[str, Any]) -> tuple[object, object]:
     return identity.get("type", identity.get("Type")), identity.get("principalId", identity.get("PrincipalId"))
 
 
-def _concerned(key: ItemKey, rules: Rules) -> str:
+def _name_rules(key: ItemKey, rules: Rules) -> str:
     """The names of the rules that concern records of this item."""
     entity = rules.entity_of(key)
     if entity is None:
@@ -165,7 +165,7 @@ def _concerned(key: ItemKey, rules: Rules) -> str:
     return ", ".join(dict.fromkeys(rule.title for rule in concerned))
 
 
-def _unwrap(kinesis: object) -> Mapping[str, Any]:
+def _read_kinesis(kinesis: object) -> Mapping[str, Any]:
     """The DynamoDB record inside a Kinesis one: base64 of JSON. Binary attributes in it are base64 once more."""
     data = b""
     try:
@@ -181,7 +181,7 @@ def _unwrap(kinesis: object) -> Mapping[str, Any]:
     return body
 
 
-def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None:
+def _find_table(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None:
     """Find the table by the stream's ARN, the name in a Kinesis record, or the names of the key attributes."""
     arn = str(body.get("eventSourceARN", ""))
     name = arn if STREAM_ARN.match(arn) else body.get("tableName")
@@ -194,7 +194,7 @@ def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None
     return fitting[0] if fitting else None
 
 
-def _milliseconds(stamp: object) -> int | None:
+def _read_time(stamp: object) -> int | None:
     if not isinstance(stamp, (int, float)) or isinstance(stamp, bool) or not abs(stamp) < STAMP_MAX:
         return None
     if stamp < SECONDS_MAX:
@@ -230,10 +230,10 @@ def _require_names(image: dict[Any, Any]) -> None:
     except TypeError as error:
         raise RecordError("an attribute of a record has a name that is no text") from error
     for name in () if plain else image:
-        _text(name)
+        _require_text(name)
 
 
-def _text(text: object) -> str:
+def _require_text(text: object) -> str:
     if not isinstance(text, str):
         raise RecordError("a text of a record is none")
     try:
@@ -249,7 +249,7 @@ def _read_value(value: object, levels: int) -> AttributeValue:
         raise RecordError("an attribute of a record is not {type: value}")
     match value:
         case {"S": str(text)}:
-            return {"S": _text(text)}
+            return {"S": _require_text(text)}
         case {"BOOL": bool()} | {"NULL": bool()}:
             return value
         case {"N": str(number)} if _is_number(number):
@@ -259,7 +259,7 @@ def _read_value(value: object, levels: int) -> AttributeValue:
         case {"M": dict()} | {"L": list()} if levels == 0:
             raise RecordError(f"an attribute of a record has more than {LEVELS_MAX} levels of maps and lists")
         case {"M": dict(inner)}:
-            return {"M": {_text(name): _read_value(content, levels - 1) for name, content in inner.items()}}
+            return {"M": {_require_text(name): _read_value(content, levels - 1) for name, content in inner.items()}}
         case {"L": list(inner)}:
             return {"L": [_read_value(content, levels - 1) for content in inner]}
     return _read_set(value)
@@ -268,7 +268,7 @@ def _read_value(value: object, levels: int) -> AttributeValue:
 def _read_set(value: dict[str, object]) -> AttributeValue:
     match value:
         case {"SS": list(texts)}:
-            return {"SS": [_text(text) for text in texts]}
+            return {"SS": [_require_text(text) for text in texts]}
         case {"NS": list(numbers)} if all(isinstance(text, str) and _is_number(text) for text in numbers):
             return value
         case {"BS": list(contents)}:

@@ -4,44 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from sync_rules.adapters.state import TableState, read_applied
-from tests.scale.killed import Killer, contents, load, play, undisturbed
-from tests.scale.worlds import items, rules_of
-from tests.support import engines
 from tests.support.builders import n, s
 from tests.support.every_kind import RULES, order, part, post, text_of, user
 from tests.support.sites import Site
 
-
-def test_backfill_engine_killed_and_gone_on_with_ends_as_if_left_in_peace(engine, tmp_path):
-    """A backfill killed three times and resumed ends like an undisturbed one, with under 1 % of its writes repeated."""
-    assert play(engine, tmp_path, 6_000, wrong_each=4, seed=1) <= 0.01
-
-
-def test_backfill_engine_stopped_by_a_signal_saves_and_goes_on(engine, tmp_path):
-    """SIGTERM ends a backfill with exit code 130 and the way to resume; the resumed one repeats no write."""
-    prefix = engines.unique_prefix()
-    rules = rules_of(prefix)
-    some = tuple(items(1_500, 2))
-    expected, planned = undisturbed(rules, some)
-    load(engine, rules, some)
-    killer = Killer(engine, tmp_path, prefix)
-    process = killer.start()
-    waiting = Retrying(retry=retry_if_result(lambda done: not done), stop=stop_after_delay(60), wait=wait_fixed(0.005))
-    waiting(lambda: process.poll() is not None or killer.writes().total() > 50)
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    summary = json.loads(out.splitlines()[-1])["summary"]
-    assert not summary["done"]
-    assert summary["left"] == []
-    assert killer.finish("--resume")["done"]
-    assert contents(engine, rules) == expected
-    assert killer.writes() == planned
+ORDERS = 1_500
 
 
 class Shop(Site):
@@ -57,6 +31,10 @@ class Shop(Site):
         self.put("shop", {**user("3", name=s("Cy")), "orders": {"SS": ["7", "8"]}, "posts": {"M": {"x": s("?")}}})
         self.put("posts", *(post(str(i), str(1 + i % 2), f"post {i}") for i in range(4)))
         self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
+
+    def right(self) -> int:
+        """The number of orders that have the name of their user."""
+        return sum(item.get("user_name") == s("Ada") for item in self.items("shop"))
 
     def run(self, verb: str, *options: str) -> tuple[int, list[dict]]:
         code = self.command(verb, "--format", "jsonl", *options)
@@ -103,3 +81,25 @@ def test_backfill_engine_keeps_its_state_in_a_table(shop):
     assert summary["rules"].keys() & {"names", "counted"} == set()
     code, _ = shop.run("verify", "--grace-seconds", "0")
     assert code == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_backfill_engine_that_a_signal_ends_goes_on(shop, number, code):
+    """A backfill that was stopped or killed in its middle is resumed, and ends as one that nobody disturbed."""
+    shop.put("shop", user("1", name=s("Ada")), *(order("1", str(i), i, user_name=s("?")) for i in range(ORDERS)))
+    words = ["--rule", "names", "--rate", "0", "--state", str(shop.folder / "state.json"), "--format", "jsonl"]
+    command = [sys.executable, "-m", "sync_rules", "backfill", str(shop.file), "--endpoint-url", shop.url, *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    waiting = Retrying(retry=retry_if_result(lambda done: not done), stop=stop_after_delay(60), wait=wait_fixed(0.01))
+    waiting(lambda: process.poll() is not None or shop.right() > 0)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert 0 < shop.right() < ORDERS
+    if number == signal.SIGTERM:
+        summary = json.loads(out.splitlines()[-1])["summary"]
+        assert (summary["done"], summary["left"]) == (False, [])
+    code, summary = shop.backfill("--rule", "names", "--resume")
+    assert (code, summary["done"], shop.right()) == (0, True, ORDERS)
+    code, summary = shop.backfill("--rule", "names")
+    assert (code, summary["writes"]) == (0, 0)

@@ -14,8 +14,8 @@ from sync_rules.deploy.roles import role_of
 from sync_rules.functions import logs
 from sync_rules.jobs.account import verify_unit
 from sync_rules.jobs.backfill import page
-from tests.support import engines, every_kind
-from tests.support.builders import n, s
+from tests.support import engines
+from tests.support.builders import s
 from tests.support.cold import start_cold
 from tests.support.policy import Pair, arn, matches, together
 from tests.support.privileges import PLAYED, STORIES, USER, Account, Stack, whole_story
@@ -125,15 +125,6 @@ def test_least_privilege_lacks_are_told(account, name, function):
 
 
 FOLDERS = sorted(path.parent for path in (engines.ROOT / "examples").glob("*/rules.yaml"))
-SHOP: dict = {
-    "shop": [
-        every_kind.order("1", "a", 10),
-        every_kind.order("1", "b", 5, status=s("VOID")),
-        every_kind.user("1", name=s("Ada"), rank=n(1), email=s("a@x")),
-    ],
-    "posts": [every_kind.post("p", "1", "Hello")],
-    "parts": [every_kind.part("c", "b"), every_kind.part("b", "a"), every_kind.part("a")],
-}
 
 
 @pytest.mark.parametrize("function", [STREAM, FANOUT])

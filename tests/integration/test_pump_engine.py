@@ -27,7 +27,6 @@ from tests.support.builders import shop, user_item
 
 DRAIN_MAX_MS = 60_000
 WAIT_MAX_SECONDS = 60
-STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 RULES = """\
 tables:
   shop: {{name: {name}, key: {{PK: S, SK: S}}}}

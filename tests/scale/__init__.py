@@ -1,1 +1,1 @@
-"""Backfill at scale: memory stays flat, and killed processes are resumed."""
+"""Work at scale: memory stays flat, and a large fan-out is the work of many."""

@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from pathlib import Path
-
-from sync_rules.jobs.backfill.segments import segments
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import FileState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.language.load import parse_rules
+from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Scan
-from tests.scale.worlds import items, rules_of
+from tests.support.builders import order_item, s, user_item
 from tests.support.worlds import Parked
 
 COUNT = 8_000
+ORDERS_PER_USER = 100
+RULES = parse_rules("""
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user:  {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+rules:
+  names:  copy user.name into order.user_name
+  labels: {derive: order.label, as: "{user_name} {order_id}"}
+  orders: {collect: order, into: user.orders, as: "{order_id}"}
+""")
 MB = 1 << 20
 GROWTH_MAX_MB = 30.0
+
+
+def items(count: int) -> Iterator[Item]:
+    """A number of items: users with a hundred orders each. The copies of orders are wrong, and as large as the right ones,
+    so that repairs do not enlarge the store, and any growth is the backfill's.
+    """
+    made = number = 0
+    while made < count:
+        orders = [f"{order:03}" for order in range(min(ORDERS_PER_USER, count - made - 1))]
+        members = {"orders": {"SS": orders}} if orders else {}
+        yield user_item(f"{number:08}", name=s(f"name {number:08}"), **members)
+        for order in orders:
+            yield order_item(f"{number:08}", order, user_name=s("none 00000000"), label=s(f"none 00000000 {order}"))
+        made += 1 + len(orders)
+        number += 1
 
 
 def resident_mb() -> float:
@@ -29,8 +56,7 @@ def resident_mb() -> float:
 
 def grown_mb(state: Path) -> tuple[float, Totals]:
     """How much this process grows by a backfill of a shop, from the moment the store is full, and what it did."""
-    rules = rules_of()
-    store = MemoryStore(rules.tables)
+    store = MemoryStore(RULES.tables)
     for item in items(COUNT):
         store.put("shop", item)
     store.scan(Scan("shop", 1))  # the order of a scan is the store's, and stays
@@ -42,8 +68,8 @@ def grown_mb(state: Path) -> tuple[float, Totals]:
         nonlocal most
         most = max(most, resident_mb())
 
-    selection = Selection(rules, frozenset(rules.rules))
-    run = BackfillRun(selection, store, Parked(), FileState(state), {}, supplies=segments(rules, 4), on_page=on_page)
+    selection = Selection(RULES, frozenset(RULES.rules))
+    run = BackfillRun(selection, store, Parked(), FileState(state), {}, supplies=segments(RULES, 4), on_page=on_page)
     assert run.run()
     gc.unfreeze()
     return max(most, resident_mb()) - loaded, run.totals

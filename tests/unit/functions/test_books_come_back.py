@@ -12,7 +12,7 @@ from sync_rules.rules.ruleset import Rules
 from tests.support.books import AWAY, COUNT, FIRST, LAST, TABLES, rules_of
 from tests.support.builders import n, s
 from tests.support.operated import printed, quiet
-from tests.support.stacked import BOOKS, EMPTY, STREAM, Stack, backfill_of
+from tests.support.stacked import BOOKS, EMPTY, Stack, backfill_of
 from tests.support.worlds import Scene
 
 
@@ -65,29 +65,6 @@ def test_stack_begins_books_anew_that_come_back(stack: Stack, away: str):
     assert number(stack) == 30
 
 
-@pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize("fails_at", [BOOKS, STREAM, EMPTY])
-@pytest.mark.parametrize("away", AWAY)
-def test_stack_begins_books_anew_where_an_update_is_rolled_back(
-    stack: Stack, away: str, fails_at: str, backwards: bool
-):
-    """While the update was on its way, an order came. Nobody knows how far it came, in which order it goes back."""
-    passed: list[str] = []
-
-    def between(resource: str) -> None:
-        passed.append(resource)
-        if resource == fails_at and passed.count(resource) == 1:
-            insert(stack, 27)
-
-    stack.between = between
-    stack.update(rules_of(AWAY[away]), fails_at=fails_at, backwards=backwards)
-    insert(stack, 28)
-    assert titles_waiting(stack) == {"orders"}
-    assert number(stack) in (FIRST, 27)  # 27 where the handler was never replaced
-    backfill_of(stack.scene).run()
-    assert number(stack) == 28
-
-
 def test_stack_keeps_books_complete_that_it_kept(stack: Stack):
     """Another rule comes and goes, this one gets another name for the same books: no number waits."""
     stack.update(rules_of(f"{COUNT}, more: {{sum: order.total, into: user.sum}}"), fails_at=EMPTY)
@@ -106,30 +83,6 @@ def test_stack_that_is_created_over_old_books_begins_them_anew(stack: Stack):
     insert(stack, 28)
     assert number(stack) == FIRST
     assert titles_waiting(stack) == {"orders", "bystander"}
-
-
-def test_books_that_a_backfill_works_on_when_they_come_back_are_not_completed_by_it(stack: Stack):
-    """The backfill began before the handlers had the rule: what came while it ran is in no books."""
-    away = rules_of("")
-    stack.update(away)
-    run = backfill_of(stack.scene, rules_of(COUNT))
-    run.begin()
-    insert(stack, 27)
-    stack.update(rules_of(COUNT))
-    run.run()
-    assert titles_waiting(stack) == {"orders"}
-    assert number(stack) == FIRST
-
-
-def test_books_that_a_backfill_completed_before_the_handlers_had_the_rule_are_begun_anew(stack: Stack):
-    """The order of steps was wrong: first the backfill, then the deployment."""
-    stack.update(rules_of(""))
-    backfill_of(stack.scene, rules_of(COUNT)).run()
-    insert(stack, 27)
-    stack.update(rules_of(COUNT))
-    insert(stack, 28)
-    assert number(stack) == FIRST
-    assert titles_waiting(stack) == {"orders"}
 
 
 # ---------------------------------------------------------------- what cannot be known, or cannot be done

@@ -93,14 +93,6 @@ def test_cold_start_imports_of_ours_what_the_first_record_may_need(tmp_path):
     assert not {name for name in found if name.startswith(NOT_YET)}
 
 
-def test_cold_start_brings_the_kinds_of_its_rules(tmp_path):
-    """A cold start imports the modules of the rules' kinds, but neither the language nor effects."""
-    found = imported("handlers.stream", tmp_path, text_of(RULES))
-    assert packages(found) == PACKAGES
-    assert {"rules.kinds.mirror", "rules.kinds.recount", "rules.formula"} <= ours(found)
-    assert not {name for name in ours(found) if name.startswith(("language", "adapters.effects"))}
-
-
 def test_cold_start_of_the_write_function_reads_no_rules_file(tmp_path):
     """The write function has the packages of the other functions, and neither pydantic nor a reader of YAML."""
     ready = READY.replace("from {handler} import consumer", "from {handler} import rules")

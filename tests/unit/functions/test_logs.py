@@ -89,18 +89,6 @@ def test_logs_say_of_a_message_that_comes_again_what_it_is_about(names):
     assert "target" not in told(lines, "invocation done")[0]
 
 
-def test_logs_name_the_source_of_a_part(monkeypatch, capsys):
-    """The log of a failed part names the item that the part is made from."""
-    at = Operated(rules_of(), monkeypatch, capsys)
-    taken = at.scene.there("shop", {"PK": s("EMAIL#a@x"), "SK": s("EMAIL"), "user_id": s("other")})
-    source = at.scene.put("shop", user("1", email=s("a@x"), name=s("Ann")))
-    at.stream()
-    at.scene.queue.messages = [(message, 0) for message, _ in at.scene.queue.messages]
-    at.fanout()
-    (parked,) = told(at.lines(), "parked")
-    assert (parked["rule"], parked["item"], parked["source"]) == ("mails", logs.key_text(taken), logs.key_text(source))
-
-
 def test_logs_digests_of_keys_are_of_one_process():
     """A process always shows the same digest of a key; it follows neither from the key nor from the environment."""
     at = ItemKey("shop", (("PK", "S", "USER#7"), ("SK", "S", "PROFILE")))

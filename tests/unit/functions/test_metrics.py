@@ -15,7 +15,7 @@ from sync_rules.model.items import Change, Outcome
 from sync_rules.pipeline.messages import KINDS, ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
 from tests.support.builders import s
-from tests.support.every_kind import order, rules_of, user
+from tests.support.every_kind import rules_of, user
 from tests.support.operated import Operated, data_of, everything, figures, printed, quiet
 from tests.support.worlds import context, event_of
 
@@ -120,16 +120,6 @@ def test_metrics_count_messages_by_kind(monkeypatch, capsys):
         "push": 1, "second-look": 1, "chunk": 1, "pull": 1,
     }  # fmt: skip
     assert {*KINDS.values()} < {*SENT_KINDS}
-
-
-def test_metrics_of_lag_can_be_read_as_percentiles(monkeypatch, capsys):
-    """Each batch writes its own value of lag, so that CloudWatch has a distribution."""
-    at = Operated(rules_of(), monkeypatch, capsys)
-    for number, age_seconds in enumerate((1, 5, 600)):
-        at.scene.put("shop", user("1", name=s(str(number))), order("1", "a", 1))
-        at.stream(age_seconds=age_seconds)
-    values = [d.value for d in data_of(at.lines()) if d.metric == "Lag" and ("rule", "names") in d.dimensions]
-    assert [round(value / 1000) in (age, age + 1) for value, age in zip(values, (1, 5, 600), strict=True)] == [True] * 3
 
 
 def test_metrics_count_a_record_that_cannot_be_read_for_each_rule_it_concerned(monkeypatch, capsys):

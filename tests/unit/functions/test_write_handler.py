@@ -15,7 +15,6 @@ from sync_rules.functions import runtime
 from sync_rules.model.errors import UserError
 from sync_rules.write import Transact
 from tests.support.builders import n, s
-from tests.support.every_kind import user
 from tests.support.operated import figures, printed, quiet
 from tests.support.transacting import failed
 from tests.support.worlds import context
@@ -119,12 +118,6 @@ def test_write_handler_answers_an_event_of_any_shape(shop, event):
     assert "attempts" in answer or answer["error"]["type"] == "WriteError"
 
 
-@pytest.mark.parametrize("seconds", [901, 5_400, 1e300])
-def test_write_handler_takes_any_deadline_above_zero(shop, seconds):
-    """The function's own time bounds a deadline, whatever Lambda allows to a function."""
-    assert write.handler({"actions": [PUT], "deadline_seconds": seconds}, context())["attempts"] == 1
-
-
 def test_write_handler_tells_a_failed_request_and_counts_what_an_operator_must_mend(shop, capsys):
     """The service's code is in the answer, and a missing permission is an error of the setup."""
 
@@ -144,19 +137,6 @@ def test_write_handler_ends_in_time_to_answer(shop):
     error = json.loads(answer["body"])["error"]
     assert (answer["statusCode"], error["type"], error["again"]) == (503, "WriteError", True)
     assert order_of(shop) is None
-
-
-def test_write_handler_leaves_out_items_that_no_answer_can_hold(shop):
-    """Items that stand there come with the answer, unless all are larger than an answer may be."""
-    for number in range(8):
-        shop.scene.there("shop", user(str(number), note=s("x" * 390_000 if number else "x")))
-    some = [{"update": {"entity": "user", "key": {"user_id": str(number)}, "set": {"a": 1}, "returns": True,
-                        "condition": "attribute_not_exists(PK)"}} for number in range(8)]  # fmt: skip
-    small = write.handler({"actions": some[:1]}, context())["error"]
-    assert small["reasons"][0]["item"]["note"] == "x"
-    large = write.handler({"actions": some}, context())["error"]
-    assert large["items_left_out"] is True
-    assert [one["action"] for one in large["reasons"]] == [*range(8)]
 
 
 def test_write_handler_raises_what_is_wrong_with_the_deployment(shop, monkeypatch):

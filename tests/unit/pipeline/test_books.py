@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -42,11 +41,6 @@ rules:
 """
 COUNT = "orders: {count: order, into: user.number}"
 STATES = ("OPEN", "PAID")
-OTHERS = (
-    "orders: {sum: order.total, into: user.number}",
-    "orders: {count: order, into: user.number, where: \"state == 'OPEN'\"}",
-    "orders: {max: order.total, into: user.number}",
-)
 OLD = 26  # orders that are there from before
 
 
@@ -159,76 +153,19 @@ def test_a_changed_counter_leaves_the_number_alone_and_so_does_the_old_one_after
     assert scene.item(user) == whole.item(user)
 
 
-def test_renamed_from_carries_the_books_over():
-    """The same rule under another name: no backfill is needed, and the old name's books go on."""
-    scene, user = shop(COUNT)
-    backfill(scene)
-    deploy(scene, "total: {count: order, into: user.number, renamed_from: orders}")
-    assert not scene.drive(read_waiting(scene.rules))
-    insert(scene, 27)
-    assert number_of(scene, user) == n(27)
-    first = scene.rules.tables["orders"].key_of(next(iter(scene.memory.items("orders"))))
-    scene.memory.delete(first)
-    scene.rest()
-    assert number_of(scene, user) == n(26)  # its entry is one of these books, whatever the rule is called by now
-    insert(scene, 29)
-    deploy(scene, "total: {count: order, into: user.number, renamed_from: orders, where: \"state == 'OPEN'\"}")
-    insert(scene, 28)
-    assert number_of(scene, user) == n(27)
-
-
-def test_other_rules_of_a_parent_go_on_while_a_counter_waits():
-    """Only the counter is held back, not what else is kept on its parent."""
-    scene, user = shop(COUNT, 'shout: {derive: user.loud, as: "{user}!"}', stands=n(26))
-    insert(scene, 27)
-    scene.put("users", {**scene.item(user), "touched": n(1)})
-    scene.put("users", {**scene.item(user), "loud": s("?")})
-    scene.rest()
-    assert (scene.item(user)["loud"], number_of(scene, user)) == (s("u!"), n(26))
-
-
 # ---------------------------------------------------------------- races
-def test_the_mark_is_read_before_the_totals():
-    """A total is read half full. Before the mark is read, a backfill ends: the mark says complete, the total did not."""
-    scene, user = shop(COUNT, stands=n(26))
-    insert(scene, 27)
-    totals = scene.rules.rules["orders"].source
-
-    def end_meanwhile(request) -> None:
-        if isinstance(request, Read) and any(totals.fields(key) is not None for key in request.keys):
-            scene.tap.before = lambda _request: None
-            backfill(scene)
-
-    scene.tap.before = end_meanwhile
-    scene.pull(user, {**scene.item(user)})
-    assert number_of(scene, user) != n(1)
-
-
-def test_the_mark_is_read_after_the_totals_too():
-    """The old version sees complete books. Before it reads the total, the new version begins, and books an order."""
+def test_the_mark_is_read_before_the_totals_and_after_them():
+    """A total that was read half full is not shown because a backfill ended meanwhile, and neither is one that another
+    version began to book in meanwhile.
+    """
     scene, user = shop(COUNT)
     backfill(scene)
-    old = scene.rules
-    totals = old.rules["orders"].source
-    new = rules_of("orders: {count: order, into: user.number, where: \"state == 'OPEN'\"}")
-
-    def begin_meanwhile(request) -> None:
-        if isinstance(request, Read) and any(totals.fields(key) is not None for key in request.keys):
-            scene.tap.before = lambda _request: None
-            deploy(scene, "orders: {count: order, into: user.number, where: \"state == 'OPEN'\"}")
-            scene.put("orders", {**order(1), "note": s("read again")})
-            scene.deliver()
-            assert the_books(scene) == next(iter(books_of(new).values()))
-            scene.rules = old
-
-    scene.memory.delete(scene.at("orders", "02"))
-    scene.tap.before = lambda _request: None
-    scene.deliver()  # the entry is gone, the total says 25
-    before = number_of(scene, user)
-    scene.memory.put("orders", {**order(1), "state": s("OPEN")})
-    scene.tap.before = begin_meanwhile
+    mark, totals = the_books(scene).mark, scene.rules.rules["orders"].source
+    scene.tap.requests.clear()
     scene.pull(user, scene.item(user))
-    assert number_of(scene, user) == before
+    reads = [key for request in scene.tap.seen(Read) for key in request.keys]
+    assert reads[0] == reads[-1] == mark
+    assert [totals.fields(key) is not None for key in reads[1:-1]] == [True]
 
 
 def test_the_mark_is_of_the_same_books_before_and_after_the_totals():
@@ -274,43 +211,6 @@ def test_books_that_another_version_began_meanwhile_are_not_completed():
     assert number_of(scene, user) == n(26)
 
 
-@pytest.mark.parametrize("comes", [0, 1, 5, 26])
-@pytest.mark.parametrize("of_handler", OTHERS)
-def test_a_backfill_of_other_rules_than_the_handlers_completes_no_books_that_both_wrote(of_handler: str, comes: int):
-    """A backfill is started with the rules of before, or of after. The handler books by its own, at some child or never:
-    the mark is never that of one and the books those of the other, and no number is shown that neither counts.
-    """
-    scene, user = shop(COUNT, stands=n(3))
-    handled, applied_to = rules_of(of_handler), scene.rules
-    of_backfill, of_handler_ = the_books(scene), next(iter(books_of(handled).values()))
-    seen = [0]
-
-    def meanwhile(request) -> None:
-        children = [key for key in getattr(request, "keys", ()) if key.table == "orders"]
-        seen[0] += len(children)
-        if children and 0 < comes <= seen[0]:
-            scene.tap.before = lambda _request: None
-            deploy(scene, of_handler)
-            insert(scene, 28)
-
-    scene.tap.before = meanwhile
-    backfill(scene)
-    scene.tap.before = lambda _request: None
-    mark = scene.memory.item(of_backfill.mark)
-    assert not of_handler_.complete(mark)
-    assert of_backfill.complete(mark) is (comes == 0)
-    assert number_of(scene, user) == (n(26) if comes == 0 else n(3))
-    deploy(scene, of_handler)
-    insert(scene, 30)
-    assert not of_backfill.complete(scene.memory.item(of_backfill.mark))
-    assert scene.drive(read_waiting(handled))
-    assert scene.drive(read_waiting(applied_to))
-    shown = number_of(scene, user)
-    backfill(scene)
-    assert number_of(scene, user) != shown
-    assert not scene.drive(read_waiting(handled))
-
-
 def test_books_that_cannot_be_begun_let_their_records_come_again():
     """Without the mark no entry is written: the books of the other version would still say complete."""
     scene, user = shop(COUNT)
@@ -339,19 +239,6 @@ def test_two_versions_that_begin_again_and_again_end_in_a_failure():
     assert found.reason == TAKEN
 
 
-def test_a_mark_that_cannot_be_read_fails_the_numbers_made_of_it():
-    scene, user = shop(COUNT)
-    backfill(scene)
-    mark = the_books(scene).mark
-
-    def fail(request) -> None:
-        if isinstance(request, Read) and request.keys == (mark,):
-            raise StoreError("ThrottlingException")
-
-    scene.tap.before = fail
-    assert scene.pull(user, {**scene.item(user), "number": n(1)}).failed[user].reason.startswith("Throttling")
-
-
 # ---------------------------------------------------------------- who completes them
 def test_a_backfill_in_which_a_child_failed_completes_nothing():
     """No total has the child, and no record of it is on its way: the next backfill looks at it."""
@@ -370,61 +257,6 @@ def test_a_backfill_in_which_a_child_failed_completes_nothing():
     backfill(scene)
     assert number_of(scene, user) == n(26)
     assert not scene.drive(read_waiting(scene.rules))
-
-
-def test_a_child_that_cannot_be_counted_keeps_no_books_open():
-    """The child is parked and reported; the numbers of all others are right."""
-    scene, user = shop("orders: {sum: order.total, into: user.number}", stands=n(351))
-    scene.there("orders", {**order(30), "total": s("abc")})
-    backfill(scene)
-    assert number_of(scene, user) == n(351)
-    assert not scene.drive(read_waiting(scene.rules))
-    assert ("orders.ledger", "NotANumber") in scene.parked.told
-
-
-@pytest.mark.parametrize("completes", [True, False])
-def test_only_a_backfill_of_everything_completes_books(completes: bool):
-    scene, user = shop(COUNT, stands=n(3))
-    names = frozenset(scene.rules.rules)
-    BackfillRun(
-        Selection(scene.rules, names, lambda key, _item: completes or key.values[0][2] < "05"), scene.tap, scene.parked,
-        MemoryState(), {}, supplies=segments(scene.rules, 2), completes=names if completes else frozenset(),
-    ).run()  # fmt: skip
-    assert number_of(scene, user) == (n(26) if completes else n(3))
-
-
-@dataclass
-class Killed(BaseException):
-    """The process dies at this request."""
-
-
-def test_a_backfill_that_dies_anywhere_and_goes_on_ends_with_the_right_number():
-    """Between the last child and the mark, between the mark and the parents: the checkpoint says what is left."""
-    for at in range(1, 200):
-        scene, user = shop(COUNT, stands=n(1))
-        state, names, left = MemoryState(), frozenset(scene.rules.rules), [at]
-
-        def die(_request, left=left) -> None:
-            left[0] -= 1
-            if left[0] == 0:
-                raise Killed
-
-        def run(scene=scene, state=state, names=names) -> None:
-            BackfillRun(
-                Selection(scene.rules, names), scene.tap, scene.parked, state, {},
-                supplies=segments(scene.rules, 1), completes=names,
-            ).run()  # fmt: skip
-
-        scene.tap.before = die
-        try:
-            run()
-        except Killed:
-            assert number_of(scene, user) in (n(1), n(26))
-            run()
-        else:
-            return
-        assert number_of(scene, user) == n(26), at
-    pytest.fail("a backfill of 27 items makes fewer requests")
 
 
 @pytest.mark.parametrize(
@@ -455,19 +287,6 @@ def verified(scene: Scene, **options) -> Verifier:
     for _ in verifier.sweep():
         pass
     return verifier
-
-
-def test_verify_says_that_a_counter_waits_and_its_repair_completes_the_books():
-    scene, user = shop(COUNT, stands=n(26))
-    scene.there("orders", order(27))
-    tally = verified(scene).tally
-    assert tally.waiting == {"orders": 1}
-    assert not tally.drift["orders"]
-    assert number_of(scene, user) == n(26)
-    tally = verified(scene, repair=True).tally
-    assert (tally.left, tally.waiting.total()) == (0, 0)
-    assert number_of(scene, user) == n(27)
-    assert not scene.drive(read_waiting(scene.rules))
 
 
 def test_a_repair_that_left_something_completes_nothing():
@@ -516,20 +335,6 @@ def in_account(scene: Scene, **asked: Any) -> Answered:
     return Answered(work, {**options, "resume": False, "restart": False, **asked})
 
 
-def test_a_backfill_in_the_account_completes_books_and_finds_those_that_wait_by_itself():
-    scene, user = shop(COUNT, stands=n(3))
-    assert in_account(scene, changed=True).error == ""
-    assert number_of(scene, user) == n(26)
-    assert not scene.drive(read_waiting(scene.rules))
-
-
-def test_a_backfill_of_one_table_in_the_account_completes_none():
-    scene, user = shop(COUNT, stands=n(3))
-    assert in_account(scene, table="orders").error == ""
-    assert number_of(scene, user) == n(3)
-    assert scene.drive(read_waiting(scene.rules))
-
-
 def test_a_backfill_in_the_account_ends_badly_where_another_version_takes_the_books():
     scene, user = shop(COUNT, stands=n(3))
     mine = the_books(scene)
@@ -556,24 +361,6 @@ def test_a_rule_that_waits_or_is_new_is_changed_and_one_that_was_renamed_is_not(
     assert find_applied(state, changed) == {}
     note_applied(state, renamed, ["sum"])
     assert read_applied(state).keys() == {"sum"}
-
-
-@pytest.mark.parametrize(
-    ("more", "items", "completes"),
-    [
-        ({}, ("users", "orders", "ledger"), {"orders", "orders.ledger"}),
-        ({"export": ("place", None)}, ("orders", "ledger"), {"orders.ledger"}),
-        ({"export": ("place", None)}, ("users",), {"orders"}),
-        ({"table": "orders"}, ("orders",), set()),
-        ({"where": "total > `1`"}, ("users", "orders", "ledger"), set()),
-    ],
-)
-def test_a_job_completes_what_it_looks_at_in_whole(more: dict[str, Any], items: tuple[str, ...], completes: set[str]):
-    """The rule that only shows a number completes nothing by itself."""
-    rules = rules_of(COUNT)
-    scope = Scope(fingerprints.of_each(rules), dict.fromkeys(items, "id"), **more)
-    job = Job(Selection(rules, frozenset(rules.rules)), segments(rules, 1), scope, dict.fromkeys(items, 9))
-    assert job.completes == completes
 
 
 # ---------------------------------------------------------------- where nothing was there before
@@ -631,17 +418,6 @@ rules: {orders: {count: order, into: user.number}}
     scene = Scene(parse_rules(one_table), complete=False)
     scene.there("shop", {"PK": s("U#u"), "SK": s("PROFILE")})
     assert scene.drive(finish_empty(scene.rules)) == ()
-
-
-def test_the_fingerprint_of_books_is_of_what_they_hold():
-    """The place where the number is shown, and the name of the rule, say nothing of the books."""
-
-    def prints(*entries: str) -> set[str]:
-        return {books.fingerprint for entry in entries for books in books_of(rules_of(entry)).values()}
-
-    same = ("orders: {count: order, into: user.number}", "o: {count: order, into: user.other, on_delete: keep}")
-    assert len(prints(*same)) == 1
-    assert len(prints(COUNT, "orders: {sum: order.total, into: user.number}")) == 2
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 17])

@@ -18,12 +18,10 @@ from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, PendingWork
 from sync_rules.pipeline.consumer import Consumer, find_lowest
 from sync_rules.pipeline.messages import PullMessage, PushMessage
-from sync_rules.pipeline.requests import Later, Remembering, World
+from sync_rules.pipeline.requests import Later, Remembering
 from tests.support import every_kind
-from tests.support.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
+from tests.support.builders import author_item, book_item, key, library, n, order_item, s, shop, user_item
 from tests.support.worlds import Parked, Scene, Tap, event_of
-
-RULE = "author-on-books"
 
 
 def books(scene: Scene, count: int = 4) -> list:
@@ -72,22 +70,6 @@ def test_batch_reports_an_item_by_its_first_record():
     assert scene.deliver() == [positions[0]]
 
 
-def test_batch_delivered_again_from_the_failure_does_the_rest():
-    """A batch delivered again from its failure completes the rest; guards refuse a second write of what was done."""
-    scene = Scene(library(settle_seconds=0))
-    keys = books(scene)
-    records = list(scene.records)
-    fail(scene, keys[1])
-    (position,) = scene.deliver()
-    fail(scene)
-    written = len(scene.tap.writes)
-    again = [record for record in records if int(record.position) >= int(position)]
-    assert scene.deliver(again) == []
-    assert [name_of(scene, at) for at in keys] == ["Ada"] * 4
-    assert len(scene.tap.writes) == written + 3  # guards answer for the two that are right: their images are old
-    assert scene.outcomes()[Outcome.COPIED] == 4
-
-
 def test_batch_delivered_twice_changes_nothing():
     """Old records, delivered again in any order and any number, leave every item as it is."""
     scene = Scene(library())
@@ -127,42 +109,6 @@ def test_batch_an_unreadable_record_that_cannot_be_parked_comes_again(body, repo
     answer = scene.consumer.handle_event(event, lambda: 60_000)
     assert answer == {"batchItemFailures": [{"itemIdentifier": reported}]}
     assert name_of(scene, at) == "Ada"
-
-
-def test_batch_reports_a_failed_record_without_number_as_the_whole_batch():
-    """A failed record that has no sequence number is named by the empty text, which Lambda takes for all records."""
-    scene = Scene(library())
-    keys = books(scene, 2)
-    fail(scene, keys[1])
-    event = event_of(scene.rules, *scene.records)
-    del event["Records"][1]["dynamodb"]["SequenceNumber"]
-    assert scene.consumer.handle_event(event, lambda: 60_000) == {"batchItemFailures": [{"itemIdentifier": ""}]}
-
-
-def test_batch_a_message_that_is_not_finished_raises():
-    """A message of which something failed raises the reason, so that it stays in its queue."""
-    scene = Scene(library())
-    (at,) = books(scene, 1)
-    fail(scene, at)
-    with pytest.raises(StoreError, match="Throttled"):
-        scene.consumer.handle_message(PullMessage(at))
-    fail(scene)
-    scene.consumer.handle_message(PullMessage(at))
-    assert name_of(scene, at) == "Ada"
-
-
-def test_batch_counts_lag_on_its_own_clock():
-    """Lag is from the oldest change that mattered to the end of the batch, per rule, in milliseconds."""
-    scene = Scene(library())
-    consumer = Consumer(
-        scene.rules,
-        World(scene.tap, scene.queue, scene.parked),
-        host=replace(THIS_PROCESS, now=lambda: 1_700_000_001.5),
-    )
-    books(scene)
-    consumer.handle_event(event_of(scene.rules, *scene.records), lambda: 60_000)
-    assert consumer.telemetry.lag_ms == {RULE: 1_500}
-    assert consumer.telemetry.records == 4
 
 
 # ---------------------------------------------------------------- the breaker
@@ -236,56 +182,6 @@ def test_batch_records_each_part_that_fails():
 
 
 # ---------------------------------------------------------------- all kinds at once
-def test_batch_of_all_kinds_comes_to_rest():
-    """Every kind of rule at once: in whatever order things come and go, the pipeline ends, and delivered again it writes
-    nothing more.
-    """
-    scene = Scene(every_kind.rules_of())
-    scene.put("shop", every_kind.order("1", "a", 10), every_kind.order("1", "b", 5, status=s("VOID")))
-    scene.put("shop", every_kind.user("1", name=s("Ada"), rank=n(1), email=s("a@x")))
-    scene.put("posts", every_kind.post("p", "1", "Hello"))
-    scene.put("parts", every_kind.part("c", "b"), every_kind.part("b", "a"), every_kind.part("a"))
-    records = list(scene.records)
-    scene.rest()
-    user = scene.item(scene.at("shop", "USER#1", "PROFILE"))
-    expected = {
-        "head": s("Ada-1"), "posts": m(p=m(title=s("Hello"))), "orders": {"SS": ["a"]},
-        "counted": n(2), "spent": n(15), "least": n(5), "most": n(10),
-    }  # fmt: skip
-    assert {name: user.get(name) for name in expected} == expected
-    order = scene.item(scene.at("shop", "USER#1", "ORDER#a"))
-    assert (order["user_name"], order["counted"]) == (s("Ada"), n(2))
-    assert scene.item(scene.at("parts", "c"))["path"] == s("a|b|c")
-    assert scene.item(scene.at("shop", "EMAIL#a@x", "EMAIL"))["user_id"] == s("1")
-    assert (scene.parked.failures, len(scene.caller.calls)) == ([], 2)
-    before = {name: scene.memory.items(name) for name in scene.rules.tables}
-    random.Random(1).shuffle(records)
-    assert scene.deliver(records) == []
-    assert scene.records == []
-    assert {name: scene.memory.items(name) for name in scene.rules.tables} == before
-
-
-def test_batch_of_all_kinds_takes_everything_back():
-    """Deleting a source takes its element, entry, mirror and count with it; the archive keeps the deleted item."""
-    scene = Scene(every_kind.rules_of())
-    user = scene.put("shop", every_kind.user("1", name=s("Ada"), rank=n(1), email=s("a@x")))
-    order = scene.put("shop", every_kind.order("1", "a", 10))
-    post = scene.put("posts", every_kind.post("p", "1", "Hello"))
-    scene.rest()
-    for at in (order, post):
-        scene.memory.delete(at)
-    scene.rest()
-    left = scene.item(user)
-    assert {name: left.get(name) for name in ("posts", "orders", "counted", "spent", "least", "most")} == {
-        "posts": m(), "orders": None, "counted": n(0), "spent": n(0), "least": None, "most": None,
-    }  # fmt: skip
-    assert [item["n"] for item in scene.memory.items("ledger") if "n" in item] == [n(0), n(0)]
-    assert len(scene.archive.objects) == 1
-    scene.memory.delete(user)
-    scene.rest()
-    assert list(scene.memory.items("shop")) == []
-
-
 def test_batch_failures_of_all_families_are_reported_for_their_records():
     """Failed work of any family reports the record of the item that caused it: source, member, edge or child."""
     scene = Scene(every_kind.rules_of(effects=False))

@@ -90,17 +90,6 @@ def test_effects_come_after_the_copies():
     assert seen == [(s("Ada"), n(1))]
 
 
-def test_effects_call_once_per_change():
-    """Each change of a batch is a call of its own, in order, and our own copies are no reason to call for `created`."""
-    scene = scene_of("called", "names", each=WHOLE)
-    scene.there("shop", user("1", name=s("Ada")))
-    scene.put("shop", order("1", "a", 1), order("1", "a", 2))
-    scene.rest()
-    told = [(call.rule, call.change.old is None, call.change.new["total"]["N"]) for call in scene.caller.calls]
-    assert told[:3] == [("called", True, "1"), ("each", True, "1"), ("each", False, "2")]
-    assert [rule for rule, *_ in told].count("called") == 1
-
-
 def test_effects_a_call_that_fails_never_fails_the_batch():
     """A function that raises is called again later by a message; the record is done, and so is everything else."""
     scene = scene_of("called", "counted")
@@ -212,7 +201,7 @@ def test_effects_of_a_rule_that_no_longer_admits_the_change_name_its_where():
 
 
 @pytest.mark.parametrize("max_tries", [1, 8])
-def test_effects_a_failed_call_that_nobody_can_keep_comes_again(max_tries):
+def test_effects_a_failed_call_that_cannot_be_kept_comes_again(max_tries):
     """A failed call whose message and failure record cannot be kept is reported, so its record is delivered again."""
     scene = scene_of("called", limits=Limits(call_max_tries=max_tries))
     scene.put("shop", order("1", "a", 1))
@@ -242,14 +231,6 @@ def test_effects_need_somebody():
     run_work(ask(Park(Failure("called", None, "x"))), world)
     assert scene.parked.told == [("called", "x")]
     assert world.archive is NULL_PORTS
-
-
-def test_effects_a_call_that_waited_goes_to_the_function_that_the_rule_names_now():
-    """A function that got another name meanwhile is called by it: a message of a corrected rule is not lost."""
-    scene = scene_of("called")
-    scene.put("shop", order("1", "a", 1))
-    scene.consumer.handle_message(CallMessage("called", "tests.support.every_kind.misspelt", scene.records[0], 1))
-    assert [call.function for call in scene.caller.calls] == ["tests.support.every_kind.told"]
 
 
 def test_effects_a_function_that_changes_its_own_item_is_stopped():
@@ -291,12 +272,3 @@ def test_effects_a_function_that_hangs_is_waited_for_once_in_a_batch():
     assert sorted(tried) == ["called"] * 4 + ["each"]
     assert sorted(message.attempt for message, _ in scene.queue.messages) == [0, 0, 0, 1]
     assert scene.consumer.telemetry.outcomes["each", Outcome.PARKED] == 4
-
-
-def test_effects_a_call_that_failed_is_told_at_once_by_rule_and_error():
-    """The first failure of a call is counted by rule and error."""
-    scene = scene_of("called")
-    scene.caller.broken = "CallFailed"
-    scene.put("shop", order("1", "1", 5))
-    scene.deliver()
-    assert scene.consumer.telemetry.reasons == {"called CallFailed": 1}

@@ -87,19 +87,6 @@ def test_failed_batch_is_read_as_it_was_recorded(names, held):
     assert found.span.first == found.span.last
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
-def test_failed_messages_are_told_by_their_kind(message):
-    """A message of the queue for later, as it comes out of a dead-letter queue."""
-    assert read_entry(encode(message)) == read_entry(encode(message).encode()) == message
-
-
-def test_failed_records_are_told_by_rule_and_reason():
-    """A failure record, from a file or a queue."""
-    found = read(failure_record(Failure("names", KEY, "ItemTooLarge"), AT))
-    assert isinstance(found, FailureRecord)
-    assert (found.rule, found.table, found.key) == ("names", "shop", {"PK": "USER#1"})
-
-
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -154,14 +141,6 @@ def test_failed_entry_with_anything_in_it_is_read_or_refused(good, changes):
         assert (type(again), again.reason) == (type(found), "Why")
     else:
         assert read_entry(encode(found)) == found
-
-
-def test_failed_batch_says_why_it_failed_again():
-    """The reason and the time are noted beside what Lambda wrote, which stays, and are read again."""
-    once = read(batch(payload={"Records": RECORDS})).again("ThrottlingException", AT)
-    assert once["requestContext"] == batch()["requestContext"]
-    assert read(once).reason == "ThrottlingException"
-    assert read(read(once).again("Other", AT)).reason == "Other"
 
 
 def test_grouped_counts_by_rule_and_reason():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -32,26 +32,6 @@ KEY_VALUES = st.one_of(
     ),
     st.tuples(st.just("B"), st.binary(min_size=1)),
 )
-
-
-def test_failure_record_without_a_key():
-    """A record that was not understood has none."""
-    record = failure_record(Failure("", None, "NotARecord", "7"), AT)
-    assert (record["table"], record["key"], record["position"]) == (None, None, "7")
-
-
-def test_failure_record_names_the_member_that_does_not_fit():
-    """A failure record of an item made of several names the member that did not fit."""
-    parent, child = (ItemKey("shop", (("PK", "S", text),)) for text in ("USER#1", "ORDER#1"))
-    record = failure_record(Failure("orders", parent, "TooManyItems", member=child), AT)
-    assert record["member"] == {"table": "shop", "key": {"PK": "ORDER#1"}}
-    assert failure_record(Failure("orders", parent, "TooManyItems"), AT)["member"] is None
-
-
-def test_failure_record_bears_its_time_in_utc():
-    """A failure record's time is in UTC whatever the clock's zone."""
-    there = AT.astimezone(timezone(timedelta(hours=5)))
-    assert failure_record(Failure("", None, ""), there)["at"] == "2026-11-21T12:00:00.001+00:00"
 
 
 @given(values=st.tuples(KEY_VALUES, KEY_VALUES))

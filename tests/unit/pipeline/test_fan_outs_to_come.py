@@ -137,14 +137,6 @@ def test_fan_out_serves_only_what_it_covers(process, other):
     assert process.delays == [0, 5, 0]
 
 
-def test_another_process_sends_its_own(process):
-    """Nothing is lost with the process that knew: its message is in the queue, and who comes after knows of none."""
-    process.ask()
-    process.ask()
-    Process(process.sent).ask()
-    assert process.delays == [0, 5, 0]
-
-
 def test_the_rest_of_a_listing_is_sent_in_any_case(process):
     """A listing that goes on after 50,000 keys is no new fan-out."""
     for _ in range(3):

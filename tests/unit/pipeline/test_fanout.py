@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -10,18 +9,14 @@ import pytest
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
-from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.values import Item
-from sync_rules.model.writes import WRITTEN, Result, Status
-from sync_rules.pipeline.fanout import push
-from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
-from sync_rules.pipeline.requests import Apply, List, Page, Read, World, run_work
-from sync_rules.pipeline.tasks import Push
+from sync_rules.model.limits import Limits
+from sync_rules.model.writes import Result, Status
+from sync_rules.pipeline.messages import PullMessage, PushMessage
+from sync_rules.pipeline.requests import Apply, List, Read
 from tests.support.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
 from tests.support.every_kind import RULES, order, post, text_of, user
-from tests.support.worlds import Inbox, Parked, Scene
+from tests.support.worlds import Scene
 
-RULE = "author-on-books"
 EVE = author_item("a1", name=s("Eve"))
 
 
@@ -39,22 +34,6 @@ def names(scene: Scene, books: int) -> set[str]:
 
 
 # ---------------------------------------------------------------- listing
-def test_fanout_works_page_by_page():
-    """Every target is listed once and written once, in pages of a bounded size."""
-    scene = scene_with(25, Limits(fan_out_page_max_items=10))
-    assert scene.deliver() == []
-    assert [request.limit for request in scene.tap.seen(List)] == [10, 10, 10]
-    assert len(scene.tap.writes) == 25
-    assert names(scene, 25) == {"Eve"}
-
-
-def test_fanout_pages_are_as_large_as_a_round():
-    """By default a page is a whole round: its images are one read, and their source another."""
-    scene = scene_with(250)
-    scene.deliver()
-    assert [len(r.keys) for r in scene.tap.seen(Read)] == [250, 1]
-
-
 TWO_ENTITIES = """
 tables: {shop: {key: {PK: S, SK: S}}}
 entities:
@@ -132,14 +111,6 @@ def test_fanout_of_a_source_that_no_key_can_name_lists_nothing():
 
 
 # ---------------------------------------------------------------- the second look
-def test_fanout_looks_twice_through_an_index():
-    """After the last page of a listing, and only then, one second look is asked for, after the rule's time."""
-    scene = scene_with(25, Limits(fan_out_page_max_items=10), settle_seconds=70)
-    scene.deliver()
-    (((message, delay)),) = scene.queue.messages
-    author = key(scene.rules.tables["authors"], "a1")
-    assert (message, delay) == (PushMessage((RULE,), author, delay_seconds=70), 70)
-    assert isinstance(scene.tap.requests[-1], Apply)
 
 
 def test_fanout_second_looks_double_while_they_find_something():
@@ -187,26 +158,6 @@ def test_fanout_looks_once_where_nothing_lags(scene):
 
 
 # ---------------------------------------------------------------- the rest as messages
-def test_fanout_beyond_the_inline_limit_goes_on_as_a_message():
-    """A push beyond its inline limit is finished page by page by messages, second look included."""
-    limits = Limits(fan_out_page_max_items=5, fan_out_inline_max_items=10, fan_out_second_look_max_items=10)
-    scene = scene_with(25, limits)
-    assert scene.deliver() == []
-    assert len(scene.tap.writes) == 10
-    (((message, delay)),) = scene.queue.messages
-    assert isinstance(message, PushMessage)
-    assert (delay, message.cursor is None, message.spread) == (0, False, True)
-    sent = [(message, delay)]
-    while scene.queue.messages:
-        scene.receive()
-        sent += scene.queue.messages
-    looks = [(type(one), delay, isinstance(one, PushMessage) and one.spread) for one, delay in sent]
-    serial = (PushMessage, 0, False)
-    assert looks == [(PushMessage, 0, True), (ChunkMessage, 0, False), (PushMessage, 60, False), serial, serial]
-    assert len(scene.tap.writes) == 25
-    assert names(scene, 25) == {"Eve"}
-
-
 def test_fanout_out_of_time_hands_over_everything():
     """Without time nothing is begun; the whole push becomes a message and the record is done."""
     scene = scene_with(5)
@@ -235,20 +186,6 @@ def test_fanout_second_look_that_cannot_be_asked_for_fails():
 
 
 # ---------------------------------------------------------------- failures
-def test_fanout_a_target_that_fails_fails_its_source_alone():
-    """One target that cannot be written makes its source's record come again; the other targets and sources are done."""
-    scene = scene_with(3)
-    scene.there("books", book_item("other", "a2"))
-    table = scene.rules.tables["books"]
-    broken = key(table, "b00001")
-    scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if write.key == broken else None
-    scene.put("authors", {**EVE, "bio": s("...")}, author_item("a2", name=s("Bea")))
-    first = scene.records[0].position
-    assert scene.deliver() == [first]
-    assert scene.item(key(table, "other"))["author_name"] == s("Bea")
-    assert scene.item(key(table, "b00002"))["author_name"] == s("Eve")
-
-
 TWO_TARGETS = """
 tables:
   authors: {key: {author_id: S}}
@@ -283,94 +220,7 @@ def test_fanout_without_table_or_index_fails_its_own_source_alone(missing):
     assert scene.item(fair)["city_name"] == s("Rome")
 
 
-def test_fanout_counts_a_listing_that_fails_for_its_rule():
-    """A missing index counts as failed for the rule that needs it, so that an alarm can name it."""
-    rules = parse_rules(TWO_TARGETS)
-    scene = Scene(rules, tables={**rules.tables, "talks": replace(rules.tables["talks"], indexes=())})
-    scene.put("authors", EVE)
-    scene.deliver()
-    counted = scene.consumer.telemetry.outcomes
-    assert counted["talks", Outcome.FAILED] == 1
-    assert counted["books", Outcome.FAILED] == 0
-
-
-def test_fanout_whose_images_cannot_be_read_fails():
-    """Images that are throttled make the source's record come again."""
-    scene = scene_with(3)
-    position = scene.records[0].position
-
-    def throttled(request):
-        if isinstance(request, Read) and request.keys[0].table == "books":
-            raise StoreError("ThrottlingException")
-
-    scene.tap.before = throttled
-    assert scene.deliver() == [position]
-    assert scene.tap.writes == []
-
-
-def test_fanout_of_a_pull_reads_what_it_has_no_image_of():
-    """A pull without an image reads it first, strongly consistent, and does nothing where there is no item."""
-    scene = scene_with(1)
-    table = scene.rules.tables["books"]
-    assert scene.pull(key(table, "b00000")).written == {key(table, "b00000")}
-    assert not scene.pull(key(table, "nowhere")).outcomes
-
-
 # ---------------------------------------------------------------- memory
-class Endless:
-    """A store that has any number of targets of one source and keeps none of them."""
-
-    def __init__(self, targets: int) -> None:
-        self.targets = targets
-        self.written = 0
-        self.pages: set[int] = set()
-
-    def list(self, request: List) -> Page:
-        start = int(request.cursor["book_id"]["N"]) if request.cursor else 0
-        end = min(start + request.limit, self.targets)
-        self.pages.add(end - start)
-        items = tuple({"book_id": s(f"b{i}"), "author_id": s("a1")} for i in range(start, end))
-        return Page(items, {"book_id": n(end)} if end < self.targets else None)
-
-    def read(self, request: Read) -> tuple[Item | None, ...]:
-        if request.keys[0].table == "authors":
-            return (EVE,)
-        return tuple(
-            {**one.attributes(), "author_id": s("a1"), "author_name": s("Ada"), "text": s("x" * 1000)}
-            for one in request.keys
-        )
-
-    def apply(self, request: Apply) -> tuple[Result, ...]:
-        self.written += len(request.writes)
-        return (WRITTEN,) * len(request.writes)
-
-
-def peak_bytes(targets: int) -> int:
-    """The most memory that a push to some targets takes at any time."""
-    rules = library()
-    bounds = Bounds(Limits(fan_out_inline_max_items=targets))
-    store = Endless(targets)
-    author = key(rules.tables["authors"], "a1")
-    world = World(store, Inbox(), Parked())  # it is never scanned
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        report = run_work(push([Push(author, tuple(rules.rules.values()))], rules, bounds), world)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert not report.failed
-    assert store.written == targets
-    assert store.pages == {1_000}
-    return peak - before
-
-
-def test_fanout_memory_does_not_grow_with_the_targets():
-    """Ten times the targets, 10,000 of them, take no more memory than 1,000 do: there are only rounds, of a page each."""
-    peak_bytes(1_000)  # what is made once, on first use
-    assert peak_bytes(10_000) < 1.5 * peak_bytes(1_000)
-
-
 # ---------------------------------------------------------------- cursors that no longer fit
 def refusing(scene, cursors):
     """The store refuses the cursors that the function is true of, as DynamoDB does those of another Query."""
@@ -416,18 +266,6 @@ def titles(scene: Scene) -> dict[str, str]:
     return {name: entry["M"]["title"]["S"] for name, entry in posts.items()}
 
 
-def test_fanout_of_a_hint_takes_a_fresh_image():
-    """A hinted target is read: an old image of it in the same batch is not what its members are put into."""
-    scene = kinds("posts")
-    at = scene.put("shop", ADA)
-    scene.put("posts", post("p", "1", "x"))
-    records = list(scene.records)
-    scene.put("shop", {**ADA, "posts": {"M": {"wrong": m()}}})
-    assert scene.deliver(records) == []
-    assert (at,) in [request.keys for request in scene.tap.seen(Read)]
-    assert titles(scene) == {"p": "x"}
-
-
 def test_fanout_of_a_refused_hint_judges_anew():
     """A hinted target that changes under the look is judged anew at once: who was quicker may not know of the member,
     for the index does not show it yet.
@@ -449,40 +287,6 @@ def test_fanout_of_a_refused_hint_judges_anew():
     assert scene.item(at)["name"] == s("Ada")
 
 
-def test_fanout_of_a_refused_hint_judges_anew_beside_a_copy():
-    """A hint is not lost if another rule of the same write is refused because its link changed."""
-    scene = Scene(parse_rules(text_of({"posts": RULES["posts"], "boss": BOSS})))
-    boss = scene.there("shop", user("9", name=s("Boss")), user("8", name=s("Chef")))
-    assert boss is not None
-    scene.memory.propagate = lambda *_: None
-    at = scene.put("shop", {**ADA, "boss_id": s("9")})
-    scene.put("posts", post("p", "1", "x"))
-
-    def quicker(request):
-        if isinstance(request, Apply):
-            scene.tap.before = lambda _request: None
-            scene.memory.put("shop", {**ADA, "boss_id": s("8")})
-
-    scene.tap.before = quicker
-    assert scene.deliver(scene.records[:2]) == []
-    assert (titles(scene), scene.item(at)["boss"]) == ({"p": "x"}, s("Chef"))
-
-
-BOSS = "{copy: user.name, into: user.boss, link: {user_id: boss_id}, via: by_boss}"
-
-
-def test_fanout_looks_twice_at_a_group_through_an_index_and_stops():
-    """A group listed through an index is looked at again until one look finds nothing."""
-    scene = kinds("posts")
-    at = scene.there("shop", {**ADA, "posts": m()})
-    scene.put("posts", post("p", "1", "x"))
-    scene.rest()
-    assert scene.queue.messages == [(PullMessage(at, delay_seconds=60), 60)]
-    assert scene.receive() == [60]
-    scene.rest()
-    assert (scene.queue.messages, scene.records) == ([], [])
-
-
 def test_fanout_looks_again_at_a_group_while_that_finds_something():
     """A second look that had to write is followed by another, after twice the time, up to the longest delay."""
     scene = kinds("posts")
@@ -501,14 +305,6 @@ def test_fanout_looks_again_at_a_group_while_that_finds_something():
     assert scene.item(at)["name"] == s("Ada")
 
 
-def test_fanout_looks_once_at_a_group_of_the_base_table():
-    """A group listed from the base table with strong consistency needs no second look."""
-    scene = kinds("recounted", "least")
-    scene.put("shop", ADA, order("1", "a", 1))
-    scene.rest()
-    assert scene.queue.messages == []
-
-
 def test_fanout_of_two_groups_waits_for_the_slower_index():
     """One second look serves all groups of a target, when the last of their indexes must have caught up."""
     slower = RULES["posts"].replace("into: user.posts", "into: user.shown").replace("60", "90")
@@ -517,17 +313,6 @@ def test_fanout_of_two_groups_waits_for_the_slower_index():
     scene.put("posts", post("p", "1", "a"))
     scene.deliver()
     assert [delay for _, delay in scene.queue.messages] == [90]
-
-
-def test_fanout_of_a_second_look_that_cannot_be_asked_for():
-    """A second look of a group that cannot be queued fails the member's record, not the target's."""
-    scene = kinds("posts")
-    scene.there("shop", {**ADA, "posts": m()})
-    scene.put("posts", post("p", "1", "x"))
-    (position,) = (change.position for change in scene.records)
-    scene.queue.broken = "QueueNotFound"
-    assert scene.deliver(scene.records[:1]) == [position]
-    assert [str(at) for at in scene.consumer.telemetry.failed] == ["posts[p]"]
 
 
 def test_fanout_of_a_hint_that_fails_is_the_members():
@@ -552,21 +337,6 @@ def test_fanout_of_parts_reports_the_node_that_lists():
     scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
     assert scene.deliver() == [position]
     assert scene.consumer.telemetry.total(Outcome.FAILED) == 1
-
-
-def test_fanout_of_parts_lists_what_came_before_the_node():
-    """Edges that are older than their node are put into it, and looked for again once an index shows all of them."""
-    scene = Scene(parse_rules(text_of({"ids": "{collect: post, into: user.ids, as: '{post_id}'}"})))
-    scene.there("posts", post("p1", "1", "x"), post("p2", "1", "x"), post("p3", "2", "x"))
-    at = scene.put("shop", ADA)
-    scene.rest()
-    assert scene.item(at)["ids"] == {"SS": ["p1", "p2"]}
-    scene.there("posts", post("late", "1", "x"))
-    assert scene.receive() == [60]
-    scene.rest()
-    assert set(scene.item(at)["ids"]["SS"]) == {"p1", "p2", "late"}
-    assert scene.receive() == [120]
-    assert scene.queue.messages == []
 
 
 def test_fanout_reports_a_lost_parent_once():
@@ -598,17 +368,3 @@ def test_fanout_asks_once_for_another_look_at_a_target_in_trouble():
         assert [message for message, _ in scene.queue.messages] == [PullMessage(at, attempt)]
         scene.receive()
     assert {failure.rule for failure in scene.parked.failures} == {"name", "rank"}
-
-
-def test_fanout_asks_once_for_another_look_at_what_was_rejected():
-    """The same where the store refuses what several rules write: each is tried alone, all are looked at together."""
-    two = {name: f"{{copy: user.{name}, into: order.{name}}}" for name in ("name", "rank")}
-    scene = Scene(parse_rules(text_of(two)))
-    scene.there("shop", user("1", name=s("Ada"), rank=n(1)))
-    at = scene.put("shop", order("1", "a", 1))
-    scene.tap.result = lambda _write: Result(Status.REJECTED, reason="ItemTooLarge")
-    scene.deliver()
-    for attempt in range(1, 6):
-        assert [message for message, _ in scene.queue.messages] == [PullMessage(at, attempt)]
-        scene.receive()
-    assert len(scene.parked.failures) == 2

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,18 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
-from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.handover import split_keys
 from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, PushMessage, decode, encode
-from sync_rules.pipeline.requests import Apply, List, Read, run_work
+from sync_rules.pipeline.requests import Apply, Read, run_work
 from tests.support.builders import author_item, book_item, library, s, shop
 from tests.support.depth import deep
-from tests.support.every_kind import RULES, order, text_of, user
+from tests.support.every_kind import order, user
 from tests.support.worlds import Scene, deliver_whatever_fails
 
 RULE = "author-on-books"
@@ -36,13 +33,6 @@ SMALL = Limits(
     fan_out_chunk_max_items=4,
     chunk_step_max_items=2,
 )
-BY_INDEX = """
-tables: {shop: {key: {PK: S, SK: S}, indexes: {GSI1: {partition: {GSI1PK: S}, projection: keys}}}}
-entities:
-  user: {table: shop, key: {PK: "U#{user_id}", SK: USER}}
-  order: {table: shop, key: {PK: "O#{order_id}", SK: ORDER, GSI1PK: "U#{user_id}"}}
-rules: {names: copy user.name into order.user_name}
-"""
 
 
 def scene_with(books: int, limits: Limits = SMALL, **options: object) -> Scene:
@@ -104,58 +94,17 @@ def test_handover_of_a_second_look_remembers_what_it_found():
     assert names(scene) == {"Eve": 20}
 
 
-def test_handover_of_nothing_sends_no_chunk():
-    """A spread that lists nothing makes no message without keys, and still looks a second time."""
-    scene = Scene(library(), limits=SMALL)
-    scene.there("authors", EVE)
-    scene.queue.send(PushMessage((RULE,), author(scene), spread=True), 0)
-    assert [(type(message), delay) for message, delay in received(scene)] == [(PushMessage, 0), (PushMessage, 60)]
-
-
-def test_handover_of_a_base_table_looks_once():
-    """A push over a base table sends pages on, no keys, and no second look."""
-    scene = Scene(shop(), limits=SMALL)
-    scene.there("shop", *(order("1", f"{i:02}", 5) for i in range(20)))
-    scene.put("shop", user("1", name=s("Ada")))
-    scene.deliver()
-    sent = received(scene)
-    assert {(type(message), delay) for message, delay in sent} == {(PushMessage, 0)}
-    assert scene.outcomes() == {Outcome.COPIED: 20}
-
-
-def test_handover_looks_at_nothing():
-    """A spread lists and sends; it reads no image and writes nothing."""
-    scene = scene_with(40)
-    scene.deliver()
-    scene.tap.requests.clear()
-    scene.receive()
-    assert {type(request) for request in scene.tap.requests} == {List}
-    assert isinstance(scene.queue.messages[0][0], ChunkMessage)
-
-
-def test_handover_leaves_out_other_entities():
-    """Keys of other entities in the same partition of an index are in no chunk."""
-    scene = Scene(parse_rules(BY_INDEX), limits=replace(SMALL, fan_out_inline_max_items=1))
-    listed = {"GSI1PK": s("U#1")}
-    for i in range(9):
-        scene.there(
-            "shop", {"PK": s(f"O#{i}"), "SK": s("ORDER"), **listed}, {"PK": s(f"N#{i}"), "SK": s("N"), **listed}
-        )
-    scene.put("shop", {"PK": s("U#1"), "SK": s("USER"), "name": s("Ada")})
-    scene.deliver()
-    sent = [key for message, _ in received(scene) if isinstance(message, ChunkMessage) for key in message.targets]
-    assert sent
-    assert all(str(key).startswith("shop[O#") for key in sent)
-
-
+@pytest.mark.parametrize("world", ["index", "base table"])
 @settings(max_examples=deep(150), deadline=None)
 @given(
-    books=st.integers(1, 25),
+    targets=st.integers(1, 25),
     limits=st.builds(
         Limits,
         fan_out_page_max_items=st.integers(1, 5),
         fan_out_inline_max_items=st.integers(1, 8),
         fan_out_spread_max_items=st.integers(1, 12),
+        fan_out_relay_max_items=st.integers(1, 6),
+        apply_max_writes=st.integers(1, 4),
         fan_out_chunk_max_items=st.integers(1, 5),
         chunk_step_max_items=st.integers(1, 3),
         fan_out_chunk_max_bytes=st.sampled_from([1, 30, 10_000]),
@@ -163,57 +112,23 @@ def test_handover_leaves_out_other_entities():
     ),
     failing=st.sets(st.integers(0, 80)),
 )
-def test_handover_reaches_every_target_whatever_fails(books, limits, failing):
-    """With any limits, and with any requests, writes and sends failing once, every target is right after redelivery."""
-    scene = scene_with(books, limits)
+def test_handover_reaches_every_target_whatever_fails(world, targets, limits, failing):
+    """With any limits, and with any requests, writes and sends failing once, every target is right after redelivery:
+    those of an index, which go on as chunks of keys, and those of a base table, page by page.
+    """
+    if world == "index":
+        scene = scene_with(targets, limits)
+    else:
+        scene = Scene(shop(), limits=limits)
+        scene.there("shop", *(order("1", f"{number:02}", 5) for number in range(targets)))
+        scene.put("shop", user("1", name=s("Eve")))
     deliver_whatever_fails(scene, failing)
-    assert names(scene) == {"Eve": books}
+    copied = [scene.memory.items(table) for table in scene.rules.tables if table != "authors"]
+    shown = [item.get("author_name", item.get("user_name")) for items in copied for item in items if "name" not in item]
+    assert shown == [s("Eve")] * targets
 
 
 # ---------------------------------------------------------------- what fails
-def test_handover_that_cannot_be_sent_comes_again():
-    """A spread whose message the queue refuses fails, and sends all keys when delivered again."""
-    scene = scene_with(20)
-    scene.deliver()
-    ((message, _),) = scene.queue.messages
-    scene.queue.messages.clear()
-    send, sent = scene.queue.send, []
-
-    def second_fails(message: Message, delay_seconds: int) -> None:
-        sent.append(message)
-        if len(sent) == 2:
-            raise StoreError("Throttled")
-        send(message, delay_seconds)
-
-    scene.queue.send = second_fails  # type: ignore[method-assign]
-    with pytest.raises(StoreError, match="Throttled"):
-        scene.consumer.handle_message(message)
-    scene.consumer.handle_message(message)
-    received(scene)
-    assert names(scene) == {"Eve": 20}
-
-
-@pytest.mark.parametrize("what", ["listing", "second look"])
-def test_handover_that_cannot_be_finished_comes_again(what):
-    """A spread whose listing or second look fails is delivered again."""
-    scene = scene_with(8)
-    scene.deliver()
-    ((message, _),) = scene.queue.messages
-    if what == "listing":
-        scene.tap.before = lambda _request: (_ for _ in ()).throw(StoreError("Throttled"))
-    else:
-        send = scene.queue.send
-
-        def none_delayed(message: Message, delay_seconds: int) -> None:
-            if delay_seconds:
-                raise StoreError("Throttled")
-            send(message, delay_seconds)
-
-        scene.queue.send = none_delayed  # type: ignore[method-assign]
-    with pytest.raises(StoreError, match="Throttled"):
-        scene.consumer.handle_message(message)
-
-
 def test_handover_without_time_for_a_page_fails():
     """Without room for one page a spread fails, so that it is given up one day; the same message is not sent anew."""
     scene = scene_with(20)
@@ -320,26 +235,6 @@ def test_chunk_deletes_what_lost_its_source():
     assert list(scene.memory.items("books")) == []
 
 
-def test_chunk_finds_the_parts_of_a_node():
-    """Elements of a node are added by chunks too."""
-    scene = Scene(parse_rules(text_of({"tags": RULES["tags"]})), limits=SMALL)
-    scene.there("shop", *(order("1", f"{i:02}", 1) for i in range(20)))
-    at = scene.put("shop", user("1", name=s("Ada")))
-    edges = tuple(scene.at("shop", "USER#1", f"ORDER#{i:02}") for i in range(5, 20))
-    scene.consumer.handle_message(ChunkMessage(("tags",), at, edges))
-    assert sorted(scene.item(at)["orders"]["SS"]) == [f"{i:02}" for i in range(5, 20)]
-
-
-def test_chunk_of_a_part_that_fails_comes_again():
-    """A chunk with a part that cannot be written is delivered again."""
-    scene = Scene(parse_rules(text_of({"tags": RULES["tags"]})), limits=SMALL)
-    scene.put("shop", user("1", name=s("Ada")), order("1", "a", 1))
-    scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
-    one = ChunkMessage(("tags",), scene.at("shop", "USER#1", "PROFILE"), (scene.at("shop", "USER#1", "ORDER#a"),))
-    with pytest.raises(StoreError, match="Throttled"):
-        scene.consumer.handle_message(one)
-
-
 # ---------------------------------------------------------------- how large a chunk is
 TEXTS = {"ascii": "k", "control": "\x01", "two bytes": "é", "three bytes": "€", "four bytes": "😀", "quotes": '"'}
 
@@ -366,16 +261,6 @@ def test_chunk_always_fits_into_a_message(text):
         assert decode(body).targets == tuple(keys)  # type: ignore[union-attr]
 
 
-def test_chunk_is_as_large_as_may_be():
-    """Usual keys make chunks of 200, the last one of what is left, in the order of the listing."""
-    keys = [ItemKey("shop", (("PK", "S", f"USER#{i}"), ("SK", "S", "ORDER#1"))) for i in range(450)]
-    assert [len(some) for some in split_keys(keys, Limits())] == [200, 200, 50]
-    assert [key for some in split_keys(keys, Limits()) for key in some] == keys
-    text = encode(ChunkMessage(("names",), keys[0], tuple(keys[:200])))
-    assert len(text) < 200 * 30
-    assert json.loads(text)["targets"][0]["attributes"] == [["PK", "S"], ["SK", "S"]]
-
-
 @given(st.lists(st.integers(0, 40), max_size=30), st.integers(1, 5), st.integers(1, 60))
 def test_chunks_keep_within_both_limits(sizes, most, room):
     """No chunk has more keys or bytes than allowed, but for a single key that is too large by itself; none could take
@@ -392,28 +277,6 @@ def test_chunks_keep_within_both_limits(sizes, most, room):
 
 
 # ---------------------------------------------------------------- messages of before, and rules of before
-def test_handover_of_a_push_of_before_is_spread():
-    """A push that an older version handed over is looked at inline, and its rest is spread."""
-    scene = scene_with(20)
-    old = json.dumps({
-        "kind": "push", "rules": [RULE], "source": {"table": "authors", "values": [["author_id", "S", "a1"]]},
-        "removed": False, "cursor": None, "delay_seconds": 0, "found": True,
-    })  # fmt: skip
-    scene.consumer.handle_message(decode(old))
-    ((rest, _),) = scene.queue.messages
-    assert isinstance(rest, PushMessage)
-    assert rest.spread
-    received(scene)
-    assert names(scene) == {"Eve": 20}
-
-
-def test_chunk_of_a_rule_that_this_version_does_not_know_comes_again():
-    """A rule that this version does not know fails its message, before any request."""
-    scene = scene_with(3)
-    with pytest.raises(StoreError, match="UnknownRule"):
-        scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone",)))
-    assert scene.tap.requests == []
-    assert scene.consumer.telemetry.outcomes["gone", Outcome.FAILED] == 1
 
 
 def test_chunk_of_known_and_unknown_rules_goes_on_for_the_unknown_alone():
@@ -426,25 +289,6 @@ def test_chunk_of_known_and_unknown_rules_goes_on_for_the_unknown_alone():
     scene.queue.broken = "QueueNotFound"
     with pytest.raises(StoreError, match="QueueNotFound"):
         scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone", RULE)))
-
-
-def test_chunk_of_a_rule_about_other_items_asks_for_nothing():
-    """A rule that is about other items by now reads nothing."""
-    scene = scene_with(3)
-    scene.consumer.handle_message(chunk(scene, "b00000", source=scene.at("books", "b00000")))
-    scene.consumer.handle_message(chunk(scene, "b00000", source=ItemKey("gone", (("PK", "S", "x"),))))
-    assert scene.tap.requests == []
-
-
-def test_handover_counts_what_failed_for_its_rule():
-    """A spread that failed counts as failed for its rules, so that an alarm can name them."""
-    scene = scene_with(20)
-    scene.deliver()
-    ((message, _),) = scene.queue.messages
-    scene.queue.broken = "QueueNotFound"
-    with suppress(StoreError):
-        scene.consumer.handle_message(message)
-    assert scene.consumer.telemetry.outcomes[RULE, Outcome.FAILED] == 1
 
 
 # ---------------------------------------------------------------- what takes long

@@ -141,6 +141,8 @@ def test_records_keeps_every_value_as_it_is(old, new):
         (1e30, None),
         (True, None),
         (None, None),
+        (float("nan"), None),
+        (float("inf"), None),
     ],
 )
 def test_records_reads_the_time_in_any_unit(stamp, milliseconds):
@@ -149,39 +151,6 @@ def test_records_reads_the_time_in_any_unit(stamp, milliseconds):
     event["Records"][0]["dynamodb"]["ApproximateCreationDateTime"] = stamp
     ((change,), _) = read(event)
     assert change.created_ms == milliseconds
-
-
-ODD = [
-    None,
-    5,
-    True,
-    1.5,
-    "",
-    [],
-    {},
-    "x",
-    {"S": None},
-    {"S": 5},
-    {"S": {"S": []}},
-    {"N": "x"},
-    {"S": "a", "N": "1"},
-    {"M": {"a": 5}},
-]
-
-
-@given(random=st.randoms(use_true_random=False), odd=st.sampled_from(ODD), filtered=st.booleans())
-def test_records_with_anything_anywhere_are_read_or_reported(random, odd, filtered):
-    """Whatever stands in whatever place of a record, it is a change or a failure: it never takes its batch with it."""
-    record = record_of(SHOP, WRITTEN)
-    data = record["dynamodb"]
-    inside: Any = random.choice([record, data, data["Keys"], data["OldImage"], data["NewImage"]])
-    while True:
-        name = random.choice(list(inside))
-        if not isinstance(inside[name], dict) or not inside[name] or random.random() < 1 / 4:
-            break
-        inside = inside[name]
-    inside[random.choice([name, "other"])] = odd
-    assert len(list(read_event({"Records": [record]}, SHOP, filtered=filtered))) <= 1
 
 
 @pytest.mark.parametrize("source", ["ydb:document-table", "scylladb:alternator", None])
@@ -211,20 +180,6 @@ def test_records_of_a_foreign_table_are_ignored():
     assert read({"Records": [foreign]}) == ([], [])
 
 
-@pytest.mark.parametrize("name", ["INSERT", "MODIFY"])
-def test_records_of_a_stream_without_new_images_are_failures(name):
-    """A stream that does not show new images is a failure that names the table, the view it has and the cure."""
-    record = record_of(SHOP, WRITTEN)
-    record["eventName"] = name
-    record["dynamodb"] = {**record["dynamodb"], "StreamViewType": "KEYS_ONLY"}
-    del record["dynamodb"]["NewImage"], record["dynamodb"]["OldImage"]
-    ((), (failure,)) = read({"Records": [record]})
-    assert "table shop" in failure.reason
-    assert "KEYS_ONLY" in failure.reason
-    assert "must have NEW_AND_OLD_IMAGES" in failure.reason
-    assert failure.position == "100"
-
-
 @pytest.mark.parametrize(
     ("name", "view", "there", "lacking"),
     [
@@ -249,6 +204,8 @@ def test_records_say_which_image_their_stream_does_not_have(name, view, there, l
     changes, failures = read({"Records": [record]})
     assert len(changes) == (not lacking)
     assert [f"lacks its {lacking} image" in failure.reason for failure in failures] == [True] * bool(lacking)
+    cure = f"{view}): the table's stream must have NEW_AND_OLD_IMAGES"
+    assert [failure.reason.endswith(cure) for failure in failures] == [True] * bool(lacking)
 
 
 def test_records_with_another_key_than_the_table_are_failures():
@@ -285,12 +242,6 @@ def test_records_tell_what_expired_from_what_a_user_deleted(identity, wrapped):
     record = {**record_of(SHOP, REMOVED), "userIdentity": identity}
     ((change,), ()) = read({"Records": [in_kinesis(record, "100") if wrapped else record]})
     assert change == replace(REMOVED, expired=identity in BY_DYNAMODB, in_order=not wrapped)
-
-
-def test_records_nothing_expires_but_what_is_gone():
-    """A record of a written item is no expiry, whatever its user identity."""
-    record = {**record_of(SHOP, WRITTEN), "userIdentity": BY_DYNAMODB[0]}
-    assert read({"Records": [record]}) == ([WRITTEN], [])
 
 
 # ---------------------------------------------------------------- damage
@@ -373,14 +324,6 @@ def test_records_an_event_that_is_no_map_is_a_failure(event):
     """An event of another shape is one failure that says what was expected."""
     ((), (failure,)) = read(event)
     assert "list of Records" in failure.reason
-
-
-@pytest.mark.parametrize("stamp", [float("nan"), float("inf"), -float("inf")])
-def test_records_a_time_that_is_no_number_is_none(stamp):
-    """JSON as Python reads it may hold NaN and Infinity: no time, and no reason to lose the record."""
-    event = event_of(SHOP, WRITTEN)
-    event["Records"][0]["dynamodb"]["ApproximateCreationDateTime"] = stamp
-    assert read(event) == ([replace(WRITTEN, created_ms=None)], [])
 
 
 def test_records_failures_quote_nothing_of_an_item():

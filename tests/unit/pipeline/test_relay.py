@@ -7,21 +7,15 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Read
 from tests.support.builders import order_item, s, shop, user_item
-from tests.support.depth import deep
-from tests.support.every_kind import RULES, order, text_of, user
-from tests.support.worlds import THROTTLED, Scene, deliver_whatever_fails
+from tests.support.worlds import THROTTLED, Scene
 
-RULE = "user-name-on-orders"
 SMALL = Limits(
     fan_out_page_max_items=3, fan_out_inline_max_items=6, fan_out_relay_max_items=5, fan_out_chunk_max_items=4
 )
@@ -114,18 +108,6 @@ def test_relay_goes_on_alone_where_all_is_right():
     assert names(scene) == {"Eve": 40}
 
 
-def test_relay_takes_what_came_and_leaves_what_left():
-    """A worker lists when it begins: an order that came since is its target, one that left is not, nor a stranger."""
-    scene = scene_with(20)
-    message = handed_over(scene)
-    scene.there("shop", order_item("1", "007b", user_name=s("Ada")))
-    scene.there("shop", {"PK": s("USER#1"), "SK": s("ORDERS#9"), "user_name": s("of another entity")})
-    scene.memory.delete(at(scene, 8))
-    scene.queue.send(message, 0)
-    received(scene)
-    assert names(scene) == {"Eve": 20, "of another entity": 1}
-
-
 # ---------------------------------------------------------------- what fails
 def test_relay_sends_what_fails_as_chunks():
     """Targets that fail go on by their keys; the message is done, so that its rest is not sent twice."""
@@ -185,55 +167,4 @@ def test_relay_that_dies_again_and_again_does_not_multiply():
     assert names(scene) == {"Eve": 40, "Ada": 20}
 
 
-@settings(max_examples=deep(150), deadline=None)
-@given(
-    orders=st.integers(1, 25),
-    limits=st.builds(
-        Limits,
-        fan_out_page_max_items=st.integers(1, 5),
-        fan_out_inline_max_items=st.integers(1, 8),
-        fan_out_relay_max_items=st.integers(1, 6),
-        fan_out_chunk_max_items=st.integers(1, 5),
-        chunk_step_max_items=st.integers(1, 3),
-        apply_max_writes=st.integers(1, 4),
-    ),
-    failing=st.sets(st.integers(0, 80)),
-)
-def test_relay_reaches_every_target_whatever_fails(orders, limits, failing):
-    """With any limits, and with any requests, writes and sends failing once, every target is right after redelivery."""
-    scene = scene_with(orders, limits)
-    deliver_whatever_fails(scene, failing)
-    assert names(scene) == {"Eve": orders}
-
-
 # ---------------------------------------------------------------- other rules
-def test_relay_deletes_what_lost_its_source():
-    """The targets of a source that was removed are deleted by all workers, and chunks of those that failed say so too."""
-    scene = scene_with(20, on_delete="delete")
-    scene.rest()
-    received(scene)
-    scene.rest()
-    scene.memory.delete(scene.at("shop", "USER#1", "PROFILE"))
-    scene.deliver(list(scene.records))
-    ((message, _),) = scene.queue.messages
-    scene.queue.messages.clear()
-    scene.tap.result = lambda _write: THROTTLED
-    scene.consumer.handle_message(message)
-    scene.tap.result = lambda _write: None
-    assert {type(one) for one, _ in scene.queue.messages} == {PushMessage, ChunkMessage}
-    assert all(one.removed for one in received(scene))
-    assert [item["SK"]["S"] for item in scene.memory.items("shop")] == []
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_relay_finds_the_parts_of_a_node(fails):
-    """A node's many elements are added by the workers of its edges, and by chunks where a part failed."""
-    scene = Scene(parse_rules(text_of({"tags": RULES["tags"]})), limits=SMALL)
-    scene.there("shop", *(order("1", f"{i:02}", 1) for i in range(20)))
-    node = scene.put("shop", user("1", name=s("Ada")))
-    scene.deliver()
-    scene.tap.result = lambda _write: THROTTLED if fails else None
-    scene.receive()
-    scene.tap.result = lambda _write: None
-    assert any(isinstance(one, ChunkMessage) for one in received(scene)) is fails
-    assert sorted(scene.item(node)["orders"]["SS"]) == [f"{i:02}" for i in range(20)]

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Failure, ItemKey, Outcome
+from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import List, Read, read_all
 from sync_rules.pipeline.sources import Target, read_sources, split_rounds
@@ -82,22 +81,6 @@ def test_sources_that_hinted_are_members_before_the_index_shows_them():
     assert named == {"named", "hints"}
 
 
-def test_sources_of_a_hint_that_is_for_another_are_no_members():
-    """A member that points elsewhere by now is read and left out."""
-    scene = scene_of("posts")
-    at = scene.there("shop", ADA)
-    other = scene.there("posts", post("p", "2", "x"))
-    assert found(scene, at, other)["posts"] == ()
-
-
-def test_sources_are_listed_page_by_page():
-    """A listing continues to its end in pages of the limit's size."""
-    scene = scene_of(listed=LISTED)
-    at = scene.there("shop", *(order("1", f"{i:02}", i) for i in range(25)), ADA)
-    assert len(found(scene, at, limits=Limits(fan_out_page_max_items=10))["listed"]) == 25
-    assert [request.limit for request in scene.tap.seen(List)] == [10, 10, 10]
-
-
 def test_sources_stop_at_enough():
     """A group with a limit is listed up to one more member than fits."""
     scene = scene_of(few="{embed: order, into: user.few, fields: [total], limit: {items: 3}}")
@@ -116,16 +99,6 @@ def test_sources_that_are_not_enough_go_on_in_whole_pages():
     assert [request.limit for request in scene.tap.seen(List)] == [4, 1000]
 
 
-def test_sources_of_least_and_greatest_are_one_row():
-    """The first or the last rank item is all that is listed."""
-    scene = scene_of("least", greatest="max order.total into user.greatest")
-    at = scene.put("shop", *(order("1", f"{i:02}", i) for i in range(5)), ADA)
-    scene.rest()
-    ends = {name: [item["n"] for item in items] for name, items in found(scene, at).items()}
-    assert ends == {"least": [n(0)], "greatest": [n(4)]}
-    assert [(request.limit, request.backward) for request in scene.tap.seen(List)] == [(1, False), (1, True)]
-
-
 def test_sources_of_too_many_members_are_a_trouble(monkeypatch):
     """A group of more members than are looked at is parked under its rule's name, and the value stays as it was."""
     monkeypatch.setattr(gathered_rule, "MEMBERS_MAX_ITEMS", 3)
@@ -140,16 +113,6 @@ def test_sources_of_too_many_members_are_a_trouble(monkeypatch):
     scene.memory.delete(scene.at("shop", "USER#1", "ORDER#0"))
     scene.rest()
     assert len(scene.item(at)["listed"]["M"]) == 3
-
-
-def test_sources_of_a_group_that_cannot_be_written_name_the_member_that_asked():
-    """The failure record of a parent that has no room names the child whose record asked, as which one is too much."""
-    scene = scene_of(listed=LISTED)
-    at = scene.there("shop", order("1", "a", 1), ADA)
-    last = scene.put("shop", order("1", "b", 1))
-    scene.tap.result = lambda _write: Result(Status.REJECTED, reason="ItemTooLarge")
-    scene.deliver()
-    assert scene.parked.failures == [Failure("listed", at, "ItemTooLarge", member=last)]
 
 
 def test_sources_of_too_many_members_are_a_trouble_though_they_are_named(monkeypatch):
@@ -199,18 +162,6 @@ def test_sources_of_a_listing_that_fails_fail_their_rule_alone():
     assert scene.consumer.telemetry.total(Outcome.FAILED) == 1
 
 
-def test_sources_of_a_member_that_cannot_be_read_fail_their_rule_alone():
-    """Members of which only the keys are known must be read; if that fails nothing is said of them."""
-    scene = scene_of("posts", "heads")
-    scene.there("posts", post("p", "1", "x"))
-    at = scene.put("shop", {**ADA, "rank": n(1)})
-    position = scene.records[0].position
-    fails(scene, lambda request: isinstance(request, Read) and request.keys[0].table == "posts")
-    assert scene.deliver() == [position]
-    assert scene.item(at)["head"] == s("Ada-1")
-    assert "posts" not in scene.item(at)
-
-
 def test_sources_of_a_later_page_that_fails_are_not_half_a_group():
     """A listing of which a later page fails is no listing."""
     scene = scene_of(listed=LISTED, limits=Limits(fan_out_page_max_items=2))
@@ -242,12 +193,3 @@ def test_sources_are_read_once_for_all_targets(rules):
     scene.tap.requests.clear()
     scene.drive(read_sources(targets, Bounds(scene.limits)))
     assert [len(request.keys) for request in scene.tap.seen(Read)] == [1]
-
-
-def test_sources_of_one_failing_member_name_it():
-    """A failure record of a group names the member that does not fit, beside the target."""
-    scene = scene_of("recounted")
-    at = scene.there("shop", ADA)
-    bad = scene.put("shop", order("1", "a", 1) | {"total": s("text")})
-    scene.deliver()
-    assert scene.parked.failures == [Failure("recounted", at, "NotANumber", member=bad)]

@@ -6,15 +6,12 @@ from typing import Any
 
 import pytest
 
-from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import Limits
-from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import Message, PartMessage
+from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.requests import List, Read
-from tests.support.builders import complete_books, n, s
+from tests.support.builders import s
 from tests.support.worlds import Scene
 
 RECEIVES = 3  # as often as SQS tries a message before it gives up on it
@@ -84,48 +81,6 @@ def test_looks_at_what_is_parked_do_not_multiply_while_something_else_of_it_fail
     assert max(handled(scene, 5)) <= 1
 
 
-@pytest.mark.parametrize("failing", ["some", "all"])
-def test_the_rest_of_a_push_is_handed_over_once_though_targets_fail(failing):
-    """A push that queues its rest also queues the targets that failed, and is itself done."""
-    limits = Limits(fan_out_page_max_items=2, fan_out_round_max_items=2, fan_out_inline_max_items=2)
-    scene = Scene(parse_rules(TWO), limits=limits)
-    books = [{"book_id": s(f"{number:03}"), "user_id": s("u"), "shown": {"M": {}}} for number in range(14)]
-    scene.there("books", *books)
-    throttled = Result(Status.FAILED, reason="ThrottlingException")
-    scene.tap.result = lambda write: (
-        throttled if failing == "all" or int(write.key.values[0][2]) % 2 else None  # a hot partition
-    )
-    scene.put("users", {"user_id": s("u"), "name": s("Ann")})
-    scene.deliver()
-    dead: list[Message] = []
-    assert max(handled(scene, 12, dead)) <= 4, "a message for the rest, and one for each target that failed"
-    scene.tap.result = lambda _write: None
-    for message in dead:
-        scene.consumer.handle_message(message)
-    for _ in range(20):
-        scene.receive()
-        scene.rest()
-    assert all(item["shown"] == {"M": {"name": s("Ann")}} for item in scene.memory.items("books"))
-
-
-def test_a_message_of_a_rule_that_is_about_other_items_now_asks_for_nothing():
-    """The ledger of a rule moved while one of its parts was parked: the old message must not touch the new books."""
-    other = "  two: {count: post, into: user.posts, ledger: ledger}\n"
-    scene = shop("{sum: post.total, into: user.spent, ledger: ledger}", other)
-    user = scene.put("shop", USER)
-    scene.put("shop", post(1, total=s("abc")))
-    scene.rest()
-    assert [type(message) for message, _ in scene.queue.messages] == [PartMessage]
-    scene.rules = parse_rules(SHOP + "{sum: post.total, into: user.spent, ledger: other}\n" + other)
-    scene.consumer = Consumer(scene.rules, scene.world, THIS_PROCESS, limits=scene.limits)
-    complete_books(scene.memory, scene.rules)
-    scene.put("shop", post(1, total=n(5)))
-    scene.rest()
-    scene.receive()
-    scene.rest()
-    assert scene.item(user)["spent"] == n(5)
-
-
 # ---------------------------------------------------------------- listings
 @pytest.mark.parametrize(
     "rule",
@@ -176,19 +131,6 @@ def test_a_busy_parent_is_no_failure(rule):
         scene.put("shop", post(number))
         scene.rest()
     assert scene.parked.failures == []
-
-
-def test_another_member_that_does_not_fit_is_reported_too():
-    """Failures of one parent are recorded for each member that does not fit."""
-    scene = shop("{sum: post.total, into: user.sum, mode: recount}")
-    scene.put("shop", USER)
-    one = scene.put("shop", post(1, total=s("abc")))
-    scene.rest()
-    scene.memory.delete(one)
-    scene.rest()
-    two = scene.put("shop", post(2, total=s("abc")))
-    scene.rest()
-    assert [failure.member for failure in scene.parked.failures] == [one, two]
 
 
 def test_keys_that_are_swapped_in_one_batch_are_taken_over_at_once():

@@ -110,15 +110,6 @@ def test_plan_remembers_a_removal_within_a_batch():
     assert push.removed
 
 
-def test_plan_fills_snapshots_and_never_changes_them():
-    """A snapshot is pushed when its source comes or gains what it copies, not when that changes or goes."""
-    rules = shop(mode="snapshot")
-    asked = [(None, "Ada"), ("Ada", "Bea"), ("Ada", None)]
-    assert [len(tasks_of([user(old, new)], rules).pushes) for old, new in asked] == [1, 0, 0]
-    gained = Change(USER, user_item("1"), user_item("1", name=s("Ada")))
-    assert len(tasks_of([gained], rules).pushes) == 1
-
-
 def test_plan_lists_the_targets_of_one_source_once():
     """Rules that find the same targets in the same way share one push; those of another link have their own."""
     emails = replace(NAMES, name="emails", mapping=mapping(email="user_email"))
@@ -131,27 +122,6 @@ def test_plan_measures_lag_from_the_oldest_change():
     """Per rule, the time of the oldest change in the batch that concerned it; others do not count."""
     changes = [user("Ada", "Bea", created_ms=20), user("Bea", "Cid", created_ms=30), user("Cid", "Cid", created_ms=10)]
     assert tasks_of(changes, SHOP).since_ms == {NAMES.name: 20}
-
-
-TOTALS = {"counted", "spent", "least", "totals", "recounted", "posts", "heads"}
-LEDGERS = {"counted.ledger", "spent.ledger", "least.ledger", "totals.ledger", "recounted", "tags"}
-
-
-@pytest.mark.parametrize(
-    ("table", "old", "new", "concerned"),
-    [
-        ("shop", every_kind_user("1"), every_kind_user("1", name=s("Ada")), TOTALS | {"names"}),
-        ("shop", None, every_kind_order("1", "a", 5), LEDGERS | {"names", "told", "called"}),
-        ("shop", every_kind_order("1", "a", 5), None, LEDGERS | {"kept"}),
-        ("posts", None, post("p", "1", "t"), {"posts"}),
-    ],
-    ids=["renamed user", "new order", "deleted order", "new post"],
-)
-def test_plan_measures_the_lag_of_every_family_of_rules(table, old, new, concerned):
-    """A change counts for the lag of each rule that has work with it: of targets, of parts, of effects."""
-    rules = parse_rules(text_of(RULES | EFFECTS))
-    at = rules.tables[table].key_of(new or old)
-    assert tasks_of([Change(at, old, new, created_ms=7)], rules).since_ms == dict.fromkeys(concerned, 7)
 
 
 # ---------------------------------------------------------------- what does not
@@ -254,19 +224,6 @@ def test_plan_of_a_hint_reads_the_target():
         assert {rule.name for rule in pull.rules} == {"posts", "heads"}
 
 
-def test_plan_of_a_hint_is_for_its_rule_alone():
-    """A hint looks at its target for its own rule only."""
-    rules = kinds("posts", "heads")
-    at = parent_of(rules)
-    unrelated = Change(at, every_kind_user("1", age=n(1)), every_kind_user("1", age=n(2)))
-    hint = Change(key(rules.tables["posts"], "p"), post("p", "1", "x"), post("p", "2", "x"))
-    pulls = tasks_of([unrelated, hint], rules).pulls
-    assert {pull.key: [rule.name for rule in pull.rules] for pull in pulls} == {
-        at: ["posts"], parent_of(rules, "2"): ["posts"],
-    }  # fmt: skip
-    assert all(pull.image is None and pull.settles for pull in pulls)
-
-
 def test_plan_of_many_hints_is_one_pull():
     """Members of one target in a batch are one look at it, which knows them all."""
     rules = kinds("posts")
@@ -284,14 +241,6 @@ def test_plan_of_a_hint_at_a_target_that_is_gone():
     assert tasks_of([hint, gone], rules).pulls == ()
     (pull,) = tasks_of([hint, replace(gone, in_order=False)], rules).pulls
     assert pull.image is None
-
-
-def test_plan_of_a_total_hints_at_its_parent():
-    """A total that moved is a reason to look at its parent, of which only the key is known."""
-    rules = kinds("counted")
-    total = key(rules.tables["ledger"], "counted/T/USER#1", "PROFILE")
-    (pull,) = tasks_of([Change(total, None, {**total.attributes(), "n": n(1)})], rules).pulls
-    assert (pull.key, pull.image, pull.members, pull.settles) == (parent_of(rules), None, (), False)
 
 
 def test_plan_names_whose_records_ask():

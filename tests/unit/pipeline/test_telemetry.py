@@ -36,16 +36,6 @@ def test_telemetry_lag_is_the_age_of_the_oldest_change():
     assert telemetry.lag_ms == {"a": 1_250, "b": 250}
 
 
-def test_telemetry_clear_starts_anew():
-    """`clear` resets every counter and leaves the reports that were added unchanged."""
-    telemetry, done = Telemetry(), report(failed={USER: Unfinished(("a",), "Throttled")}, since_ms={"a": 1})
-    telemetry.unreadable_records = 1
-    telemetry.add(done, 1, 10)
-    telemetry.clear()
-    assert telemetry == Telemetry()
-    assert done.failed == {USER: Unfinished(("a",), "Throttled")}
-
-
 def test_telemetry_counts_why_work_failed():
     """Failures count by their reasons, without the details; those that only an operator can repair are counted apart."""
     telemetry = Telemetry()

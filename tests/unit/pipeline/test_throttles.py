@@ -10,10 +10,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
-from sync_rules.adapters import aws, aws_errors, retries
-from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.pipeline.requests import Read
-from tests.support.builders import key, shop
+from sync_rules.adapters import aws, retries
 
 HOT = "TableWriteKeyRangeThroughputExceeded"
 
@@ -99,21 +96,3 @@ def test_throttles_are_counted_at_each_try_and_never_for_a_guard():
             answering(refusal("ConditionalCheckFailedException")).get_item, TableName="shop", Key={"PK": {"S": "1"}}
         )
     assert len(found) == 3
-
-
-def test_throttles_of_a_store_are_counted():
-    """The store reports each throttle to the given function."""
-    found: list[str] = []
-    tables = shop().tables
-    client = answering(refusal("ThrottlingException", throttlingReasons=reasons(HOT)), FINE)
-    store = DynamoStore(client, tables, sleep=lambda _: None, on_throttle=found.append)
-    assert store.read(Read((key(tables["shop"], "USER#1", "PROFILE"),))) == (None,)
-    assert found == [HOT]
-
-
-def test_throttles_have_the_sixteen_kinds():
-    """Two places, two ways and four limits; each kind knows its limit."""
-    assert len(aws_errors.THROTTLES) == 16
-    assert {kind.removesuffix(limit) for kind, limit in aws_errors.THROTTLES.items()} == {
-        "TableRead", "TableWrite", "IndexRead", "IndexWrite",
-    }  # fmt: skip

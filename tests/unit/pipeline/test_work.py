@@ -49,49 +49,6 @@ def asked(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> list[Read]:
     return requests
 
 
-def by_record(shop: Shop) -> None:
-    shop.scene.put("shop", user("7", name=s("Bob")))
-    shop.scene.deliver()
-
-
-def by_pull_message(shop: Shop) -> None:
-    shop.scene.consumer.handle_message(PullMessage(an_order(shop)))
-
-
-def by_push_message(shop: Shop) -> None:
-    shop.scene.consumer.handle_message(PushMessage(("names",), a_user(shop)))
-
-
-def by_backfill_of_a_page(shop: Shop) -> None:
-    run_work(process_page(Scan("shop", 10), ALL, Bounds()), shop.scene.world)
-
-
-def by_redrive(shop: Shop) -> None:
-    retry(shop, Failure("names", an_order(shop), "TooLarge"))
-
-
-def by_redrive_without_images(shop: Shop) -> None:
-    retry(shop, Failure("names", a_user(shop), "TooLarge", position="7"))
-
-
-def by_verify(shop: Shop) -> None:
-    [*Verifier(NAMES, shop.scene.world, frozenset({"names"}), repair=True, grace_seconds=0).sweep()]
-
-
-def by_transact(shop: Shop) -> None:
-    with shop.transact() as tx:
-        tx.update("user", user("7"), set={"name": s("Bob")})
-
-
-def by_follow(shop: Shop) -> None:
-    with shop.follow() as follow:
-        follow.change("user", user("7", name=s("Ada")), user("7", name=s("Bob")))
-
-
-def by_fresh(shop: Shop) -> None:
-    fresh(NAMES, None, "order", order("7", "1", 5), raw=True, store=shop.scene.memory, deadline_seconds=60.0)  # type: ignore[arg-type]
-
-
 def retry(shop: Shop, failure: Failure) -> None:
     record = read_failure_record(failure_record(failure, datetime(2026, 1, 1, tzinfo=UTC)))
     run_work(work_of(record, NAMES, Bounds()), shop.scene.world)
@@ -105,24 +62,43 @@ def an_order(shop: Shop) -> ItemKey:
     return shop.scene.rules.tables["shop"].key_of(order("7", "1", 5))
 
 
-@pytest.mark.parametrize(
-    "do",
-    [
-        by_record,
-        by_pull_message,
-        by_push_message,
-        by_backfill_of_a_page,
-        by_redrive,
-        by_redrive_without_images,
-        by_verify,
-        by_transact,
-        by_follow,
-        by_fresh,
+def by_record(shop: Shop) -> None:
+    shop.scene.put("shop", user("7", name=s("Bob")))
+    shop.scene.deliver()
+
+
+def by_transact(shop: Shop) -> None:
+    with shop.transact() as tx:
+        tx.update("user", user("7"), set={"name": s("Bob")})
+
+
+def by_follow(shop: Shop) -> None:
+    with shop.follow() as follow:
+        follow.change("user", user("7", name=s("Ada")), user("7", name=s("Bob")))
+
+
+WAYS: dict[str, Callable[[Shop], object]] = {
+    "record": by_record,
+    "pull message": lambda shop: shop.scene.consumer.handle_message(PullMessage(an_order(shop))),
+    "push message": lambda shop: shop.scene.consumer.handle_message(PushMessage(("names",), a_user(shop))),
+    "backfill": lambda shop: run_work(process_page(Scan("shop", 10), ALL, Bounds()), shop.scene.world),
+    "redrive": lambda shop: retry(shop, Failure("names", an_order(shop), "TooLarge")),
+    "redrive without images": lambda shop: retry(shop, Failure("names", a_user(shop), "TooLarge", position="7")),
+    "verify": lambda shop: [
+        *Verifier(NAMES, shop.scene.world, frozenset({"names"}), repair=True, grace_seconds=0).sweep()
     ],
-)
-def test_work_of_every_kind_runs_a_stage_that_is_added_once(shop: Shop, asked: list[Read], do: Callable[[Shop], None]):
+    "transact": by_transact,
+    "follow": by_follow,
+    "fresh": lambda shop: fresh(
+        NAMES, None, "order", order("7", "1", 5), raw=True, store=shop.scene.memory, deadline_seconds=60.0
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_work_of_every_kind_runs_a_stage_that_is_added_once(shop: Shop, asked: list[Read], way: str):
     """A toy stage is one more line in the table: each kind of work makes its request."""
-    do(shop)
+    WAYS[way](shop)
     assert asked
 
 

@@ -10,7 +10,7 @@ from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, Update
-from sync_rules.pipeline.joint_writes import joined
+from sync_rules.pipeline.joint_writes import join_writes
 from sync_rules.pipeline.tasks import PartLook
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.mirror import MirrorRule
@@ -177,7 +177,7 @@ def test_mirror_move_is_one_transaction():
     parts = list(rule.parts(change, USER))
     assert [part.target for part in parts] == [ADA, BEA]
     writes = [(PartLook(part), rule.write_for(part, mirrors[part.target], change.new)) for part in parts]
-    (joint,) = joined(writes)
+    (joint,) = join_writes(writes)
     assert [type(action) for action in joint.write.actions] == [Check, Delete, Put]
 
 
