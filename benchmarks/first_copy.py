@@ -25,7 +25,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.cli.commands.run import loop, settings_of
+from sync_rules.cli.commands.run import run_loop, settings_of
 from sync_rules.cli.show.display import Display
 from sync_rules.jobs.consume.local_run import LocalRun
 from sync_rules.jobs.local_files import Files
@@ -97,7 +97,9 @@ def measure(changes: int) -> list[Mapping[str, float]]:
         )
         local.begin()
         display: Any = Display(say=lambda _text: None, show=lambda _status: None)
-        thread = threading.Thread(target=loop, args=(local, display), kwargs={"stopping": stop.is_set, "once": False})
+        thread = threading.Thread(
+            target=run_loop, args=(local, display), kwargs={"stopping": stop.is_set, "once": False}
+        )
         thread.start()
         try:
             watch.begin()

@@ -1,11 +1,11 @@
-"""The beginning of each rule that calls a function: changes from before it do not call, unless `since: horizon` asks.
+"""The beginning of each rule that calls a function. The rule ignores older changes, unless it says `since: horizon`.
 
-A new event source mapping, and `sync-rules run` without a checkpoint, read a stream from its oldest record: up to 24
-hours of changes from before anybody wanted to be called.
+A new event source mapping, and `sync-rules run` without a checkpoint, read a stream from its oldest record, which may
+be 24 hours older than the rule.
 
-Invariant: a beginning is noted once, where calls are remembered, and is never moved. The first that notes it wins, and
-everybody else reads the winner. A rule that was renamed keeps its beginning. Where calls were already made before
-beginnings were noted, the rules of that time have none, so that no change is lost between two versions.
+Invariant: the table of calls stores the beginning of a rule once, and it never changes. The first process that writes
+it wins, and all others read it. A renamed rule keeps its beginning. If the table already has calls but no beginnings,
+its rules call for all changes, so that an upgrade loses none.
 
 DynamoDB rounds the time of a change down to the second: a change of the same second as the beginning does call.
 """
@@ -90,9 +90,9 @@ def note_in_table(
     upgraded: bool = False,
     retrying: Retrying | None = None,
 ) -> dict[str, int]:
-    """The beginnings of all rules that call, as noted in the table of calls; new ones are noted.
+    """Read the beginnings of all rules that call from the table of calls, and add those of new rules.
 
-    `upgraded` says that calls were made before beginnings were noted; the table is asked otherwise.
+    `upgraded` says that earlier versions called and stored no beginnings; without it the table shows if they did.
 
     Raises:
         StoreError: when the table does not answer.
@@ -110,7 +110,7 @@ def note_in_table(
 
 
 def read_table(client: DynamoDBClient, rules: Rules, calls_table: str | None) -> dict[str, int]:
-    """The beginnings that are noted in the table of calls; nothing is noted, and other rules call for all changes."""
+    """Read the beginnings from the table of calls without adding any. Rules without one call for all changes."""
     if not calls_table or not rules.functions:
         return {}
     known = _Table(client, calls_table, retries.retrying()).read() or {}

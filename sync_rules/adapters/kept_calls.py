@@ -1,8 +1,8 @@
 """Keeps calls of users' functions with the values of their changes, in a bucket, in a folder, or in memory.
 
-Invariant: a change of a rule has one place, whose name follows from the change alone, so that a call that is kept twice
-is one. What is kept holds both images of an item: the bucket must be encrypted and private, and the files of the folder
-can be read by their owner only.
+Invariant: the name of a call's place follows from its rule and its change, so a call that is kept twice is stored once.
+A kept call holds both images of an item: the bucket must be encrypted and private, and only their owner can read the
+files of the folder.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -319,21 +320,18 @@ def _stream_problems(table: Table, description: Mapping[str, Any]) -> Iterator[T
 
 def _schema(schema: list[dict[str, str]], description: Mapping[str, Any]) -> str:
     types = {entry["AttributeName"]: entry["AttributeType"] for entry in description["AttributeDefinitions"]}
-    parts = {"HASH": "partition key", "RANGE": "sort key"}
-    return _key_text(
-        {
-            part: [
-                f"{e['AttributeName']} ({types.get(e['AttributeName'], '?')})" for e in schema if e["KeyType"] == kind
-            ]
-            for kind, part in parts.items()
-        }
-    )
+    return _key_text((e["KeyType"], e["AttributeName"], types.get(e["AttributeName"], "?")) for e in schema)
 
 
 def _expected(partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> str:
-    keys = {"partition key": partition, "sort key": sort}
-    return _key_text({part: [f"{a.name} ({a.type})" for a in attributes] for part, attributes in keys.items()})
+    kinds = {"HASH": partition, "RANGE": sort}
+    return _key_text((kind, a.name, a.type) for kind, attributes in kinds.items() for a in attributes)
 
 
-def _key_text(parts: Mapping[str, list[str]]) -> str:
-    return ", ".join(f"{part} {' + '.join(names)}" for part, names in parts.items() if names)
+def _key_text(attributes: Iterable[tuple[str, str, str]]) -> str:
+    """A key in words, of the kind, name and type of each attribute."""
+    parts: defaultdict[str, list[str]] = defaultdict(list)
+    for kind, name, of_type in attributes:
+        parts[kind].append(f"{name} ({of_type})")
+    words = {"HASH": "partition key", "RANGE": "sort key"}
+    return ", ".join(f"{part} {' + '.join(parts[kind])}" for kind, part in words.items() if parts[kind])

@@ -38,15 +38,18 @@ class S3Bucket:
         self._retrying = retrying or retries.retrying()
         self._mistakes = {"BucketNotFound": missing}
 
-    def put(self, key: str, body: bytes | IO[bytes], **parameters: Any) -> None:
-        """Put an object: these bytes, or a file from its beginning. Returns once S3 has it."""
+    def put(self, key: str, body: bytes | IO[bytes], *, where: str = "", **parameters: Any) -> None:
+        """Put an object: these bytes, or a file from its beginning. Returns once S3 has it.
+
+        An error names the bucket, since a key may hold values of an item, or the place `where`.
+        """
 
         def put_object(**place: Any) -> None:
             if not isinstance(body, bytes):
                 body.seek(0)
             self._client.put_object(Body=body, **place, **parameters)
 
-        self._ask(put_object, Key=key)
+        self._ask(put_object, where, Key=key)
 
     def read(self, key: str) -> bytes:
         """Read a whole object."""
@@ -62,16 +65,16 @@ class S3Bucket:
             copy.seek(0)
             return copy
 
-        file: BinaryIO = self._ask(get_object, self._locate(key), Key=key)
+        file: BinaryIO = self._ask(get_object, self.locate(key), Key=key)
         return file
 
     def lines(self, key: str) -> Iterator[bytes]:
         """Read the lines of an object, without line ends."""
-        body = self._ask(self._client.get_object, self._locate(key), Key=key)["Body"]
+        body = self._ask(self._client.get_object, self.locate(key), Key=key)["Body"]
         try:
             yield from body.iter_lines()
         except aws_errors.ERRORS as error:
-            raise aws_errors.store_error(error, self._locate(key)) from error
+            raise aws_errors.store_error(error, self.locate(key)) from error
 
     def list(self, prefix: str, **parameters: Any) -> Iterator[dict[str, Any]]:
         """List the objects whose keys begin with `prefix`, page by page."""
@@ -88,7 +91,8 @@ class S3Bucket:
         """Delete an object."""
         self._ask(self._client.delete_object, Key=key)
 
-    def _locate(self, key: str) -> str:
+    def locate(self, key: str) -> str:
+        """The place of an object, for messages."""
         return f"s3://{self.name}/{key}"
 
     def _ask(self, call: Callable[..., Any], where: str = "", **parameters: Any) -> Any:
@@ -145,7 +149,7 @@ class OnFailureObjects:
             text = self._text(found)
             self.mark = found["Key"]
             if text is not None:
-                yield FailedEntry(text, f"s3://{self._bucket.name}/{found['Key']}", found["Key"])
+                yield FailedEntry(text, self._bucket.locate(found["Key"]), found["Key"])
 
     def remove(self, entry: FailedEntry) -> None:
         self._bucket.delete(entry.handle)
@@ -180,7 +184,7 @@ class BucketReports:
 
     def write(self, name: str, file: IO[bytes]) -> None:
         """Returns once S3 has it."""
-        self._bucket.put(self.key(name), file)
+        self._bucket.put(self.key(name), file, where=self._bucket.locate(self.key(name)))
 
     def lines(self, name: str) -> Iterator[bytes]:
         """Read the lines of a report, without line ends."""

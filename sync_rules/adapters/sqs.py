@@ -42,11 +42,6 @@ TAKEN_SECONDS: Final = 3_600  # how long a redrive that was killed hides its mes
 TRIED_LETTERS: Final = 10  # of the digest of a message's identifier, in a mark
 
 
-def utc_now() -> datetime:
-    """The time in failure records."""
-    return datetime.now(UTC)
-
-
 class _Queue:
     """A queue by its URL, and calls to it that are retried."""
 
@@ -126,7 +121,7 @@ class SqsFailures(_Queue):
         queue_url: str,
         *,
         retrying: Retrying | None = None,
-        now: Callable[[], datetime] = utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         super().__init__(client, queue_url, retrying=retrying)
         self._now = now

@@ -336,14 +336,10 @@ def _drift(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -
     if all(get(target.image, path) is None for path in paths):
         return Drift.MISSING
     if all(value is None for value in paths.values()):
-        return Drift.EXTRA if _has_source(rule, target, paths, sources) else Drift.ORPHAN
+        named = rule.find_value_sources(target.key, target.image, paths)  # None: no item that could be gone
+        exists = named is None or any(sources.items.get(key) is not None for key in named)
+        return Drift.EXTRA if exists else Drift.ORPHAN
     return Drift.WRONG
-
-
-def _has_source(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> bool:
-    """True if extra values on a target stand for an item that exists, or for none that could be gone."""
-    named = rule.find_value_sources(target.key, target.image, paths)
-    return named is None or any(sources.items.get(key) is not None for key in named)
 
 
 # ---------------------------------------------------------------- digests

@@ -40,7 +40,7 @@ class PrunePage:
     cursor: Item | None
 
 
-def prune_page(table: Table, past: Past, cursor: Item | None) -> Work[PrunePage]:
+def prune_page(table: Table, past: FormerRules, cursor: Item | None) -> Work[PrunePage]:
     """Scan one page of a table for leftovers."""
     page = yield Scan(table.name, PAGE_MAX_ITEMS, cursor)
     found = tuple(leftover for item in page.items for leftover in past.leftovers(table, item))
@@ -54,7 +54,7 @@ def remove(leftovers: tuple[Leftover, ...]) -> Work[tuple[Leftover, ...]]:
     return tuple(one for one, result in pairs if result.status is not Status.WRITTEN)
 
 
-class Past:
+class FormerRules:
     """The old rules, compared with those of today. `only`: names of rules; empty: all but snapshots."""
 
     def __init__(self, before: Rules, now: Rules, only: frozenset[str] = frozenset()) -> None:

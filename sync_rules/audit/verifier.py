@@ -122,7 +122,7 @@ def _moved(before: Difference | None, now: Difference) -> bool:
 
 
 @dataclass(frozen=True)
-class _Observed(World):
+class _ObservedWorld(World):
     """World wrapper that calls `observe` before each request."""
 
     inner: World = field(kw_only=True)
@@ -296,7 +296,7 @@ class Verifier:
             if listed is not None and not asked:
                 continue
             of, observe = self.world, partial(self.on_progress, self.tally, f"adding up {table.name}")
-            world = _Observed(of.store, of.queue, of.failures, inner=of, observe=observe)
+            world = _ObservedWorld(of.store, of.queue, of.failures, inner=of, observe=observe)
             look = find_unbalanced(table, tallies) if listed is None else check_slots(table, tallies, asked)
             found = run_work(look, world)
             off = {*found, *((key, "") for key, _ in found)}

@@ -48,7 +48,7 @@ class Account:
         return place_words(self.endpoint_url, self.region)
 
 
-def account_of(machine: str, endpoint_url: str | None, region: str | None) -> Account:
+def find_account(machine: str, endpoint_url: str | None, region: str | None) -> Account:
     """Find the stack; `machine` is the output that names the state machine. Raises UserError, StoreError."""
     stack = stack_of(aws.cloudformation(endpoint_url, region), os.environ.get(STACK_VARIABLE) or STACK)
     arn, table = stack.output(machine), stack.output("StateTableName")
@@ -56,7 +56,7 @@ def account_of(machine: str, endpoint_url: str | None, region: str | None) -> Ac
     return Account(stack, Machine(aws.stepfunctions(endpoint_url, region), arn), state, endpoint_url, region)
 
 
-def typed(context: typer.Context, *parameters: str) -> frozenset[str]:
+def list_typed(context: typer.Context, *parameters: str) -> frozenset[str]:
     """The parameters that were given on the command line, as opposed to the environment or a default."""
     sources = {name: context.get_parameter_source(name) for name in parameters}
     return frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")

@@ -25,11 +25,11 @@ from sync_rules.cli.modules import load_module
 from sync_rules.cli.show.output import wrap_output
 from sync_rules.cli.show.waits import show
 from sync_rules.cli.verb import Verb
-from sync_rules.cli.verb_call import callable_by_typer, completed_words
+from sync_rules.cli.verb_call import adapt_verb, read_completed_words
 from sync_rules.model.errors import SyncRulesError, UserError
 
 
-class Listed(NamedTuple):
+class VerbEntry(NamedTuple):
     """A line of `--help`: its group, and what the verb does. `module` has `VERB`, and a function of the verb's name.
     `package` brings the libraries of the verb.
     """
@@ -80,8 +80,8 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 ROOMS = {"Design": "extras.design", "Discover": "extras.discover", "Prove": "extras.proof"}  # others are in `cli`
 PACKAGES = {"propose": "sync-rules[propose]"}
-VERBS: dict[str, Listed] = {
-    verb: Listed(
+VERBS: dict[str, VerbEntry] = {
+    verb: VerbEntry(
         group,
         line,
         f"sync_rules.{ROOMS.get(group, 'cli')}.commands.{verb}",
@@ -109,22 +109,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str]) -> int:
     try:
-        code = _called(given)
+        code = _run_application(given)
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()  # buffered output may fail to be written too
     except OSError as error:
-        return _output_failed(error)
+        return _report_output_error(error)
     return code
 
 
-def _called(given: list[str]) -> int:
+def _run_application(given: list[str]) -> int:
     """The exit code. Raises OSError when output cannot be written."""
     try:
-        _application(given)(given, prog_name="sync-rules", obj=given)  # the words typed, for reports
+        _make_application(given)(given, prog_name="sync-rules", obj=given)  # the words typed, for reports
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.WELL
     except SyncRulesError as error:
-        _debug()
+        _print_traceback()
         print(f"sync-rules: {error.sentence}", file=sys.stderr)
         return ExitCode.MISTAKE
     except KeyboardInterrupt:
@@ -136,7 +136,7 @@ def _called(given: list[str]) -> int:
         if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 wraps it where a class is being made
             print("sync-rules: interrupted", file=sys.stderr)
             return ExitCode.INTERRUPTED
-        return _our_bug(error)
+        return _report_bug(error)
     return ExitCode.WELL
 
 
@@ -145,7 +145,7 @@ def _is_output_error(error: Exception) -> bool:
     return isinstance(error, OSError) and error.filename is None and error.errno in OUTPUT_ERRORS
 
 
-def _output_failed(error: OSError) -> int:
+def _report_output_error(error: OSError) -> int:
     """Report the error, unless the reader has closed the pipe: then the incomplete output is not a mistake."""
     if error.errno != errno.EPIPE:
         with suppress(OSError):
@@ -159,7 +159,7 @@ def _output_failed(error: OSError) -> int:
     return ExitCode.MISTAKE
 
 
-def _debug() -> None:
+def _print_traceback() -> None:
     """Print the traceback of the exception being handled, if the user asked for tracebacks."""
     if os.environ.get(DEBUG):
         import traceback  # noqa: PLC0415 - half of the time that this module takes to import
@@ -167,9 +167,9 @@ def _debug() -> None:
         traceback.print_exc()
 
 
-def _our_bug(error: Exception) -> int:
+def _report_bug(error: Exception) -> int:
     # The message of an unexpected exception may hold values of items, so only its type is shown.
-    _debug()
+    _print_traceback()
     print(
         f"sync-rules: a bug in sync-rules ({type(error).__name__}, version {__version__}). Run it again with {DEBUG}=1 "
         f"and report the output: {ISSUES}",
@@ -189,7 +189,7 @@ class _Verbs(TyperGroup):
                 formatter.write_dl([(verb.ljust(width), line) for verb, line in lines.items()])
 
 
-def _application(given: list[str]) -> Callable[..., Any]:
+def _make_application(given: list[str]) -> Callable[..., Any]:
     """The typer application: the real function for the called verb, a name and a line of help for the others."""
     app = typer.Typer(
         cls=_Verbs,
@@ -200,12 +200,12 @@ def _application(given: list[str]) -> Callable[..., Any]:
         rich_markup_mode=None,  # the same plain text on a terminal, in a log and in the documentation
     )
     app.callback()(_common)
-    words = completed_words(os.environ) if COMPLETING in os.environ else given
+    words = read_completed_words(os.environ) if COMPLETING in os.environ else given
     called = next((word for word in words if not word.startswith("-")), None)
     for verb, listed in VERBS.items():
         if verb != called:
             app.command(verb, help=listed.line)(_not_called)
-    found = None if called is None else VERBS.get(called) or _plug_in(called)
+    found = None if called is None else VERBS.get(called) or _find_plug_in(called)
     if called is not None and found is not None:
         app.command(called)(_load(called, found))
     command = typer.main.get_command(app)
@@ -218,22 +218,22 @@ def _application(given: list[str]) -> Callable[..., Any]:
     return command
 
 
-def _plug_in(verb: str) -> Listed | None:
+def _find_plug_in(verb: str) -> VerbEntry | None:
     """The verb of another package, by its entry point; None if no installed package has it."""
     from importlib import metadata  # noqa: PLC0415 - slow to import, and only needed here
 
     for point in metadata.entry_points(group=PLUG_INS, name=verb):
-        return Listed("", "", point.module, point.dist.name if point.dist else "sync-rules")
+        return VerbEntry("", "", point.module, point.dist.name if point.dist else "sync-rules")
     return None
 
 
-def _load(verb: str, listed: Listed) -> Callable[..., None]:
+def _load(verb: str, listed: VerbEntry) -> Callable[..., None]:
     """The verb's function, wrapped so that the process exits with the code it returns."""
     module = load_module(listed.module, listed.package, verb)
     declared = getattr(module, "VERB", None)
     if not isinstance(declared, Verb) or not hasattr(module, verb):
         raise UserError(f"package {listed.package}: module {listed.module} has no VERB, or no function {verb}")
-    function = callable_by_typer(declared, getattr(module, verb))
+    function = adapt_verb(declared, getattr(module, verb))
     seconds = PATIENCE_SECONDS if declared.ends else None
 
     @wraps(function)
@@ -246,7 +246,7 @@ def _load(verb: str, listed: Listed) -> Callable[..., None]:
             print(f"sync-rules: {words}", file=sys.stderr)
             code = ExitCode.INTERRUPTED
         except BrokenPipeError as error:  # typer, like rich, would exit with 1, which means drift
-            code = _output_failed(error)
+            code = _report_output_error(error)
         except SystemExit:  # raised by rich when the reader has closed the pipe
             code = ExitCode.MISTAKE
         raise typer.Exit(ExitCode(code).value)

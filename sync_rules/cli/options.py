@@ -166,7 +166,7 @@ def read_sample(text: str | None) -> SampleShare:
     return share
 
 
-def used(rules_file: Path, endpoint_url: str | None, region: str | None, state: str = STATE) -> str:
+def repeat_options(rules_file: Path, endpoint_url: str | None, region: str | None, state: str = STATE) -> str:
     """The rules file and options of a command, as another one takes them that works at the same place."""
     words = [] if rules_file == RULES_FILE else [str(rules_file)]
     words += place_words(endpoint_url, region, {"--state": "" if state == STATE else state})

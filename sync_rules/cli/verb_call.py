@@ -20,7 +20,7 @@ READ: Final = frozenset({"rules_file", "files", "record", "before", "data"})  # 
 STDIN: Final = Path("/dev/stdin")
 
 
-def callable_by_typer(verb: Verb, function: Callable[..., int]) -> Callable[..., int]:
+def adapt_verb(verb: Verb, function: Callable[..., int]) -> Callable[..., int]:
     """The function of a verb, with a context as its first parameter, as typer calls it."""
     declared = signature(function, eval_str=True)
     own = dict(declared.parameters)
@@ -29,7 +29,7 @@ def callable_by_typer(verb: Verb, function: Callable[..., int]) -> Callable[...,
     def call(context: typer.Context, **options: Any) -> int:
         verb.require_sense(context)
         for name in READ & options.keys():
-            options[name] = _opened(options[name])
+            options[name] = _open_stdin(options[name])
         if "context" in own:
             options["context"] = context
         with _json_list() if options.get("form") is LineForm.JSON else nullcontext():
@@ -41,10 +41,10 @@ def callable_by_typer(verb: Verb, function: Callable[..., int]) -> Callable[...,
     return call
 
 
-def _opened(given: Any) -> Any:
+def _open_stdin(given: Any) -> Any:
     """A path, or each of several, with standard input for `-`."""
     if isinstance(given, (list, tuple)):
-        return [_opened(one) for one in given]
+        return [_open_stdin(one) for one in given]
     return STDIN if given == Path("-") else given
 
 
@@ -85,7 +85,7 @@ class _List(TextIOBase):
         self._out.flush()
 
 
-def completed_words(environ: Mapping[str, str]) -> list[str]:
+def read_completed_words(environ: Mapping[str, str]) -> list[str]:
     """The words of a command line that a shell asks to complete; none when it asks nothing."""
     for name in ("_TYPER_COMPLETE_ARGS", "COMP_WORDS"):
         if text := environ.get(name):

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from sync_rules.model.errors import UserError
 
 MARK = re.compile(r"^(?P<indent>[ \t]*)# (?P<side>>>>|<<<) sync-rules: (?P<name>\S+)[ \t]*\r?$", re.MULTILINE)
-Written = Callable[[int], str]  # the text of a block, every line ended, given its indentation
+BlockWriter = Callable[[int], str]  # the text of a block, every line ended, given its indentation
 
 
 @dataclass(frozen=True)
-class Block:
+class TemplateBlock:
     """The start and end of a block's content in its text, and its indentation."""
 
     start: int
@@ -26,13 +26,13 @@ class Block:
     indent: int
 
 
-def blocks_in(text: str, file: str) -> dict[str, Block]:
+def find_blocks(text: str, file: str) -> dict[str, TemplateBlock]:
     """Find the blocks of a text by name; messages name `file`.
 
     Raises:
         UserError: when the marks are not in pairs, or a name comes twice.
     """
-    found: dict[str, Block] = {}
+    found: dict[str, TemplateBlock] = {}
     opened: re.Match[str] | None = None
     for mark in MARK.finditer(text):
         name, at = mark["name"], f"{file}:{text.count(chr(10), 0, mark.start()) + 1}"
@@ -45,33 +45,33 @@ def blocks_in(text: str, file: str) -> dict[str, Block]:
         else:
             if opened is None or opened["name"] != name:
                 raise UserError(f"{at}: block {name} ends here, but did not begin")
-            found[name] = Block(min(opened.end() + 1, mark.start()), mark.start(), len(opened["indent"]))
+            found[name] = TemplateBlock(min(opened.end() + 1, mark.start()), mark.start(), len(opened["indent"]))
             opened = None
     if opened is not None:
         raise UserError(f"{file}: block {opened['name']} begins but does not end: `# <<< sync-rules: {opened['name']}`")
     return found
 
 
-def inside(text: str, name: str, file: str) -> str:
+def read_block(text: str, name: str, file: str) -> str:
     """The content of a block.
 
     Raises:
         UserError: when the text has no such block, or its marks are not in order.
     """
-    block = _found(blocks_in(text, file), name, file)
+    block = _require_block(find_blocks(text, file), name, file)
     return text[block.start : block.end]
 
 
-def replaced(text: str, blocks: Mapping[str, Written], file: str) -> str:
+def replace_blocks(text: str, blocks: Mapping[str, BlockWriter], file: str) -> str:
     """Replace the content of these blocks; lines end as the line of the block's mark does.
 
     Raises:
         UserError: when the text lacks one of the blocks, has another one, or its marks are not in order.
     """
-    places = blocks_in(text, file)
+    places = find_blocks(text, file)
     for name in places.keys() - blocks.keys():
         raise UserError(f"{file}: block {name} is not known. Known: {', '.join(sorted(blocks))}")
-    for name, written in sorted(blocks.items(), key=lambda one: -_found(places, one[0], file).start):
+    for name, written in sorted(blocks.items(), key=lambda one: -_require_block(places, one[0], file).start):
         place = places[name]  # from the last to the first, so that earlier positions stay valid
         made = written(place.indent)
         if text.endswith("\r\n", 0, place.start):
@@ -80,9 +80,9 @@ def replaced(text: str, blocks: Mapping[str, Written], file: str) -> str:
     return text
 
 
-def differences(old: str, new: str, file: str) -> Iterator[tuple[str, str]]:
+def compare_blocks(old: str, new: str, file: str) -> Iterator[tuple[str, str]]:
     """The blocks that differ between two versions of a file, line endings aside, each with a unified diff."""
-    before, after = blocks_in(old, file), blocks_in(new, file)
+    before, after = find_blocks(old, file), find_blocks(new, file)
     for name, place in before.items():
         if name not in after:
             continue  # of a version whose template has no such block
@@ -95,7 +95,7 @@ def differences(old: str, new: str, file: str) -> Iterator[tuple[str, str]]:
             yield name, "\n".join(lines)
 
 
-def _found(places: Mapping[str, Block], name: str, file: str) -> Block:
+def _require_block(places: Mapping[str, TemplateBlock], name: str, file: str) -> TemplateBlock:
     if name not in places:
         raise UserError(
             f"{file}: no block {name}. Put `# >>> sync-rules: {name}` and `# <<< sync-rules: {name}` where it belongs"

@@ -25,9 +25,9 @@ from typing import Any, Final
 
 from sync_rules.adapters.files import read_if_there
 from sync_rules.deploy import files
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.sam_template import machine_of
-from sync_rules.deploy.template import fixed_part_of_any, rules_noted
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.sam_template import read_machine
+from sync_rules.deploy.template import find_rules_file, fixed_part_of_any
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
@@ -71,14 +71,14 @@ def bundle(directory: Path, template: Path) -> None:
             locked requirements lie beside the template.
     """
     text = read(template)
-    rules_file = rules_noted(text, template)
-    python, platform = wanted(text, template)
-    deployment = deployment_of(rules_file)
-    locked = locked_beside(template)
+    rules_file = find_rules_file(text, template)
+    python, platform = find_platform(text, template)
+    deployment = read_deployment(rules_file)
+    locked = find_lock(template)
     directory.mkdir(parents=True, exist_ok=True)
-    for folder, modules in ours(write=bool(deployment.write)).items():
+    for folder, modules in list_own_modules(write=bool(deployment.write)).items():
         _copy(folder, modules, directory)
-    _copy(rules_file.parent, called(deployment.rules, rules_file), directory)
+    _copy(rules_file.parent, list_called_files(deployment.rules, rules_file), directory)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
     compiled = compiled_file.dump(deployment.rules, marks, python, source=rules_file.read_bytes())
     compiled_file.compiled_path(directory / RULES_NAME).write_bytes(compiled)
@@ -94,7 +94,7 @@ def read(template: Path) -> str:
     return found.decode(errors="replace")
 
 
-def locked_beside(template: Path) -> Path:
+def find_lock(template: Path) -> Path:
     """The locked requirements of the functions. Raises UserError when there are none."""
     for name in BESIDE:
         if (template.parent / name).is_file():
@@ -105,7 +105,7 @@ def locked_beside(template: Path) -> Path:
     )
 
 
-def ours(*, write: bool = True) -> dict[Path, list[Path]]:
+def list_own_modules(*, write: bool = True) -> dict[Path, list[Path]]:
     """The modules of this project that the functions need, each under the folder from which it is imported. `write`:
     the write function is one of them.
     """
@@ -122,15 +122,15 @@ def ours(*, write: bool = True) -> dict[Path, list[Path]]:
     return found
 
 
-def called(rules: Rules, rules_file: Path) -> list[Path]:
+def list_called_files(rules: Rules, rules_file: Path) -> list[Path]:
     """The modules beside a rules file that its `call` rules name, with the modules beside it that these import.
 
     Raises:
         UserError: when there is no such module beside the rules file.
     """
     folder = rules_file.parent
-    sources = Sources(folder)
-    wanted: dict[str, None] = {}
+    sources = ModuleFolder(folder)
+    modules: dict[str, None] = {}
     for rule, function in rules.functions.items():
         module = function.rpartition(".")[0]
         if sources.path_of(module) is None:
@@ -140,11 +140,11 @@ def called(rules: Rules, rules_file: Path) -> list[Path]:
             )
         if module.split(".", maxsplit=1)[0] in (*OURS, "infra"):
             raise UserError(f"{rules_file}: rule {rule} calls {function}: sync-rules has a package of that name")
-        wanted[module] = None
-    return reached(wanted, sources)
+        modules[module] = None
+    return list_imported_files(modules, sources)
 
 
-def requirements() -> list[str]:
+def list_requirements() -> list[str]:
     """The dependencies in pyproject.toml that the functions import, and Lambda lacks.
 
     Raises:
@@ -154,15 +154,15 @@ def requirements() -> list[str]:
     if not project_file.exists():
         raise UserError(f"{files.ROOT} has no pyproject.toml: requirements are locked in a clone of sync-rules")
     project: dict[str, Any] = tomllib.loads(project_file.read_text(encoding="utf-8"))["project"]
-    foreign = {name for folder, modules in ours().items() for name in Sources(folder).foreign(modules)}
+    foreign = {name for folder, modules in list_own_modules().items() for name in ModuleFolder(folder).foreign(modules)}
     of_package = packages_distributions()
     needed = {_name(name) for package in foreign for name in of_package.get(package, ())} - OF_LAMBDA
     return [line for line in project["dependencies"] if _name(line) in needed]
 
 
-def wanted(text: str, template: Path) -> tuple[str, str]:
+def find_platform(text: str, template: Path) -> tuple[str, str]:
     """The Python version, such as 3.14, and the platform of the functions of a template. Raises UserError."""
-    python, machine = machine_of(read_yaml(fixed_part_of_any(text, template), str(template)), template)
+    python, machine = read_machine(read_yaml(fixed_part_of_any(text, template), str(template)), template)
     python = os.environ.get(PYTHON) or python
     return ".".join(python.split(".")[:2]), os.environ.get(PLATFORM) or f"{machine}-{GLIBC}"
 
@@ -173,17 +173,17 @@ def install(locked: Path, directory: Path, python: str, platform: str) -> None:
     Raises:
         UserError: with the installer's message, when it fails.
     """
-    done = _run(installer(locked, directory, python, platform), {})
+    done = _run(make_install_command(locked, directory, python, platform), {})
     if (
         done.returncode and CERTIFICATE in done.stderr
     ):  # uv knows public authorities; an option adds those of the system
-        done = _run(installer(locked, directory, python, platform), SYSTEM_CERTIFICATES)
+        done = _run(make_install_command(locked, directory, python, platform), SYSTEM_CERTIFICATES)
     if done.returncode:
         raise UserError(f"packages for Python {python} on {platform} cannot be installed: {done.stderr.strip()}")
-    without_leftovers(directory)
+    remove_leftovers(directory)
 
 
-def installer(locked: Path, directory: Path, python: str, platform: str) -> list[str]:
+def make_install_command(locked: Path, directory: Path, python: str, platform: str) -> list[str]:
     """The command that installs locked packages, with hashes and no source distributions, for the machine of Lambda:
     that of uv if there is one, else that of the pip of this Python.
 
@@ -197,12 +197,12 @@ def installer(locked: Path, directory: Path, python: str, platform: str) -> list
         return [*uv, "pip", "install", *LOCKED, *to, *what]
     if not find_spec("pip"):
         raise UserError(f"{sys.executable} has neither uv nor pip to install the packages of the functions: install uv")
-    tags = [word for tag in tags_of(platform) for word in ("--platform", tag)]
+    tags = [word for tag in list_tags(platform) for word in ("--platform", tag)]
     pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile"]
     return [*pip, *LOCKED, *tags, *what]
 
 
-def tags_of(platform: str) -> list[str]:
+def list_tags(platform: str) -> list[str]:
     """The tags of the wheels that a platform takes, as pip wants them, best first.
 
     Raises:
@@ -219,7 +219,7 @@ def tags_of(platform: str) -> list[str]:
     return [*newest_first, f"manylinux2014_{machine}"]
 
 
-def without_leftovers(directory: Path) -> None:
+def remove_leftovers(directory: Path) -> None:
     """Remove what an installer leaves beside the packages."""
     for name in LEFTOVERS:
         path = directory / name
@@ -258,7 +258,7 @@ def _name(requirement: str) -> str:
 
 # ---------------------------------------------------------------- imports, from the source: no module runs
 @dataclass(frozen=True)
-class Sources:
+class ModuleFolder:
     """A folder of modules."""
 
     root: Path
@@ -281,12 +281,12 @@ class Sources:
         return {
             name.split(".", maxsplit=1)[0]
             for path in paths
-            for name in imports(path, self.name_of(path))
+            for name in list_imports(path, self.name_of(path))
             if self.path_of(name.split(".", maxsplit=1)[0]) is None
         }
 
 
-def reached(modules: Iterable[str], sources: Sources) -> list[Path]:
+def list_imported_files(modules: Iterable[str], sources: ModuleFolder) -> list[Path]:
     """The files of these modules, with the packages they are in, and of all modules in the folder that they import,
     directly or through others.
     """
@@ -299,11 +299,11 @@ def reached(modules: Iterable[str], sources: Sources) -> list[Path]:
         found[name] = path
         package = name.rpartition(".")[0]
         waiting += [package] if package else []
-        waiting += imports(path, name)
+        waiting += list_imports(path, name)
     return sorted(found.values())
 
 
-def imports(path: Path, module: str) -> Iterator[str]:
+def list_imports(path: Path, module: str) -> Iterator[str]:
     """The names that a file imports: modules, and names in modules, which have no file. An import inside
     a function counts; one for type checking alone does not.
     """
@@ -344,7 +344,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("a directory to fill")
     try:
         if given.requirements:
-            print("\n".join(requirements()))
+            print("\n".join(list_requirements()))
         else:
             bundle(given.directory, given.template)
     except UserError as error:

@@ -20,13 +20,13 @@ from sync_rules.deploy.measures import (
     STACK_REF,
     Dimensions,
     Subject,
-    anchor,
     dimension_of,
+    link_section,
+    list_sections,
     mapping_subjects,
     rule_subjects,
-    sections,
 )
-from sync_rules.deploy.permissions import functions_of
+from sync_rules.deploy.permissions import list_functions
 from sync_rules.model.items import Outcome
 from sync_rules.pipeline.telemetry import (
     DRIFT_SHARE,
@@ -51,7 +51,7 @@ LAMBDA: Final = "AWS/Lambda"
 
 
 @dataclass(frozen=True)
-class Line:
+class MetricLine:
     """One metric of a graph."""
 
     namespace: str
@@ -62,11 +62,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Graph:
+class MetricGraph:
     """One graph. Each name in `search` draws that metric for every rule, without naming the rules."""
 
     title: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[MetricLine, ...] = ()
     search: tuple[str, ...] = ()
     statistic: str = "Sum"
     period_seconds: int = 60
@@ -78,12 +78,12 @@ def dashboard_resource(deployment: Deployment) -> dict[str, Any]:
         "Type": "AWS::CloudWatch::Dashboard",
         "Properties": {
             "DashboardName": {"Fn::Sub": "${AWS::StackName}-${AWS::Region}"},
-            "DashboardBody": {"Fn::Sub": body(rows(deployment))},
+            "DashboardBody": {"Fn::Sub": write_body(list_rows(deployment))},
         },
     }
 
 
-def rows(deployment: Deployment) -> list[list[Graph]]:
+def list_rows(deployment: Deployment) -> list[list[MetricGraph]]:
     """The graphs, row by row."""
     subjects = rule_subjects(deployment)
     searched = subjects[0].id == ALL_RULES
@@ -100,112 +100,114 @@ def rows(deployment: Deployment) -> list[list[Graph]]:
 
 
 # ---------------------------------------------------------------- graphs
-def _rule(subject: Subject, *, drifts: bool) -> list[Graph]:
-    def ours(*metrics: str, statistic: str = "Sum") -> tuple[Line, ...]:
-        return tuple(Line(NAMESPACE, metric, subject.dimensions, statistic) for metric in metrics)
+def _rule(subject: Subject, *, drifts: bool) -> list[MetricGraph]:
+    def ours(*metrics: str, statistic: str = "Sum") -> tuple[MetricLine, ...]:
+        return tuple(MetricLine(NAMESPACE, metric, subject.dimensions, statistic) for metric in metrics)
 
     of = subject.title
     failures = ours(METRIC_NAMES[Outcome.FAILED], METRIC_NAMES[Outcome.PARKED], FAILURE_RECORDS)
-    drift = Graph(f"{of}: drift (%)", ours(DRIFT_SHARE, statistic="Maximum"), period_seconds=3_600)
+    drift = MetricGraph(f"{of}: drift (%)", ours(DRIFT_SHARE, statistic="Maximum"), period_seconds=3_600)
     return [
-        Graph(f"{of}: lag (ms)", ours(LAG, statistic="p50") + ours(LAG, statistic="p99")),
-        Graph(f"{of}: work and refusals", ours(*(METRIC_NAMES[outcome] for outcome in (*WORK, *REFUSED)))),
-        Graph(f"{of}: failures", failures),
+        MetricGraph(f"{of}: lag (ms)", ours(LAG, statistic="p50") + ours(LAG, statistic="p99")),
+        MetricGraph(f"{of}: work and refusals", ours(*(METRIC_NAMES[outcome] for outcome in (*WORK, *REFUSED)))),
+        MetricGraph(f"{of}: failures", failures),
         *([drift] if drifts else []),
     ]
 
 
-def _each_rule() -> list[Graph]:
+def _each_rule() -> list[MetricGraph]:
     """Graphs for more rules than can be named."""
     return [
-        Graph("each rule: lag, p99 (ms)", search=(LAG,), statistic="p99"),
-        Graph("each rule: copies", search=(METRIC_NAMES[Outcome.COPIED],)),
-        Graph("each rule: failure records", search=(FAILURE_RECORDS,)),
-        Graph("each rule: drift (%)", search=(DRIFT_SHARE,), statistic="Maximum", period_seconds=3_600),
+        MetricGraph("each rule: lag, p99 (ms)", search=(LAG,), statistic="p99"),
+        MetricGraph("each rule: copies", search=(METRIC_NAMES[Outcome.COPIED],)),
+        MetricGraph("each rule: failure records", search=(FAILURE_RECORDS,)),
+        MetricGraph("each rule: drift (%)", search=(DRIFT_SHARE,), statistic="Maximum", period_seconds=3_600),
     ]
 
 
-def _streams(deployment: Deployment) -> list[Graph]:
+def _streams(deployment: Deployment) -> list[MetricGraph]:
     stream = dimension_of("StreamFunction")
     counts = ("DroppedEventCount", "OnFailureDestinationDeliveredEventCount")
     mappings = mapping_subjects(deployment)
     return [
-        Graph("streams: iterator age (ms)", (Line(LAMBDA, "IteratorAge", stream, "Maximum"),)),
-        Graph(
+        MetricGraph("streams: iterator age (ms)", (MetricLine(LAMBDA, "IteratorAge", stream, "Maximum"),)),
+        MetricGraph(
             "streams: records given up",
             (
                 *(
-                    Line(LAMBDA, count, one.dimensions, label=f"{one.title}: {count}")
+                    MetricLine(LAMBDA, count, one.dimensions, label=f"{one.title}: {count}")
                     for one in mappings
                     for count in counts
                 ),
-                Line(LAMBDA, "DestinationDeliveryFailures", stream),
-                Line(NAMESPACE, UNREADABLE, SERVICE_ONLY),
+                MetricLine(LAMBDA, "DestinationDeliveryFailures", stream),
+                MetricLine(NAMESPACE, UNREADABLE, SERVICE_ONLY),
             ),
         ),
-        Graph(
+        MetricGraph(
             "streams: records handed to the function",
-            tuple(Line(LAMBDA, "InvokedEventCount", one.dimensions, label=one.title) for one in mappings),
+            tuple(MetricLine(LAMBDA, "InvokedEventCount", one.dimensions, label=one.title) for one in mappings),
         ),
-        Graph("messages sent, by kind", _by("kind", SENT, SENT_KINDS)),
+        MetricGraph("messages sent, by kind", _by("kind", SENT, SENT_KINDS)),
     ]
 
 
-def _queues() -> list[Graph]:
+def _queues() -> list[MetricGraph]:
     age, depth, hidden = (f"Approximate{what}" for what in (
         "AgeOfOldestMessage", "NumberOfMessagesVisible", "NumberOfMessagesNotVisible",
     ))  # fmt: skip
     fanout = dimension_of("FanoutQueue")
     return [
-        Graph("queues: oldest message (s)", tuple(_of_queue(age, queue) for queue in QUEUES)),
-        Graph("queues: messages that wait", tuple(_of_queue(depth, queue) for queue in QUEUES)),
-        Graph("fan-out queue: messages at work", (Line("AWS/SQS", hidden, fanout, "Maximum"),)),
-        Graph(
+        MetricGraph("queues: oldest message (s)", tuple(_of_queue(age, queue) for queue in QUEUES)),
+        MetricGraph("queues: messages that wait", tuple(_of_queue(depth, queue) for queue in QUEUES)),
+        MetricGraph("fan-out queue: messages at work", (MetricLine("AWS/SQS", hidden, fanout, "Maximum"),)),
+        MetricGraph(
             "DynamoDB: throttles of ours, by kind",
             _by("kind", THROTTLED, (*aws_errors.THROTTLES, aws_errors.OTHER_THROTTLE)),
         ),
     ]
 
 
-def _functions(deployment: Deployment) -> list[Graph]:
-    functions = functions_of(deployment)
+def _functions(deployment: Deployment) -> list[MetricGraph]:
+    functions = list_functions(deployment)
 
-    def each(metric: str, statistic: str = "Sum") -> tuple[Line, ...]:
-        return tuple(Line(LAMBDA, metric, dimension_of(one), statistic) for one in functions)
+    def each(metric: str, statistic: str = "Sum") -> tuple[MetricLine, ...]:
+        return tuple(MetricLine(LAMBDA, metric, dimension_of(one), statistic) for one in functions)
 
     refused = [
-        Line(LAMBDA, "RecursiveInvocationsDropped", dimension_of(one), label=f"{one}: taken for a loop")
+        MetricLine(LAMBDA, "RecursiveInvocationsDropped", dimension_of(one), label=f"{one}: taken for a loop")
         for one in ("StreamFunction", "FanoutFunction")
     ]
     return [
-        Graph("functions: errors", each("Errors")),
-        Graph("functions: not run", (*each("Throttles"), *refused)),
-        Graph("functions: duration, longest (ms)", each("Duration", "Maximum")),
-        Graph("functions: at the same time", each("ConcurrentExecutions", "Maximum")),
+        MetricGraph("functions: errors", each("Errors")),
+        MetricGraph("functions: not run", (*each("Throttles"), *refused)),
+        MetricGraph("functions: duration, longest (ms)", each("Duration", "Maximum")),
+        MetricGraph("functions: at the same time", each("ConcurrentExecutions", "Maximum")),
     ]
 
 
-def _rest() -> list[Graph]:
+def _rest() -> list[MetricGraph]:
     ends = (("ExecutionsFailed", "failed"), ("ExecutionsTimedOut", "timed out"), ("ExecutionsSucceeded", "done"))
     ended = [
-        Line("AWS/States", metric, dimension_of(one), label=f"{one}: {end}") for metric, end in ends for one in MACHINES
+        MetricLine("AWS/States", metric, dimension_of(one), label=f"{one}: {end}")
+        for metric, end in ends
+        for one in MACHINES
     ]
-    setup = Line(NAMESPACE, SETUP_ERRORS, SERVICE_ONLY)
-    return [Graph("state machines", tuple(ended)), Graph("setup errors", (setup,))]
+    setup = MetricLine(NAMESPACE, SETUP_ERRORS, SERVICE_ONLY)
+    return [MetricGraph("state machines", tuple(ended)), MetricGraph("setup errors", (setup,))]
 
 
-def _by(dimension: str, metric: str, values: Iterable[str]) -> tuple[Line, ...]:
-    return tuple(Line(NAMESPACE, metric, (*SERVICE_ONLY, (dimension, value))) for value in values)
+def _by(dimension: str, metric: str, values: Iterable[str]) -> tuple[MetricLine, ...]:
+    return tuple(MetricLine(NAMESPACE, metric, (*SERVICE_ONLY, (dimension, value))) for value in values)
 
 
-def _of_queue(metric: str, queue: str) -> Line:
-    return Line("AWS/SQS", metric, dimension_of(queue), "Maximum")
+def _of_queue(metric: str, queue: str) -> MetricLine:
+    return MetricLine("AWS/SQS", metric, dimension_of(queue), "Maximum")
 
 
 # ---------------------------------------------------------------- as CloudWatch reads it
-def body(graphs: Sequence[Sequence[Graph]]) -> str:
+def write_body(graphs: Sequence[Sequence[MetricGraph]]) -> str:
     """The dashboard as JSON, one widget a line; CloudFormation fills in names."""
-    links = ", ".join(f"[{section}]({anchor(section)})" for section in sections())
+    links = ", ".join(f"[{section}]({link_section(section)})" for section in list_sections())
     text = {"markdown": f"What each alarm means and what to do: {links}"}
     widgets: list[dict[str, Any]] = [
         {"type": "text", "x": 0, "y": 0, "width": COLUMNS, "height": 3, "properties": text}
@@ -227,7 +229,7 @@ def body(graphs: Sequence[Sequence[Graph]]) -> str:
     return '{"widgets": [\n' + lines + "\n]}\n"
 
 
-def _properties(graph: Graph) -> dict[str, Any]:
+def _properties(graph: MetricGraph) -> dict[str, Any]:
     ours = f'{{{NAMESPACE},rule,service}} service="${{AWS::StackName}}"'
     found = [
         [{"expression": f"SEARCH('{ours} MetricName=\"{metric}\"', '{graph.statistic}')"}] for metric in graph.search
@@ -241,14 +243,14 @@ def _properties(graph: Graph) -> dict[str, Any]:
     }
 
 
-def _metrics(lines: Iterable[Line]) -> Iterator[list[Any]]:
+def _metrics(lines: Iterable[MetricLine]) -> Iterator[list[Any]]:
     """The metrics of a graph; a dot repeats the part of the previous metric.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
     """
     before: list[str] = []
     for line in lines:
-        dimensions = (part for name, value in line.dimensions for part in (name, _filled(value)))
+        dimensions = (part for name, value in line.dimensions for part in (name, _fill_value(value)))
         parts = [line.namespace, line.metric, *dimensions]
         percentile = {"label": f"{line.metric} {line.statistic}"} if line.statistic.startswith("p") else {}
         options = {
@@ -260,7 +262,7 @@ def _metrics(lines: Iterable[Line]) -> Iterator[list[Any]]:
         before = parts
 
 
-def _filled(value: Any) -> str:
+def _fill_value(value: Any) -> str:
     """The value of a dimension, as text for Fn::Sub."""
     match value:
         case {"Ref": str(name)}:

@@ -71,12 +71,12 @@ class Deployment:
         return {"Fn::Sub": tables + self.filled(name)}
 
 
-def logical(name: str) -> str:
+def logical_id(name: str) -> str:
     """A name in the form that CloudFormation allows for parameters and resources: `shop_table` -> ShopTable."""
     return "".join(word[0].upper() + (word[1:].lower() if word.isupper() else word[1:]) for word in WORD.findall(name))
 
 
-def deployment_of(path: Path) -> Deployment:
+def read_deployment(path: Path) -> Deployment:
     """The deployment of a rules file.
 
     Raises:
@@ -85,12 +85,12 @@ def deployment_of(path: Path) -> Deployment:
     text = read_text(path)
     document = read(text, Problems()) or Document()  # `parse_rules` below reports its problems
     variables: dict[str, Variable] = {}
-    for line, match in _variables(document):
+    for line, match in _find_variables(document):
         name, default = match[1], match[2] or ""
         found = variables.get(name)
         if found is None or not found.default:
             mark = found.mark if found else f"syncrulesvar{len(variables):03}x"
-            variables[name] = Variable(name, default, mark, f"{logical(name)}{OF_VARIABLE}", line)
+            variables[name] = Variable(name, default, mark, f"{logical_id(name)}{OF_VARIABLE}", line)
         elif default not in ("", found.default):
             raise UserError(
                 f"{path}:{line}: variable {name} has the default {default!r}, and {found.default!r} in line"
@@ -103,16 +103,16 @@ def deployment_of(path: Path) -> Deployment:
         for section in ("tables", "rules")
         for name in document.names(section)
     }
-    return Deployment(rules, tuple(variables.values()), lines, _write(document))
+    return Deployment(rules, tuple(variables.values()), lines, _read_write(document))
 
 
-def _write(document: Document) -> Write:
+def _read_write(document: Document) -> Write:
     """The write function that a file asks for, once it is known to be valid."""
     asked = (document.data.get("deploy") or {}).get("write", False)
     return "url" if asked == "url" else "function" if asked else ""
 
 
-def _variables(document: Document) -> Iterator[tuple[int, re.Match[str]]]:
+def _find_variables(document: Document) -> Iterator[tuple[int, re.Match[str]]]:
     """The variables in the values of a file, each with its line, in order; comments are left out."""
     for path, location in sorted(document.locations.items(), key=lambda one: (one[1].line, one[1].column)):
         value = reduce(lambda inner, step: inner[step], path, document.data)

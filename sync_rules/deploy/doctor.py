@@ -19,11 +19,11 @@ from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
 from sync_rules.deploy import write_function
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.filters import filter_criteria
-from sync_rules.deploy.measures import anchor
+from sync_rules.deploy.measures import link_section
 from sync_rules.deploy.permissions import FANOUT, STREAM, WRITE
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION, is_elsewhere, stream_parameter, table_id
 from sync_rules.deploy.roles import MARK
-from sync_rules.deploy.tables import INDEXES
+from sync_rules.deploy.tables import INDEX_KINDS
 from sync_rules.deploy.vectors import vector_problems
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
@@ -49,7 +49,7 @@ Descriptions = Mapping[Table, Answer | None]
 
 
 @dataclass(frozen=True)
-class Finding:
+class StackFinding:
     """One thing that is wrong, and what to do."""
 
     found: str
@@ -124,49 +124,51 @@ class Site:
 
 
 # ---------------------------------------------------------------- the areas
-def of_stack(site: Site) -> Iterator[Finding]:
+def check_stack(site: Site) -> Iterator[StackFinding]:
     """The last deployment of the stack."""
     if site.status.endswith("_COMPLETE") and "ROLLBACK" not in site.status:
         return
     cure = (
         f"{site.aws('cloudformation', 'describe-stack-events', '--stack-name', site.name)} says why; then deploy again"
     )
-    yield Finding(f"stack {site.name} is {site.status}", AGAIN if site.status.endswith("_IN_PROGRESS") else cure)
+    yield StackFinding(f"stack {site.name} is {site.status}", AGAIN if site.status.endswith("_IN_PROGRESS") else cure)
 
 
-def of_tables(site: Site, descriptions: Descriptions) -> Iterator[Finding]:
+def check_tables(site: Site, descriptions: Descriptions) -> Iterator[StackFinding]:
     """The tables that rules follow: keys, indexes, streams."""
     for table, description in descriptions.items():
         name = table.physical_name
         if description is None:
-            yield Finding(f"table {name}: it does not exist", "restore it, or name another one in the rules and deploy")
+            yield StackFinding(
+                f"table {name}: it does not exist", "restore it, or name another one in the rules and deploy"
+            )
             continue
         for problem in differences(site.rules, table, description):
-            yield Finding(f"table {name}: {problem.found}", problem.cure)
+            yield StackFinding(f"table {name}: {problem.found}", problem.cure)
         ours, emulated = table_id(table) in site.resources, "--endpoint-url" in site.options
         for problem in vector_problems(table, description, site.options, emulated=emulated):
             cure = f"{DEPLOY}; if it is still so then: {problem.cure}" if ours else problem.cure
-            yield Finding(f"table {name}: {problem.found}", cure)
+            yield StackFinding(f"table {name}: {problem.found}", cure)
         states = {"it": description.get("TableStatus", "ACTIVE")}
-        for index in (index for kind in INDEXES for index in description.get(kind, ())):
+        for index in (index for kind in INDEX_KINDS for index in description.get(kind, ())):
             state = index.get("IndexStatus", "ACTIVE")
             filling = state == "ACTIVE" and index.get("Backfilling")  # a search of such an index lacks items
             states[f"index {index['IndexName']}"] = "BACKFILLING" if filling else state
         for what, state in states.items():
             if state not in ("ACTIVE", "UPDATING"):  # which can be read and written
-                yield Finding(f"table {name}: {what} is {state}", AGAIN)
+                yield StackFinding(f"table {name}: {what} is {state}", AGAIN)
 
 
-def of_times_to_live(site: Site, described: Mapping[Table, Answer]) -> Iterator[Finding]:
+def check_times_to_live(site: Site, described: Mapping[Table, Answer]) -> Iterator[StackFinding]:
     """The Times to Live of the tables that rules follow. That of a table of the stack is set by a deployment."""
     for table, found in described.items():
         for problem in time_to_live_problems(table, site.rules.times_to_live[table.name], found, options=site.options):
             ours = table_id(table) in site.resources and not found.get("AttributeName")
-            yield Finding(f"table {table.physical_name}: {problem.found}", DEPLOY if ours else problem.cure)
+            yield StackFinding(f"table {table.physical_name}: {problem.found}", DEPLOY if ours else problem.cure)
 
 
-def of_mappings(site: Site, descriptions: Descriptions, of_stream: Iterable[Answer], of_queue: Iterable[Answer]
-                ) -> Iterator[Finding]:  # fmt: skip
+def check_mappings(site: Site, descriptions: Descriptions, of_stream: Iterable[Answer], of_queue: Iterable[Answer]
+                ) -> Iterator[StackFinding]:  # fmt: skip
     """The event source mappings of the stream function and of the fan-out function."""
     found = list(of_stream)
     for table, description in descriptions.items():
@@ -175,36 +177,36 @@ def of_mappings(site: Site, descriptions: Descriptions, of_stream: Iterable[Answ
         beginning = f"{description.get('TableArn', '')}/stream/"
         mine = [one for one in found if one["EventSourceArn"].startswith(beginning)]
         if not mine:
-            yield Finding(f"table {table.name}: no mapping of {STREAM} reads its stream", BY_HAND)
+            yield StackFinding(f"table {table.name}: no mapping of {STREAM} reads its stream", BY_HAND)
         for one in mine:
-            yield from _enabled(site, f"table {table.name}", one)
-            yield from _current(table, description, one)
+            yield from _check_enabled(site, f"table {table.name}", one)
+            yield from _check_stream(table, description, one)
             if _patterns(one.get("FilterCriteria")) != _patterns(filter_criteria(site.rules, table)):
-                yield Finding(f"table {table.name}: its mapping filters other records than the rules say", BY_HAND)
+                yield StackFinding(f"table {table.name}: its mapping filters other records than the rules say", BY_HAND)
     queue = [one for one in of_queue if one["EventSourceArn"] == site.arn_of("FanoutQueue")]
     if not queue:
-        yield Finding(f"FanoutQueue: no mapping of {FANOUT} reads it", BY_HAND)
+        yield StackFinding(f"FanoutQueue: no mapping of {FANOUT} reads it", BY_HAND)
     for one in queue:
-        yield from _enabled(site, "FanoutQueue", one)
+        yield from _check_enabled(site, "FanoutQueue", one)
 
 
-def _enabled(site: Site, what: str, mapping: Answer) -> Iterator[Finding]:
+def _check_enabled(site: Site, what: str, mapping: Answer) -> Iterator[StackFinding]:
     state, result = mapping.get("State", ""), mapping.get("LastProcessingResult") or ""
     if state in ("Disabled", "Disabling"):
         words = ("lambda", "update-event-source-mapping", "--uuid", mapping["UUID"], "--enabled")
-        yield Finding(f"{what}: its mapping is {state}", site.aws(*words))
+        yield StackFinding(f"{what}: its mapping is {state}", site.aws(*words))
     elif state != "Enabled":
-        yield Finding(f"{what}: its mapping is {state}", AGAIN)
+        yield StackFinding(f"{what}: its mapping is {state}", AGAIN)
     if result.startswith("PROBLEM"):
-        yield Finding(f"{what}: its mapping says {result!r}", f"see {anchor('Function errors')}")
+        yield StackFinding(f"{what}: its mapping says {result!r}", f"see {link_section('Function errors')}")
 
 
-def _current(table: Table, description: Answer, mapping: Answer) -> Iterator[Finding]:
+def _check_stream(table: Table, description: Answer, mapping: Answer) -> Iterator[StackFinding]:
     latest = description.get("LatestStreamArn")
     if latest and mapping["EventSourceArn"] != latest:
         cure = f"set the parameter {stream_parameter(table)} to {latest}, and deploy; then `sync-rules verify --repair`"
         label = mapping["EventSourceArn"].rpartition("/")[2]
-        yield Finding(f"table {table.name}: its mapping reads stream {label}, which is no longer written to", cure)
+        yield StackFinding(f"table {table.name}: its mapping reads stream {label}, which is no longer written to", cure)
 
 
 def _patterns(criteria: Answer | None) -> set[str]:
@@ -218,73 +220,77 @@ def _canonical(pattern: str) -> str:
         return pattern  # none of ours
 
 
-def of_queues(site: Site, attributes: Mapping[str, Mapping[str, str]], timeout_seconds: int) -> Iterator[Finding]:
+def check_queues(
+    site: Site, attributes: Mapping[str, Mapping[str, str]], timeout_seconds: int
+) -> Iterator[StackFinding]:
     """The queues, by logical id: what they are set to, and what waits in them."""
     fanout, dead = attributes["FanoutQueue"], site.arn_of("FanoutDeadLetters")
     if f'"{dead}"' not in fanout.get("RedrivePolicy", ""):
         policy = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": RECEIVES_MAX})
-        cure = _setting(site, json.dumps({"RedrivePolicy": policy}))
-        yield Finding("FanoutQueue: what fails each time does not go to FanoutDeadLetters", cure)
+        cure = _set_queue(site, json.dumps({"RedrivePolicy": policy}))
+        yield StackFinding("FanoutQueue: what fails each time does not go to FanoutDeadLetters", cure)
     if int(fanout.get("MaximumMessageSize", MESSAGE_MAX_BYTES)) < MESSAGE_MAX_BYTES:
         found = f"FanoutQueue: it takes messages of up to {int(fanout['MaximumMessageSize']):,} bytes"
-        yield Finding(found, _setting(site, f"MaximumMessageSize={MESSAGE_MAX_BYTES}"))
+        yield StackFinding(found, _set_queue(site, f"MaximumMessageSize={MESSAGE_MAX_BYTES}"))
     if int(fanout.get("VisibilityTimeout", timeout_seconds)) < timeout_seconds:
         found = f"FanoutQueue: it hides messages for less than the timeout of {FANOUT}"
-        yield Finding(found, _setting(site, f"VisibilityTimeout={HIDDEN_TIMEOUTS * timeout_seconds}"))
+        yield StackFinding(found, _set_queue(site, f"VisibilityTimeout={HIDDEN_TIMEOUTS * timeout_seconds}"))
     for name in QUEUES:
         if "aws:SecureTransport" not in attributes[name].get("Policy", ""):
-            yield Finding(f"{name}: its policy does not refuse requests without encryption", BY_HAND)
+            yield StackFinding(f"{name}: its policy does not refuse requests without encryption", BY_HAND)
     file = str(site.rules_file)
     urls = {name: site.physical(name) for name in QUEUES}
     cures = {
         "FanoutDeadLetters": site.remote("redrive", file),
         "FailuresQueue": site.own("failures", file, "--queue", urls["FailuresQueue"]),
-        "AsyncDeadLetters": f"see {anchor('Failed schedule')}",
+        "AsyncDeadLetters": f"see {link_section('Failed schedule')}",
     }
     for name, cure in cures.items():
         waiting = int(attributes[name].get("ApproximateNumberOfMessages", 0))
         if waiting:
-            yield Finding(f"{name}: messages that wait: {waiting:,}", cure)
+            yield StackFinding(f"{name}: messages that wait: {waiting:,}", cure)
 
 
-def _setting(site: Site, attributes: str) -> str:
+def _set_queue(site: Site, attributes: str) -> str:
     url = site.physical("FanoutQueue")
     return site.aws("sqs", "set-queue-attributes", "--queue-url", url, "--attributes", attributes)
 
 
-def of_versions(site: Site, configurations: Mapping[str, Answer]) -> Iterator[Finding]:
+def check_versions(site: Site, configurations: Mapping[str, Answer]) -> Iterator[StackFinding]:
     """The rules and the version of each function, by logical id, beside those of here."""
     for name, one in configurations.items():
         if one.get("LastUpdateStatus", "Successful") == "Failed":
-            yield Finding(f"{name}: its last update failed", DEPLOY)
+            yield StackFinding(f"{name}: its last update failed", DEPLOY)
     carried = {name: one.get("Environment", {}).get("Variables", {}) for name, one in configurations.items()}
     pairs = {name: (one.get(VERSION), one.get(RULES_DIGEST)) for name, one in carried.items()}
     version, digest = pairs[STREAM]
     others = [name for name, pair in pairs.items() if pair != (version, digest)]
     if others:
-        yield Finding(f"{', '.join(others)}: other rules or another version than {STREAM} has", DEPLOY)
+        yield StackFinding(f"{', '.join(others)}: other rules or another version than {STREAM} has", DEPLOY)
     elif version is None:
-        yield Finding("unknown rules and version: the stack was deployed by an earlier version", DEPLOY)
+        yield StackFinding("unknown rules and version: the stack was deployed by an earlier version", DEPLOY)
     elif version != __version__:
-        yield Finding(f"deployed is sync-rules {version}, and this is {__version__}", f"{DEPLOY}, or install {version}")
+        yield StackFinding(
+            f"deployed is sync-rules {version}, and this is {__version__}", f"{DEPLOY}, or install {version}"
+        )
     elif digest != site.deployment.rules.fingerprint:
-        yield Finding(f"the deployed rules are not those of {site.rules_file}", DEPLOY)
+        yield StackFinding(f"the deployed rules are not those of {site.rules_file}", DEPLOY)
 
 
-def of_roles(denied: Iterable[tuple[str, str, str, str]]) -> Iterator[Finding]:
+def check_roles(denied: Iterable[tuple[str, str, str, str]]) -> Iterator[StackFinding]:
     """The permissions that roles lack: of each the function, the action, the resource and IAM's decision."""
     together: dict[tuple[str, str, str], list[str]] = {}
     for function, action, resource, decision in denied:
         together.setdefault((function, resource, decision), []).append(action)
     for (function, resource, decision), actions in together.items():
         explicit = "remove the Deny: it is in a policy of the role, its boundary or the organisation"
-        yield Finding(
+        yield StackFinding(
             f"{function} may not {', '.join(actions)} on {resource} ({decision})",
             explicit if decision == "explicitDeny" else BY_HAND,
         )
 
 
-def of_alarms(site: Site, alarms: Iterable[Answer]) -> Iterator[Finding]:
+def check_alarms(site: Site, alarms: Iterable[Answer]) -> Iterator[StackFinding]:
     """The alarms of the stack."""
     by_name = {alarm["AlarmName"]: alarm for alarm in alarms}
     wanted = [physical for kind, physical in site.resources.values() if kind == "AWS::CloudWatch::Alarm"]
@@ -296,38 +302,38 @@ def of_alarms(site: Site, alarms: Iterable[Answer]) -> Iterator[Finding]:
         (off, "have their actions off", site.aws("cloudwatch", "enable-alarm-actions", "--alarm-names", *off)),
     ):
         if names:
-            yield Finding(f"{_named(names)} {what}", cure)
+            yield StackFinding(f"{_name_alarms(names)} {what}", cure)
     for name, one in by_name.items():
         if one.get("StateValue") == "ALARM":
             said, _, where = one.get("AlarmDescription", "").partition(" What to do: ")
-            yield Finding(f"alarm {name} is on: {said}", f"see {where or anchor('Runbook')}")
+            yield StackFinding(f"alarm {name} is on: {said}", f"see {where or link_section('Runbook')}")
 
 
-def of_write(site: Site, url: Answer) -> Iterator[Finding]:
+def check_write(site: Site, url: Answer) -> Iterator[StackFinding]:
     """The write function beside what the rules file asks for, and who may call its Function URL."""
     asked = {WRITE: bool(site.deployment.write), write_function.URL: site.deployment.write == "url"}
     for name, wanted in asked.items():
         if wanted and name not in site.resources:
-            yield Finding(f"{name} is not deployed, and {site.rules_file} asks for it", DEPLOY)
+            yield StackFinding(f"{name} is not deployed, and {site.rules_file} asks for it", DEPLOY)
         elif name in site.resources and not wanted:
-            yield Finding(f"{name} is deployed, and {site.rules_file} does not ask for it", DEPLOY)
+            yield StackFinding(f"{name} is deployed, and {site.rules_file} does not ask for it", DEPLOY)
     if url.get("AuthType", write_function.AUTHORISED) != write_function.AUTHORISED:
-        yield Finding(f"{write_function.URL}: anybody may call it (AuthType {url['AuthType']})", BY_HAND)
+        yield StackFinding(f"{write_function.URL}: anybody may call it (AuthType {url['AuthType']})", BY_HAND)
 
 
-def _named(names: Sequence[str]) -> str:
+def _name_alarms(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
     return f"{len(names)} alarms ({', '.join(names[:SHOWN_MAX])}{more})" if len(names) > 1 else f"alarms ({names[0]})"
 
 
-def of_lag(site: Site, points: Iterable[Answer], minutes: int) -> Iterator[Finding]:
+def check_lag(site: Site, points: Iterable[Answer], minutes: int) -> Iterator[StackFinding]:
     """The lag of the stream function, by CloudWatch's data points of the last `minutes`."""
     most_seconds = max((point["Maximum"] for point in points), default=0) / 1000
     if most_seconds > float(site.parameters.get("LagAlarmSeconds", 300)):
         found = f"{STREAM} was up to {most_seconds:,.0f} s behind its streams in the last {minutes} minutes"
-        yield Finding(found, f"see {anchor('Iterator age')}")
+        yield StackFinding(found, f"see {link_section('Iterator age')}")
 
 
-def stream_of(table: Table, description: Answer | None) -> dict[str, str]:
+def find_stream(table: Table, description: Answer | None) -> dict[str, str]:
     """The stream of a table by the name of its parameter, where the stack may have created the table; "" for none."""
     return {} if is_elsewhere(table) else {stream_parameter(table): (description or {}).get("LatestStreamArn", "")}

@@ -16,9 +16,9 @@ from typing import Any, Final
 from sync_rules.adapters import aws_errors, retries
 from sync_rules.adapters.preflight import is_strong
 from sync_rules.deploy import doctor, write_function
-from sync_rules.deploy.doctor import SOMETHING, Answer, Finding, Site
-from sync_rules.deploy.permissions import FANOUT, FUNCTIONS, STREAM, WRITE, functions_of
-from sync_rules.deploy.roles import role_of, short_name, statements
+from sync_rules.deploy.doctor import SOMETHING, Answer, Site, StackFinding
+from sync_rules.deploy.permissions import FANOUT, FUNCTIONS, STREAM, WRITE, list_functions
+from sync_rules.deploy.roles import list_statements, role_of, short_name
 from sync_rules.model.entities import Table
 
 LAG_MINUTES: Final = 10
@@ -37,12 +37,12 @@ class NotSeenError(Exception):
         super().__init__(f"{action}: {code}")
         self.action, self.code = action, code
 
-    def finding(self) -> Finding:
+    def finding(self) -> StackFinding:
         """The refusal as a finding of its area."""
         if self.code.startswith("AccessDenied"):
-            return Finding("could not be looked at", f"allow {self.action} for your credentials")
+            return StackFinding("could not be looked at", f"allow {self.action} for your credentials")
         cure = f"restore what was deleted: {doctor.DEPLOY}" if self.code in GONE else "run it again later"
-        return Finding(f"could not be looked at: {self.action} was answered with {self.code}", cure)
+        return StackFinding(f"could not be looked at: {self.action} was answered with {self.code}", cure)
 
 
 Client = Callable[[str], Any]  # by the prefix of its actions in IAM, such as dynamodb
@@ -61,7 +61,7 @@ def ask(client: Client, action: str, **parameters: Any) -> Any:
         raise NotSeenError(action, code) from error
 
 
-def pages(client: Client, action: str, key: str, marks: tuple[str, str], **parameters: Any) -> Iterator[Any]:
+def ask_pages(client: Client, action: str, key: str, marks: tuple[str, str], **parameters: Any) -> Iterator[Any]:
     """The entries of all pages of an answer; `marks` are the names of the next page, as asked for and as answered."""
     answer = ask(client, action, **parameters)
     yield from answer.get(key, ())
@@ -70,9 +70,9 @@ def pages(client: Client, action: str, key: str, marks: tuple[str, str], **param
         yield from answer.get(key, ())
 
 
-def resources_of(client: Client, stack: str) -> dict[str, tuple[str, str]]:
+def list_resources(client: Client, stack: str) -> dict[str, tuple[str, str]]:
     """The type and physical id of each resource of a stack. Raises like `ask`."""
-    found = pages(
+    found = ask_pages(
         client, "cloudformation:ListStackResources", "StackResourceSummaries", ("NextToken",) * 2, StackName=stack
     )
     return {
@@ -89,23 +89,23 @@ class Examination:
     site: Site
     client: Client
     now: datetime
-    areas: Mapping[str, Callable[[], Iterable[Finding]]] = field(init=False)
+    areas: Mapping[str, Callable[[], Iterable[StackFinding]]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.areas = {
-            "stack": lambda: doctor.of_stack(self.site),
+            "stack": lambda: doctor.check_stack(self.site),
             "tables": self._of_tables,
             "mappings": self._of_mappings,
             "queues": self._of_queues,
-            "versions": lambda: doctor.of_versions(self.site, self._configurations),
-            "roles": lambda: doctor.of_roles(self._denied()),
+            "versions": lambda: doctor.check_versions(self.site, self._configurations),
+            "roles": lambda: doctor.check_roles(self._denied()),
             "alarms": self._of_alarms,
             "lag": self._of_lag,
         }
         if self.site.deployment.write or WRITE in self.site.resources:
             self.areas = {**self.areas, "write": self._of_write}
 
-    def findings(self) -> Iterator[tuple[str, list[Finding]]]:
+    def findings(self) -> Iterator[tuple[str, list[StackFinding]]]:
         """Each area with its findings. Raises StoreError when a service does not answer."""
         for area, look in self.areas.items():
             try:
@@ -126,10 +126,10 @@ class Examination:
             return None
         return answer
 
-    def _of_tables(self) -> Iterator[Finding]:
-        yield from doctor.of_tables(self.site, self._descriptions)
+    def _of_tables(self) -> Iterator[StackFinding]:
+        yield from doctor.check_tables(self.site, self._descriptions)
         try:
-            yield from doctor.of_times_to_live(self.site, self._times_to_live)
+            yield from doctor.check_times_to_live(self.site, self._times_to_live)
         except NotSeenError as refused:  # which hides nothing of what was found before
             yield refused.finding()
 
@@ -148,37 +148,39 @@ class Examination:
     @property
     def _functions(self) -> list[str]:
         """The functions that are looked at. If the write function is not there, its own area says so."""
-        return [one for one in functions_of(self.site.deployment) if one in (*FUNCTIONS, *self.site.resources)]
+        return [one for one in list_functions(self.site.deployment) if one in (*FUNCTIONS, *self.site.resources)]
 
-    def _of_write(self) -> Iterator[Finding]:
+    def _of_write(self) -> Iterator[StackFinding]:
         function = self.site.physical(WRITE)
         url = function and write_function.URL in self.site.resources
         found = self._ask("lambda:GetFunctionUrlConfig", FunctionName=function) if url else {}
-        return doctor.of_write(self.site, found)
+        return doctor.check_write(self.site, found)
 
-    def _of_mappings(self) -> Iterator[Finding]:
+    def _of_mappings(self) -> Iterator[StackFinding]:
         stream, fanout = (self._mappings(self.site.physical(name)) for name in (STREAM, FANOUT))
-        return doctor.of_mappings(self.site, self._descriptions, stream, fanout)
+        return doctor.check_mappings(self.site, self._descriptions, stream, fanout)
 
     def _mappings(self, function: str) -> Iterator[Answer]:
         marks = ("Marker", "NextMarker")
-        return pages(self.client, "lambda:ListEventSourceMappings", "EventSourceMappings", marks, FunctionName=function)
+        return ask_pages(
+            self.client, "lambda:ListEventSourceMappings", "EventSourceMappings", marks, FunctionName=function
+        )
 
-    def _of_queues(self) -> Iterator[Finding]:
+    def _of_queues(self) -> Iterator[StackFinding]:
         urls = {name: self.site.physical(name) for name in doctor.QUEUES}
         asked = {
             name: self._ask("sqs:GetQueueAttributes", QueueUrl=url, AttributeNames=["All"])
             for name, url in urls.items()
         }
         attributes = {name: answer.get("Attributes", {}) for name, answer in asked.items()}
-        return doctor.of_queues(self.site, attributes, int(self._configurations[FANOUT].get("Timeout", 0)))
+        return doctor.check_queues(self.site, attributes, int(self._configurations[FANOUT].get("Timeout", 0)))
 
     def _denied(self) -> Iterator[tuple[str, str, str, str]]:
         """Every permission that IAM says a role lacks. What the stack has not got cannot be asked about."""
         streams: dict[str, str] = {}
         for table, description in self._descriptions.items():
-            streams |= doctor.stream_of(table, description)
-        granted = statements(self.site.deployment)
+            streams |= doctor.find_stream(table, description)
+        granted = list_statements(self.site.deployment)
         for function in self._functions:
             for statement in granted[role_of(function)]:
                 for resource in statement.resources:
@@ -201,15 +203,15 @@ class Examination:
         decisions = {found["EvalActionName"]: found["EvalDecision"] for found in answer["EvaluationResults"]}
         return {action: decision for action, decision in decisions.items() if decision != "allowed"}
 
-    def _of_alarms(self) -> Iterator[Finding]:
+    def _of_alarms(self) -> Iterator[StackFinding]:
         names = [name for kind, name in self.site.resources.values() if kind == "AWS::CloudWatch::Alarm"]
         found: list[Answer] = []
         for first in range(0, len(names), ALARMS_MAX):
             asked = {"AlarmNames": names[first : first + ALARMS_MAX], "MaxRecords": ALARMS_MAX}
             found += self._ask("cloudwatch:DescribeAlarms", **asked).get("MetricAlarms", ())
-        return doctor.of_alarms(self.site, found)
+        return doctor.check_alarms(self.site, found)
 
-    def _of_lag(self) -> Iterator[Finding]:
+    def _of_lag(self) -> Iterator[StackFinding]:
         answer = self._ask(
             "cloudwatch:GetMetricStatistics",
             Namespace="AWS/Lambda",
@@ -220,7 +222,7 @@ class Examination:
             Period=60,
             Statistics=["Maximum"],
         )
-        return doctor.of_lag(self.site, answer.get("Datapoints", ()), LAG_MINUTES)
+        return doctor.check_lag(self.site, answer.get("Datapoints", ()), LAG_MINUTES)
 
     def _ask(self, action: str, **parameters: Any) -> Any:
         return ask(self.client, action, **parameters)

@@ -27,18 +27,18 @@ Pattern = Mapping[str, frozenset[tuple[bool, str]]]
 
 def filter_criteria(rules: Rules, table: Table) -> dict[str, Any] | None:
     """The FilterCriteria of a table's mapping; None when no record can be excluded."""
-    patterns = [_pattern(entity) for entity in concerned(rules, table)]
+    patterns = [_pattern(entity) for entity in list_entities(rules, table)]
     patterns = list({str(sorted((name, *sorted(said)) for name, said in p.items())): p for p in patterns}.values())
     while len(patterns) > PATTERNS_MAX:
         first, second = min(combinations(patterns, 2), key=lambda pair: _looseness(*pair))
-        patterns = [p for p in patterns if p is not first and p is not second] + [_either(first, second)]
-    patterns = [_of_length(pattern) for pattern in patterns]
+        patterns = [p for p in patterns if p is not first and p is not second] + [_join(first, second)]
+    patterns = [_shorten(pattern) for pattern in patterns]
     if not patterns or not all(patterns):
         return None
     return {"Filters": [{"Pattern": _json(pattern)} for pattern in patterns]}
 
 
-def concerned(rules: Rules, table: Table) -> tuple[Entity, ...]:
+def list_entities(rules: Rules, table: Table) -> tuple[Entity, ...]:
     """The entities of a table that some rule reads or writes."""
     spoken = {entity.name for rule in rules.rules.values() for entity in (rule.source, rule.target, rule.anchor)}
     return tuple(entity for name, entity in rules.entities.items() if name in spoken and entity.table == table)
@@ -55,12 +55,12 @@ def _pattern(entity: Entity) -> Pattern:
     return said
 
 
-def _either(one: Pattern, other: Pattern) -> Pattern:
+def _join(one: Pattern, other: Pattern) -> Pattern:
     """The pattern that matches whatever one of the two matches, and more if they differ in both attributes."""
-    return {name: _fewest(one[name] | other[name]) for name in one if name in other}
+    return {name: _drop_covered(one[name] | other[name]) for name in one if name in other}
 
 
-def _fewest(said: frozenset[tuple[bool, str]]) -> frozenset[tuple[bool, str]]:
+def _drop_covered(said: frozenset[tuple[bool, str]]) -> frozenset[tuple[bool, str]]:
     """The values without those that a shorter prefix covers."""
     prefixes = [text for begins, text in said if begins]
     return frozenset(
@@ -74,7 +74,7 @@ def _looseness(one: Pattern, other: Pattern) -> tuple[int, int]:
     """How much more than the two patterns their union matches: attributes it no longer constrains, then combinations
     of values that neither pattern matches.
     """
-    both = _either(one, other)
+    both = _join(one, other)
     lost = max(len(one), len(other)) - len(both)
     return lost, _pairs(both) - _pairs(one) - _pairs(other)
 
@@ -83,7 +83,7 @@ def _pairs(pattern: Pattern) -> int:
     return prod(map(len, pattern.values()))
 
 
-def _of_length(pattern: Pattern) -> Pattern:
+def _shorten(pattern: Pattern) -> Pattern:
     """The pattern without its longest attributes, as many as make it too long."""
     while len(_json(pattern)) > PATTERN_MAX_CHARACTERS:
         longest = max(pattern, key=lambda name: sum(len(text) for _, text in pattern[name]))

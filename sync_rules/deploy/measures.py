@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from sync_rules import DOCS
 from sync_rules.adapters import aws_errors
-from sync_rules.deploy.deployment import Deployment, logical
+from sync_rules.deploy.deployment import Deployment, logical_id
 from sync_rules.deploy.resources import mapping_id
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import DELAY_MAX_SECONDS
@@ -187,7 +187,7 @@ MEASURES: Final = (
 
 
 # ---------------------------------------------------------------- subjects
-def subjects(deployment: Deployment, measure: Measure) -> tuple[Subject, ...]:
+def list_subjects(deployment: Deployment, measure: Measure) -> tuple[Subject, ...]:
     """The subjects of a measure in this deployment."""
     match measure.of:
         case Of.RULE | Of.KEPT:
@@ -222,7 +222,7 @@ def rule_subjects(deployment: Deployment, *, kept: bool = False) -> tuple[Subjec
     shown = dict.fromkeys(rules.rules[name].title for name in rules.rules if name in rules.kept or not kept)
     if len(names) > RULES_MAX:
         return (Subject(ALL_RULES, "some rule", _ours()),) if shown else ()
-    ids = distinct(names)
+    ids = assign_ids(names)
     return tuple(Subject(ids[name], f"rule {name}", _ours(("rule", name))) for name in shown)
 
 
@@ -234,9 +234,9 @@ def mapping_subjects(deployment: Deployment) -> tuple[Subject, ...]:
     )
 
 
-def distinct(names: Iterable[str]) -> dict[str, str]:
+def assign_ids(names: Iterable[str]) -> dict[str, str]:
     """Logical ids of names. Names with the same id get some digits of a digest."""
-    ids = {name: logical(name) for name in names}
+    ids = {name: logical_id(name) for name in names}
     often = Counter(ids.values())
     return {
         name: one if often[one] == 1 else f"{one}{hashlib.sha256(name.encode()).hexdigest()[:6]}"
@@ -248,12 +248,12 @@ def _ours(*more: tuple[str, Any]) -> Dimensions:
     return (("service", STACK_REF), *more)
 
 
-def anchor(section: str) -> str:
+def link_section(section: str) -> str:
     """The address of a section of the runbook, as GitHub spells it."""
     return f"{RUNBOOK}#{section.lower().replace(' ', '-')}"
 
 
-def sections() -> Iterator[str]:
+def list_sections() -> Iterator[str]:
     """The sections of the runbook, each once."""
     yield from dict.fromkeys(measure.section for measure in MEASURES)
 
@@ -266,7 +266,7 @@ def alarm_resources(deployment: Deployment, timeouts_seconds: Mapping[str, int])
     return {
         alarm_id(measure, subject): _alarm(measure, subject, timeouts_seconds)
         for measure in MEASURES
-        for subject in subjects(deployment, measure)
+        for subject in list_subjects(deployment, measure)
     }
 
 
@@ -283,7 +283,7 @@ def _alarm(measure: Measure, subject: Subject, timeouts_seconds: Mapping[str, in
     return {
         "Type": "AWS::CloudWatch::Alarm",
         "Properties": {
-            "AlarmDescription": f"{measure.meaning.format(subject.title)} What to do: {anchor(measure.section)}",
+            "AlarmDescription": f"{measure.meaning.format(subject.title)} What to do: {link_section(measure.section)}",
             "Namespace": measure.namespace,
             "MetricName": measure.metric,
             "Dimensions": [{"Name": name, "Value": value} for name, value in subject.dimensions],

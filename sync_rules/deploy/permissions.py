@@ -77,14 +77,14 @@ class Need:
 Grant = tuple[tuple[str, ...], Any, str]  # actions, resource, and why
 
 
-def functions_of(deployment: Deployment) -> tuple[str, ...]:
+def list_functions(deployment: Deployment) -> tuple[str, ...]:
     """The functions of a deployment, by their logical ids."""
     return (*FUNCTIONS, WRITE) if deployment.write else FUNCTIONS
 
 
-def needs(deployment: Deployment) -> tuple[Need, ...]:
+def list_needs(deployment: Deployment) -> tuple[Need, ...]:
     """All needs of the functions of a deployment."""
-    return tuple(need for function in functions_of(deployment) for need in _of_function(deployment, function))
+    return tuple(need for function in list_functions(deployment) for need in _of_function(deployment, function))
 
 
 def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
@@ -99,7 +99,7 @@ def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
         for way_out in OUTSIDE[function]:
             for grant in way_out(deployment, rule):
                 yield from _each(function, grant, rule.title)
-        if rule.calls and called in OUTSIDE[function]:  # the answer has an environment: it is the caller's own
+        if rule.calls and call_grants in OUTSIDE[function]:  # the answer has an environment: it is the caller's own
             itself = {"Fn::Sub": f"{LAMBDA}-{function}-*"}  # a role that named its function would wait for it
             grant = ("lambda:GetFunctionConfiguration",), itself, "when the rule was deployed"
             yield from _each(function, grant, rule.title)
@@ -147,7 +147,7 @@ LAMBDA: Final = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:f
 CALLS: Final = {"Fn::Sub": "${Bucket.Arn}/calls/*"}
 
 
-def archived(deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+def archive_grants(deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """Objects in the bucket of an archive."""
     if rule.archive is not None:
         objects = deployment.filled(f"{rule.archive.bucket}/{rule.archive.prefix}*")
@@ -155,7 +155,7 @@ def archived(deployment: Deployment, rule: Rule) -> Iterator[Grant]:
         yield ("s3:PutObject",), whole, f"a deleted {name_of(rule.source)}, as it last was"
 
 
-def called(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+def call_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """The table of calls already made."""
     if rule.calls:
         yield ACTIONS[Operation.DESCRIBE], STATE_TABLE, "that the table can remember calls"
@@ -166,31 +166,31 @@ def called(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
         yield ACTIONS[Operation.SCAN], STATE_TABLE, "whether calls were made before their beginning was noted"
 
 
-def kept(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+def kept_call_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """The objects of calls that no message can hold, or that were given up."""
     if rule.calls:
         yield ("s3:PutObject",), CALLS, "calls too large for a message, and calls that were given up"
 
 
-def fetched(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+def fetch_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """The same objects, to make the calls."""
     if rule.calls:
         yield ("s3:GetObject",), CALLS, "the change of such a call"
 
 
-def streamed(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+def stream_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """The streams of a rule's tables, for Lambda."""
     for table in dict.fromkeys(rule.streamed_tables):
         yield STREAM_READ, stream_arn(table), f"the changes of {table.name}"
 
 
-def reread(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+def reread_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """The same streams, for a batch that Lambda gave up without its records."""
     for table in dict.fromkeys(rule.streamed_tables):
         yield SPAN_READ, stream_arn(table), f"the changes of {table.name} in a batch that came without them"
 
 
-def sent_later(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+def queue_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """Messages to the fan-out queue."""
     if rule.calls:
         yield QUEUE_SEND, queue("FanoutQueue"), "calls that failed, to be made again"
@@ -199,11 +199,11 @@ def sent_later(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
 
 
 OUTSIDE: Final[Mapping[str, tuple[Callable[[Deployment, Rule], Iterator[Grant]], ...]]] = {
-    STREAM: (streamed, sent_later, archived, called, kept),
-    FANOUT: (sent_later, called, kept, fetched),
+    STREAM: (stream_grants, queue_grants, archive_grants, call_grants, kept_call_grants),
+    FANOUT: (queue_grants, call_grants, kept_call_grants, fetch_grants),
     VERIFY: (),
     BACKFILL: (),
-    REDRIVE: (reread, sent_later, archived, called, kept, fetched),
+    REDRIVE: (reread_grants, queue_grants, archive_grants, call_grants, kept_call_grants, fetch_grants),
 }
 
 

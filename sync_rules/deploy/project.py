@@ -18,10 +18,10 @@ from typing import Final
 from sync_rules import DOCS, __version__
 from sync_rules.adapters.files import read_if_there
 from sync_rules.deploy import files
-from sync_rules.deploy.blocks import blocks_in, inside
-from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.blocks import find_blocks, read_block
+from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.resources import VERSION
-from sync_rules.deploy.template import fixed_part, fixed_part_of_any, without_rules, written
+from sync_rules.deploy.template import clear_template, fill_template, fixed_part, fixed_part_of_any
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.schema import schema_text
@@ -105,7 +105,7 @@ def find_outdated(template: Path, text: str) -> list[Path]:
         UserError: when a file cannot be read, or the template's blocks are not in order.
     """
     name = str(template)
-    environment = inside(text, "environment", name) if "environment" in blocks_in(text, name) else ""
+    environment = read_block(text, "environment", name) if "environment" in find_blocks(text, name) else ""
     if (read_yaml(environment, name) or {}).get(VERSION, __version__) == __version__:
         return []
     folder, current = template.parent, current_files()
@@ -135,10 +135,10 @@ def _template(rules: str) -> str:
     with tempfile.TemporaryDirectory(prefix="sync-rules-init-") as directory:
         rules_file, template = Path(directory, RULES), Path(directory, files.TEMPLATE)
         rules_file.write_text(rules, encoding="utf-8")
-        text, deployment = current_files()[files.TEMPLATE], deployment_of(rules_file)
+        text, deployment = current_files()[files.TEMPLATE], read_deployment(rules_file)
         if not deployment.rules.rules:
-            return without_rules(text, rules_file, template)
-        return written(text, deployment, rules_file, template)
+            return clear_template(text, rules_file, template)
+        return fill_template(text, deployment, rules_file, template)
 
 
 def _root(folder: Path) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sync_rules import __version__
-from sync_rules.deploy.deployment import Deployment, logical
+from sync_rules.deploy.deployment import Deployment, logical_id
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.deploy.tables import table_parameters, time_to_live
 from sync_rules.model.entities import Table
@@ -191,12 +191,12 @@ def before_streams(deployment: Deployment) -> dict[str, Any]:
 
 def streams(deployment: Deployment) -> dict[str, Any]:
     """The events of the stream function, by logical id."""
-    return {logical(table.name): _mapping(deployment, table) for table in deployment.rules.streamed_tables}
+    return {logical_id(table.name): _mapping(deployment, table) for table in deployment.rules.streamed_tables}
 
 
 def table_id(table: Table) -> str:
     """The logical id of a table's resource."""
-    return f"{logical(table.name)}Table"
+    return f"{logical_id(table.name)}Table"
 
 
 def stream_arn(table: Table) -> Any:
@@ -245,22 +245,22 @@ def _mapping(deployment: Deployment, table: Table) -> dict[str, Any]:
 
 def mapping_id(table: Table) -> str:
     """The logical id of a stream's event source mapping: SAM joins the function and the event."""
-    return f"StreamFunction{logical(table.name)}"
+    return f"StreamFunction{logical_id(table.name)}"
 
 
 def stream_parameter(table: Table) -> str:
     """The parameter for the stream of an existing table."""
-    return f"{logical(table.name)}StreamArn"
+    return f"{logical_id(table.name)}StreamArn"
 
 
 def condition_id(table: Table) -> str:
     """The name of the condition under which a table is created."""
-    return f"Creates{logical(table.name)}"
+    return f"Creates{logical_id(table.name)}"
 
 
 def bucket_id(bucket: str) -> str:
     """The logical id of the bucket of an archive, and the beginning of the ids that go with it."""
-    return f"{logical(bucket)}Archive"
+    return f"{logical_id(bucket)}Archive"
 
 
 def days_parameter(bucket: str) -> str:

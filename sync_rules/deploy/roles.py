@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Any, Final
 
 from sync_rules.deploy.deployment import Deployment, Variable
-from sync_rules.deploy.permissions import Need, functions_of, needs
+from sync_rules.deploy.permissions import Need, list_functions, list_needs
 from sync_rules.model.errors import UserError
 
 # For all inline policies of a role together, without white space.
@@ -48,7 +48,7 @@ WORDS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Statement:
+class PolicyStatement:
     """One statement of a policy: all of these actions on each of these resources, and the needs behind it."""
 
     sid: str
@@ -68,15 +68,15 @@ def role_of(function: str) -> str:
     return function.replace("Function", "Role")
 
 
-def statements(deployment: Deployment) -> dict[str, tuple[Statement, ...]]:
+def list_statements(deployment: Deployment) -> dict[str, tuple[PolicyStatement, ...]]:
     """The statements of each role, by its logical id."""
-    found: dict[str, list[Need]] = {function: [] for function in functions_of(deployment)}
-    for need in needs(deployment):
+    found: dict[str, list[Need]] = {function: [] for function in list_functions(deployment)}
+    for need in list_needs(deployment):
         found[need.function].append(need)
-    return {role_of(function): grouped(of_one) for function, of_one in found.items()}
+    return {role_of(function): group_needs(of_one) for function, of_one in found.items()}
 
 
-def grouped(some: Iterable[Need]) -> tuple[Statement, ...]:
+def group_needs(some: Iterable[Need]) -> tuple[PolicyStatement, ...]:
     """The needs of one function as statements: one for all resources with the same actions; each resource is in one
     statement only.
     """
@@ -88,7 +88,7 @@ def grouped(some: Iterable[Need]) -> tuple[Statement, ...]:
         actions = tuple(sorted({need.action for need in of_resource[name]}))
         together.setdefault((_sort(name, actions), actions), []).append(of_resource[name])
     return tuple(
-        Statement(
+        PolicyStatement(
             sid="".join(dict.fromkeys(WORDS[action.partition(":")[2]] for action in actions)) + sort,
             actions=actions,
             resources=tuple(of_one[0].resource for of_one in resources),
@@ -122,7 +122,7 @@ def value_limits(deployment: Deployment) -> dict[str, int]:
     """The longest value of each variable's parameter: as long as its names may be in AWS, but no longer than leaves the
     policies of every role short enough. CloudFormation then refuses a longer one before IAM does.
     """
-    policies = [policy_of(some) for some in statements(deployment).values()]
+    policies = [policy_of(some) for some in list_statements(deployment).values()]
     least = {variable.parameter: len(variable.default or "x" * GIVEN_CHARACTERS) for variable in deployment.variables}
     most = {one.parameter: max(least[one.parameter], _name_limit(deployment, one)) for one in deployment.variables}
 
@@ -150,7 +150,7 @@ def _name_limit(deployment: Deployment, variable: Variable) -> int:
     return min(found)
 
 
-def policy_of(some: Iterable[Statement]) -> dict[str, Any]:
+def policy_of(some: Iterable[PolicyStatement]) -> dict[str, Any]:
     """The policy of a role."""
     return {"Version": "2012-10-17", "Statement": [statement.body() for statement in some]}
 
@@ -163,7 +163,7 @@ def role_resources(deployment: Deployment) -> dict[str, Any]:
     """
     resources: dict[str, Any] = {}
     lengths = value_limits(deployment)
-    for role, some in statements(deployment).items():
+    for role, some in list_statements(deployment).items():
         policy = policy_of(some)
         _require_short(role, policy, deployment, lengths)
         resources[role] = {
@@ -199,36 +199,36 @@ def _require_short(role: str, policy: Any, deployment: Deployment, lengths: Mapp
 def _characters(policy: Any, lengths: Mapping[str, int]) -> int:
     """The length of a policy whose parameters have values of these lengths."""
     values = {name: "x" * length for name, length in lengths.items()}
-    return len(json.dumps(_filled(policy, {**FILLED, **values}), separators=(",", ":")))
+    return len(json.dumps(_fill_names(policy, {**FILLED, **values}), separators=(",", ":")))
 
 
-def _filled(value: Any, known: Mapping[str, str]) -> Any:
+def _fill_names(value: Any, known: Mapping[str, str]) -> Any:
     """A value of about the length that CloudFormation will give it."""
     if isinstance(value, list):
-        return [_filled(one, known) for one in value]
+        return [_fill_names(one, known) for one in value]
     if not isinstance(value, dict):
         return value
     if value.keys() == {"Fn::Sub"}:
         return MARK.sub(lambda match: known.get(match[1], "x" * NAMED_CHARACTERS), value["Fn::Sub"])
     if len(value) == 1 and next(iter(value)).startswith(("Fn::", "Ref")):
         return "x" * (NAMED_CHARACTERS + 40 * ("Fn::If" in value))
-    return {name: _filled(one, known) for name, one in value.items()}
+    return {name: _fill_names(one, known) for name, one in value.items()}
 
 
 # ---------------------------------------------------------------- for people
-def role_lines(deployment: Deployment, *, explain: bool) -> Iterator[str]:
+def describe_roles(deployment: Deployment, *, explain: bool) -> Iterator[str]:
     """The statements of each role; with `explain`, the reasons below each resource."""
-    for role, some in statements(deployment).items():
+    for role, some in list_statements(deployment).items():
         yield role
         for statement in some:
             yield f"  {statement.sid}: {', '.join(statement.actions)}"
             for resource in statement.resources:
                 yield f"    {short_name(resource)}"
-                yield from _reasons(statement, resource) if explain else ()
+                yield from _describe_reasons(statement, resource) if explain else ()
         yield ""
 
 
-def _reasons(statement: Statement, resource: Any) -> Iterator[str]:
+def _describe_reasons(statement: PolicyStatement, resource: Any) -> Iterator[str]:
     """One line for each reason to use a resource: the rule, why, and the actions."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for need in statement.needs:

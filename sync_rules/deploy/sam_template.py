@@ -21,7 +21,7 @@ VISIBILITY_FACTOR: Final = 6  # https://docs.aws.amazon.com/lambda/latest/dg/ser
 Whole = Mapping[str, Any]
 
 
-def timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
+def read_timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
     """The timeout of each function by its logical id.
 
     Raises:
@@ -47,7 +47,7 @@ def timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
     return found
 
 
-def machine_of(whole: Whole, template: object) -> tuple[str, str]:
+def read_machine(whole: Whole, template: object) -> tuple[str, str]:
     """The Python version and the processor of all functions, such as 3.14 and aarch64: `Runtime` and `Architectures`.
 
     Raises:
@@ -79,7 +79,7 @@ def _require_hidden(whole: Whole, timeout: int, template: object) -> None:
         )
 
 
-def made_by_sam(name: str, resource: Whole) -> Iterator[str]:
+def list_sam_resources(name: str, resource: Whole) -> Iterator[str]:
     """The logical ids of the resources that SAM adds to a resource: mappings of a function, roles, the schedule.
 
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-generated-resources.html

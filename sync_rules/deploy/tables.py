@@ -35,7 +35,7 @@ ACTIVE_MAX_SECONDS: Final = 300.0
 WAIT_MAX_SECONDS: Final = 2.0
 CALLS_KEY: Final = KeyAttribute("id", "S")  # of the table that remembers calls
 CALLS_TTL: Final = "expiration"
-INDEXES: Final = ("GlobalSecondaryIndexes", "VectorIndexes")  # the kinds that have a status
+INDEX_KINDS: Final = ("GlobalSecondaryIndexes", "VectorIndexes")  # the kinds that have a status
 
 
 def table_parameters(table: Table, *, stream: bool) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def _schema(partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> 
 
 # ---------------------------------------------------------------- beside those that exist
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedTable:
     """A table that is needed beside its namesake in DynamoDB: `exists` says if there is one, `problems` how it differs.
     `ttl`: its attribute of Time to Live, if it needs one.
     """
@@ -89,7 +89,7 @@ class Compared:
     ttl: str | None = None
 
 
-def compare(client: DynamoDBClient, rules: Rules, calls_table: str | None = None) -> tuple[Compared, ...]:
+def compare_tables(client: DynamoDBClient, rules: Rules, calls_table: str | None = None) -> tuple[ComparedTable, ...]:
     """Describe every table of the rules in their order, and the table that remembers calls.
 
     Raises:
@@ -97,10 +97,10 @@ def compare(client: DynamoDBClient, rules: Rules, calls_table: str | None = None
         StoreError: when a table cannot be described.
     """
     retrying = retries.retrying(first=True)
-    compared: list[Compared] = []
+    compared: list[ComparedTable] = []
     for table, parameters in zip(rules.tables.values(), all_parameters(rules), strict=True):
         found = describe(client, table, retrying)
-        problems = _elsewhere(table) if found is None else differences(rules, table, found)
+        problems = _check_place(table) if found is None else differences(rules, table, found)
         ttl = rules.times_to_live.get(table.name)
         if found is not None and ttl is not None and not is_strong(found):
             problems += time_to_live_problems(
@@ -108,26 +108,26 @@ def compare(client: DynamoDBClient, rules: Rules, calls_table: str | None = None
             )
         if found is not None:
             problems += tuple(vector_problems(table, found, place_of(client), emulated=not aws.is_aws(client)))
-        compared.append(Compared(table, parameters, found is not None, problems, ttl))
+        compared.append(ComparedTable(table, parameters, found is not None, problems, ttl))
     if calls_table:
         compared.append(_compare_calls(client, rules, calls_table, retrying))
     return tuple(compared)
 
 
-def _compare_calls(client: DynamoDBClient, rules: Rules, name: str, retrying: Retrying) -> Compared:
+def _compare_calls(client: DynamoDBClient, rules: Rules, name: str, retrying: Retrying) -> ComparedTable:
     table = Table("calls", name, CALLS_KEY)
     if table.address.name in rules.by_physical_name:
         raise UserError(f"table {name} is a table of the rules: name another one with --calls-table")
     found = describe(client, table, retrying)
-    problems: tuple[TableProblem, ...] = () if found is not None else _elsewhere(table)
+    problems: tuple[TableProblem, ...] = () if found is not None else _check_place(table)
     if found is not None:
         ttl = describe_time_to_live(client, table, retrying)
         off = time_to_live_problems(table, CALLS_TTL, ttl, "remembered calls stay for ever", place_of(client))
         problems = (*differences(rules, table, found), *off)
-    return Compared(table, table_parameters(table, stream=False), found is not None, problems, CALLS_TTL)
+    return ComparedTable(table, table_parameters(table, stream=False), found is not None, problems, CALLS_TTL)
 
 
-def _elsewhere(table: Table) -> tuple[TableProblem, ...]:
+def _check_place(table: Table) -> tuple[TableProblem, ...]:
     """The problem of a missing table that is named by its ARN: it may be of another account or Region."""
     if not table.physical_name.startswith("arn:"):
         return ()
@@ -137,8 +137,8 @@ def _elsewhere(table: Table) -> tuple[TableProblem, ...]:
 
 # ---------------------------------------------------------------- created
 def create_missing(
-    client: DynamoDBClient, compared: Iterable[Compared], *, active_max_seconds: float = ACTIVE_MAX_SECONDS
-) -> tuple[Compared, ...]:
+    client: DynamoDBClient, compared: Iterable[ComparedTable], *, active_max_seconds: float = ACTIVE_MAX_SECONDS
+) -> tuple[ComparedTable, ...]:
     """Create the tables that do not exist, and wait until they are active; returns them. The others are left alone.
 
     Raises:
@@ -176,7 +176,7 @@ def create_tables(client: DynamoDBClient, rules: Rules, *, active_max_seconds: f
         StoreError: when a table cannot be created (ResourceInUseException: it exists) or is not active in time.
     """
     made = zip(rules.tables.values(), all_parameters(rules), strict=True)
-    new = (Compared(table, one, exists=False, ttl=rules.times_to_live.get(table.name)) for table, one in made)
+    new = (ComparedTable(table, one, exists=False, ttl=rules.times_to_live.get(table.name)) for table, one in made)
     create_missing(client, new, active_max_seconds=active_max_seconds)
 
 
@@ -189,7 +189,7 @@ def _wait_until_active(client: DynamoDBClient, table: Table, max_seconds: float)
             return False  # DescribeTable is eventually consistent
         states = [
             description["TableStatus"],
-            *(i["IndexStatus"] for kind in INDEXES for i in description.get(kind, [])),
+            *(i["IndexStatus"] for kind in INDEX_KINDS for i in description.get(kind, [])),
         ]
         return all(state == "ACTIVE" for state in states)
 

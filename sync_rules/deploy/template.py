@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from sync_rules.adapters.preflight import declared_indexes, refused_by
 from sync_rules.deploy import resources, write_function
-from sync_rules.deploy.blocks import Written, blocks_in, inside, replaced
+from sync_rules.deploy.blocks import BlockWriter, find_blocks, read_block, replace_blocks
 from sync_rules.deploy.dashboard import dashboard_resource
 from sync_rules.deploy.deployment import Deployment
-from sync_rules.deploy.measures import MEASURES, Of, alarm_id, alarm_resources, subjects
+from sync_rules.deploy.measures import MEASURES, Of, alarm_id, alarm_resources, list_subjects
 from sync_rules.deploy.roles import role_resources, value_limits
-from sync_rules.deploy.sam_template import at, machine_of, made_by_sam, timeouts_seconds
+from sync_rules.deploy.sam_template import at, list_sam_resources, read_machine, read_timeouts_seconds
 from sync_rules.deploy.yamltext import as_yaml, read_yaml
 from sync_rules.model.errors import UserError
 
@@ -51,7 +51,7 @@ LOCAL: Final = "LocalSecondaryIndexes"
 RESERVED: Final = ("AWS_", "LAMBDA_", "_")  # beginnings of names that Lambda reserves
 
 
-def written(text: str, deployment: Deployment, rules_file: Path, template: Path) -> str:
+def fill_template(text: str, deployment: Deployment, rules_file: Path, template: Path) -> str:
     """Fill the blocks of a template for this rules file.
 
     Raises:
@@ -60,9 +60,9 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
     """
     _require_deployable(deployment, rules_file)
     fixed = read_yaml(fixed_part(text, template), str(template))
-    machine_of(fixed, template)
+    read_machine(fixed, template)
     generated: dict[str, dict[str, Any]] = {
-        "parameters": _limited(resources.parameters(deployment), value_limits(deployment)),
+        "parameters": _limit_parameters(resources.parameters(deployment), value_limits(deployment)),
         "conditions": resources.conditions(deployment),
         "environment": resources.environment(deployment),
         "before-streams": resources.before_streams(deployment),
@@ -73,67 +73,69 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
             **resources.books(deployment),
         },
         "write": write_function.resources(deployment),
-        "alarms": alarm_resources(deployment, write_function.timeouts(deployment) | timeouts_seconds(fixed, template)),
+        "alarms": alarm_resources(
+            deployment, write_function.timeouts(deployment) | read_timeouts_seconds(fixed, template)
+        ),
         "outputs": write_function.outputs(deployment),
         "roles": role_resources(deployment),
         "dashboard": {"Dashboard": dashboard_resource(deployment)},
     }
     new_ids = [one for name, made in generated.items() if BLOCKS[name] == ("Resources",) for one in made]
-    require_distinct(fixed, new_ids, deployment, rules_file, template)
-    generated[RULES_BLOCK] = _note(rules_file, template)
-    return replaced(text, {name: partial(as_yaml, made) for name, made in generated.items()}, str(template))
+    require_distinct_ids(fixed, new_ids, deployment, rules_file, template)
+    generated[RULES_BLOCK] = _name_rules_file(rules_file, template)
+    return replace_blocks(text, {name: partial(as_yaml, made) for name, made in generated.items()}, str(template))
 
 
 def fixed_part(text: str, template: Path) -> str:
     """A template with nothing in its blocks. Raises UserError when a block is missing or not known."""
-    blanks: dict[str, Written] = dict.fromkeys((RULES_BLOCK, *BLOCKS), lambda _indent: "")
-    return replaced(text, blanks, str(template))
+    blanks: dict[str, BlockWriter] = dict.fromkeys((RULES_BLOCK, *BLOCKS), lambda _indent: "")
+    return replace_blocks(text, blanks, str(template))
 
 
 def fixed_part_of_any(text: str, template: Path) -> str:
     """A template of any version with nothing in its blocks. Raises UserError when the marks are not in order."""
-    blanks: dict[str, Written] = dict.fromkeys(blocks_in(text, str(template)), lambda _indent: "")
-    return replaced(text, blanks, str(template))
+    blanks: dict[str, BlockWriter] = dict.fromkeys(find_blocks(text, str(template)), lambda _indent: "")
+    return replace_blocks(text, blanks, str(template))
 
 
-def without_rules(text: str, rules_file: Path, template: Path) -> str:
+def clear_template(text: str, rules_file: Path, template: Path) -> str:
     """A template with nothing in its blocks but which rules file it is for: one that has no rules yet.
 
     Raises:
         UserError: when a block is missing or not known.
     """
-    note = partial(as_yaml, _note(rules_file, template))
-    empty: dict[str, Written] = dict.fromkeys(BLOCKS, lambda _indent: "")
-    return replaced(text, {**empty, RULES_BLOCK: note}, str(template))
+    note = partial(as_yaml, _name_rules_file(rules_file, template))
+    empty: dict[str, BlockWriter] = dict.fromkeys(BLOCKS, lambda _indent: "")
+    return replace_blocks(text, {**empty, RULES_BLOCK: note}, str(template))
 
 
-def _note(rules_file: Path, template: Path) -> dict[str, Any]:
+def _name_rules_file(rules_file: Path, template: Path) -> dict[str, Any]:
     path = Path(os.path.relpath(rules_file.absolute(), template.absolute().parent))
     return {"SyncRules": {"Rules": path.as_posix()}}
 
 
-def _limited(parameters: dict[str, Any], limits: Mapping[str, int]) -> dict[str, Any]:
+def _limit_parameters(parameters: dict[str, Any], limits: Mapping[str, int]) -> dict[str, Any]:
     """The parameters, those of variables with the longest value that the roles have room for."""
     most = {name: {"MaxLength": limits[name]} if name in limits else {} for name in parameters}
     return {name: {**one, **most[name]} for name, one in parameters.items()}
 
 
-def rules_noted(text: str, template: Path) -> Path:
+def find_rules_file(text: str, template: Path) -> Path:
     """The rules file a template is for.
 
     Raises:
         UserError: when it names none.
     """
-    match read_yaml(inside(text, RULES_BLOCK, str(template)), str(template)):
+    match read_yaml(read_block(text, RULES_BLOCK, str(template)), str(template)):
         case {"SyncRules": {"Rules": str(path)}}:
             return template.parent / path
     raise UserError(f"{template} names no rules file yet: run `sync-rules infra --rules FILE`")
 
 
-def warnings(text: str, template: Path) -> Iterator[str]:
+def warn_of_limits(text: str, template: Path) -> Iterator[str]:
     """Warn of numbers near a limit of CloudFormation."""
     whole = read_yaml(text, str(template))
-    count = sum(1 + len([*made_by_sam(*one)]) for one in whole["Resources"].items())
+    count = sum(1 + len([*list_sam_resources(*one)]) for one in whole["Resources"].items())
     for what, number, most in (
         ("resources", count, RESOURCES_MAX),
         ("parameters", len(whole["Parameters"]), PARAMETERS_MAX),
@@ -142,10 +144,12 @@ def warnings(text: str, template: Path) -> Iterator[str]:
             yield f"{template}: {number} {what}, and CloudFormation takes {most}: split the rules into several files"
 
 
-def index_warnings(old: str, new: str, template: Path) -> Iterator[str]:
+def warn_of_indexes(old: str, new: str, template: Path) -> Iterator[str]:
     """Warn of what CloudFormation would do to indexes of tables that are in both versions of a template."""
     try:
-        before, after = (read_yaml(inside(text, "tables", str(template)), str(template)) or {} for text in (old, new))
+        before, after = (
+            read_yaml(read_block(text, "tables", str(template)), str(template)) or {} for text in (old, new)
+        )
     except UserError:
         return  # the broken block is written again
     for name in before.keys() & after.keys():
@@ -196,7 +200,7 @@ def _indexes(resource: Mapping[str, Any], kind: str = GLOBAL) -> dict[str, Any]:
     return {at(index, "IndexName"): [at(index, part) for part in ("KeySchema", "Projection")] for index in indexes}
 
 
-def settings_warnings(deployment: Deployment, rules_file: Path) -> Iterator[str]:
+def warn_of_settings(deployment: Deployment, rules_file: Path) -> Iterator[str]:
     """Warn of a Time to Live and of vector indexes of tables that the template does not have."""
     followed = {table.name for table in deployment.rules.streamed_tables}
     for name, table in deployment.rules.tables.items():
@@ -207,7 +211,7 @@ def settings_warnings(deployment: Deployment, rules_file: Path) -> Iterator[str]
             )
 
 
-def consistency_warnings(text: str, deployment: Deployment, template: Path) -> Iterator[str]:
+def warn_of_consistency(text: str, deployment: Deployment, template: Path) -> Iterator[str]:
     """Warn of rules that cannot run on a global table of the template, because of its strong consistency."""
     rules = deployment.rules
     tables = {deployment.filled(table.physical_name): table for table in rules.tables.values()}
@@ -220,7 +224,7 @@ def consistency_warnings(text: str, deployment: Deployment, template: Path) -> I
                 yield f"{template}: {name}: {problem.found}. {problem.cure}"
 
 
-def place_warnings(rules_file: Path, template: Path) -> Iterator[str]:
+def warn_of_place(rules_file: Path, template: Path) -> Iterator[str]:
     """Warn of a rules file outside of the template's folder."""
     folder = template.absolute().parent
     if not rules_file.resolve().is_relative_to(folder.resolve()):
@@ -243,7 +247,7 @@ def _require_deployable(deployment: Deployment, rules_file: Path) -> None:
 
 
 # ---------------------------------------------------------------- logical ids
-def require_distinct(
+def require_distinct_ids(
     whole: Mapping[str, Any], generated: Iterable[str], deployment: Deployment, rules_file: Path, template: Path
 ) -> None:
     """Refuse names that come twice, given the hand-written part and the ids of the generated resources.
@@ -251,12 +255,12 @@ def require_distinct(
     Raises:
         UserError: with the table, the rule or the variable, its line, and the present owner of the name.
     """
-    wanted = [*wanted_ids(deployment)]
+    wanted = [*list_ids(deployment)]
     theirs = {name for name, _, _ in wanted}
     own = chain(
         whole.get("Parameters") or {},
         whole.get("Conditions") or {},
-        *((name, *made_by_sam(name, resource)) for name, resource in (whole.get("Resources") or {}).items()),
+        *((name, *list_sam_resources(name, resource)) for name, resource in (whole.get("Resources") or {}).items()),
         (name for name in generated if name not in theirs),
     )
     holders = dict.fromkeys(own, (ITSELF, 0))
@@ -270,7 +274,7 @@ def require_distinct(
             raise _clash(f"{name} would be given to the functions of {template}", ITSELF, 0)
 
 
-def wanted_ids(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
+def list_ids(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
     """The ids that the rules file needs: each with the part that needs it, and its line (0: not known)."""
     for variable in deployment.variables:
         yield variable.parameter, f"variable {variable.name}", variable.line
@@ -287,7 +291,7 @@ def wanted_ids(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
             yield name, f"rule {title}", line
     for measure in MEASURES:
         if measure.of in (Of.RULE, Of.KEPT, Of.MAPPING):
-            for subject in subjects(deployment, measure):
+            for subject in list_subjects(deployment, measure):
                 kind, _, name = subject.title.partition(" ")
                 yield alarm_id(measure, subject), subject.title, deployment.lines.get((f"{kind}s", name), 0)
 

@@ -70,13 +70,13 @@ def _differences(table: Table, description: Mapping[str, Any]) -> Iterator[tuple
             more = [a for a in definitions_of(one.index.attributes) if a not in known]
             update = {"VectorIndexUpdates": [{"Create": wanted}]}
             yield f"it has no vector index {name}", {"AttributeDefinitions": [*known, *more], **update}
-        elif different := [part for part in wanted if _in_order(there.get(part)) != _in_order(wanted[part])]:
+        elif different := [part for part in wanted if _sort_lists(there.get(part)) != _sort_lists(wanted[part])]:
             text = f"its vector index {name} has another {' and '.join(different)} than the rules file says"
             yield f"{text}, and none can be changed", {"VectorIndexUpdates": [{"Delete": {"IndexName": name}}]}
 
 
-def _in_order(part: Any) -> Any:
+def _sort_lists(part: Any) -> Any:
     """A part of an index for comparison: lists in any order."""
     if isinstance(part, Mapping):
-        return {name: _in_order(value) for name, value in part.items()}
+        return {name: _sort_lists(value) for name, value in part.items()}
     return sorted(part, key=str) if isinstance(part, list) else part

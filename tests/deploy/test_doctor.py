@@ -97,10 +97,3 @@ def test_doctor_of_a_deployed_stack(quiet_stack, examine):
             (found,) = eventually(examine, lambda found, area=area: set(found) == {area}).values()
             assert all(said in one for one in found), (damage, found)
         eventually(examine, lambda found: not found)
-
-
-def test_doctor_of_no_stack(quiet_stack, built, capsys):
-    """A name that nothing was deployed under is a mistake."""
-    arguments = ["doctor", str(built / "rules.yaml"), "--stack", "other", "--endpoint-url", quiet_stack.url]
-    assert main.main(arguments) == 2
-    assert "no stack other" in capsys.readouterr().err

@@ -119,17 +119,6 @@ def test_stack_verifies_by_schedule(quiet_stack: Stack):
     eventually(lambda: quiet_stack.counted("verify", "author-name-on-books"), lambda sums: sums[VERIFIED])
 
 
-def test_stack_has_what_operators_look_at(stack: Stack):
-    """The dashboard and the alarms exist, and each alarm has metrics that are written."""
-    client = stack.client("cloudwatch")
-    assert stack.outputs["DashboardName"] in {
-        entry["DashboardName"] for entry in client.list_dashboards()["DashboardEntries"]
-    }
-    body = json.loads(client.get_dashboard(DashboardName=stack.outputs["DashboardName"])["DashboardBody"])
-    assert body["widgets"]
-    assert client.describe_alarms()["MetricAlarms"]
-
-
 def test_stack_writes_by_transact(stack: Stack):
     """The write function puts an order with its copy in one transaction, and answers with what a caller did wrong."""
     stack.put("shop", user_item("w1", name=s("Wim")))
@@ -206,12 +195,6 @@ def test_stack_redrives_in_the_account(stack: Stack, sync_rules):
         assert stack.item("shop", PK="USER#u2", SK="ORDER#o1")["user_name"] == s("Dot")
     listed = stack.client("s3").list_objects_v2(Bucket=place["Bucket"], Prefix="aws/lambda/0b1c/")
     assert not listed.get("Contents")
-
-
-def test_stack_tells_the_functions_how_many_write(stack: Stack):
-    """The workers of the fan-out, as paced by the parameter, and the batches of the streams."""
-    found = stack.client("lambda").get_function_configuration(FunctionName=stack.outputs["StreamFunctionName"])
-    assert found["Environment"]["Variables"]["SYNC_RULES_WRITERS"] == "4+2"
 
 
 def test_stack_verifies_in_the_account(quiet_stack: Stack, sync_rules):

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
-import shutil
 import textwrap
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.template import written
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.template import fill_template
 from tests.deploy import policy
 from tests.deploy.tools import ROOT, run, tool, transformed
 from tests.support import every_kind
-from tests.unit.deploy.test_template import first_rules
 
 Whole = dict[str, Any]
 
@@ -25,15 +21,6 @@ Whole = dict[str, Any]
 def test_template_is_valid_by_sam():
     """`sam validate --lint` finds nothing."""
     run(tool("sam", "bin", "sam"), "validate", "--lint")
-
-
-def test_template_of_the_readme_is_valid_by_sam(tmp_path):
-    """The template for the README's first rules is valid by sam."""
-    rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
-    rules.write_text(first_rules((ROOT / "README.md").read_text()))
-    template.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules), rules, template))
-    shutil.copytree(ROOT / "infra", tmp_path / "infra", ignore=shutil.ignore_patterns("__pycache__"))
-    run(tool("sam", "bin", "sam"), "validate", "--lint", cwd=tmp_path)
 
 
 NESTED = re.compile(r"^```yaml nested\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -88,7 +75,7 @@ def test_template_of_any_rules_is_according_to_policy(tmp_path):
     """The template for rules of every kind meets the policy and passes cfn-lint."""
     rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
     rules.write_text(EVERYTHING)
-    template.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules), rules, template))
+    template.write_text(fill_template((ROOT / "template.yaml").read_text(), read_deployment(rules), rules, template))
     whole = transformed(template.read_text())
     assert policy.offences(whole) == []
     template.write_text(json.dumps(whole))
@@ -101,7 +88,9 @@ def test_template_has_the_write_function_where_it_is_asked_for(tmp_path):
     for asked in ("false", "true", "url"):
         rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
         rules.write_text(EVERYTHING.replace("write: url", f"write: {asked}"))
-        template.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules), rules, template))
+        template.write_text(
+            fill_template((ROOT / "template.yaml").read_text(), read_deployment(rules), rules, template)
+        )
         whole = transformed(template.read_text())
         found[asked] = {name for name in whole["Resources"] if name.startswith("Write")}
         outputs = {name for name in whole["Outputs"] if name.startswith("Write")}
@@ -129,89 +118,3 @@ def test_template_gives_each_function_what_it_is_for(whole):
 
 
 # ---------------------------------------------------------------- a policy that cannot be offended is none
-def at(*road: str | int, become: object = None) -> Callable[[Whole], None]:
-    """Remove the value at the end of a path through the resources, or replace it."""
-
-    def breaking(whole: Whole) -> None:
-        place: Any = whole["Resources"]
-        for step in road[:-1]:
-            place = place[step]
-        if become is None:
-            del place[road[-1]]
-        else:
-            place[road[-1]] = become
-
-    return breaking
-
-
-def stream_mapping(name: str, become: object = None) -> Callable[[Whole], None]:
-    return at("StreamFunctionDesk", "Properties", name, become=become)
-
-
-BREAKINGS = {
-    "latest": stream_mapping("StartingPosition", "LATEST"),
-    "no partial failures": stream_mapping("FunctionResponseTypes", []),
-    "no bisect": stream_mapping("BisectBatchOnFunctionError"),
-    "tried for ever": stream_mapping("MaximumRetryAttempts"),
-    "older than the stream": stream_mapping("MaximumRecordAgeInSeconds", 86_400),
-    "given up into nothing": stream_mapping("DestinationConfig"),
-    "no window": stream_mapping("MaximumBatchingWindowInSeconds", 0),
-    "six filters": stream_mapping("FilterCriteria", {"Filters": [{"Pattern": "{}"}] * 6}),
-    "a long pattern": stream_mapping(
-        "FilterCriteria", {"Filters": [{"Pattern": json.dumps({"dynamodb": "x" * 4096})}]}
-    ),
-    "a filter by event": stream_mapping("FilterCriteria", {"Filters": [{"Pattern": '{"eventName": ["REMOVE"]}'}]}),
-    "one worker": at("FanoutFunctionQueue", "Properties", "ScalingConfig", "MaximumConcurrency", become=1),
-    "no bound": at("FanoutFunctionQueue", "Properties", "ScalingConfig"),
-    "visible too soon": at("FanoutQueue", "Properties", "VisibilityTimeout", become=900),
-    "no dead letters": at("FanoutQueue", "Properties", "RedrivePolicy"),
-    "letters forgotten": at("FanoutDeadLetters", "Properties", "MessageRetentionPeriod"),
-    "a plain queue": at("FailuresQueue", "Properties", "SqsManagedSseEnabled"),
-    "a queue without TLS": at("QueuePolicy", "Properties", "Queues", 0),
-    "a public bucket": at("Bucket", "Properties", "PublicAccessBlockConfiguration", "BlockPublicPolicy", become=False),
-    "a bucket without TLS": at("BucketPolicy", "Properties", "PolicyDocument", "Statement", become=[]),
-    "a bucket that keeps": at("Bucket", "Properties", "LifecycleConfiguration"),
-    "a plain bucket": at("Bucket", "Properties", "BucketEncryption"),
-    "a plain table": at("StateTable", "Properties", "SSESpecification"),
-    "no way back": at("StateTable", "Properties", "PointInTimeRecoverySpecification"),
-    "a log for ever": at("StreamLogs", "Properties", "RetentionInDays"),
-    "a log of nobody": at("StreamFunction", "Properties", "LoggingConfig"),
-    "a role for two": at("FanoutFunction", "Properties", "Role", become={"Fn::GetAtt": ["StreamRole", "Arn"]}),
-    "another machine": at("StreamFunction", "Properties", "Architectures", become=["x86_64"]),
-    "a number as variable": at("StreamFunction", "Properties", "Environment", "Variables", "A", become=1),
-    "numbers looked up": at(
-        "FanoutFunction",
-        "Properties",
-        "Environment",
-        "Variables",
-        "A",
-        become={
-            "Fn::FindInMap": ["FanoutPace", {"Ref": "WriteUnitsPerSecond"}, "Workers"],
-        },
-    ),
-    "a schedule without letters": at("VerifyFunctionSample", "Properties", "Target", "DeadLetterConfig"),
-    "a schedule for ever": at("VerifyFunctionSample", "Properties", "Target", "RetryPolicy"),
-    "an event without letters": at("VerifyFunctionEventInvokeConfig", "Properties", "DestinationConfig"),
-    "values in a log": at("BackfillMachine", "Properties", "LoggingConfiguration", "IncludeExecutionData", become=True),
-    "a wide action": at(
-        "StreamRole", "Properties", "Policies", 0, "PolicyDocument", "Statement", 0, "Action", become="dynamodb:*"
-    ),
-    "a wide resource": at(
-        "StreamRole", "Properties", "Policies", 0, "PolicyDocument", "Statement", 0, "Resource", become="*"
-    ),
-    "anybody's role": at(
-        "StreamRole", "Properties", "AssumeRolePolicyDocument", "Statement", 0, "Principal", become={"AWS": "*"}
-    ),
-    "AWS's own policy": at(
-        "StreamRole", "Properties", "ManagedPolicyArns", become=["arn:aws:iam::aws:policy/AdministratorAccess"]
-    ),
-    "an unknown type": at("Bucket", "Type", become="AWS::EC2::Instance"),
-}
-
-
-@pytest.mark.parametrize("name", BREAKINGS)
-def test_template_policy_notices(whole, name):
-    """Each line of the policy is offended by a template that breaks it."""
-    broken = copy.deepcopy(whole)
-    BREAKINGS[name](broken)
-    assert set(policy.offences(broken)) - set(policy.offences(whole))

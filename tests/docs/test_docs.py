@@ -12,7 +12,6 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-import botocore.session
 import pytest
 from ruamel.yaml import YAML
 
@@ -31,7 +30,7 @@ from sync_rules.language.kinds.copy import CopyForm
 from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.model.item_change import ItemChange
-from sync_rules.model.items import Change, Outcome
+from sync_rules.model.items import Change
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.consumer import process
 from sync_rules.pipeline.requests import World, run_work
@@ -47,7 +46,7 @@ from sync_rules.pipeline.telemetry import (
     UNREADABLE,
     VERIFIED,
 )
-from sync_rules.rules.formula import FORMATS, parse_formula
+from sync_rules.rules.formula import parse_formula
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.write.document import OPTIONS
 from tests.docs.reference import ROOT, expected, help_text, shown
@@ -141,13 +140,6 @@ def test_docs_give_a_constant_as_its_module_has_it(cells):
     assert shown(getattr(import_module(dotted), named(name))) == value
 
 
-def test_docs_name_the_lambda_settings_as_lambda_does():
-    """Each setting in the table of docs/deploy.md is a parameter of CreateEventSourceMapping."""
-    model = botocore.session.get_session().get_service_model("lambda").operation_model("CreateEventSourceMapping")
-    settings = [cells[0] for cells in rows("docs/deploy.md", "setting", "value", "why")]
-    assert {named(cell) for cell in settings if cell.startswith("`")} <= model.input_shape.members.keys()
-
-
 OTHER_METRICS = {DRIFT, DRIFT_SHARE, FAILURE_RECORDS, LAG, SENT, SETUP_ERRORS, THROTTLED, UNREADABLE, VERIFIED}
 
 
@@ -165,11 +157,6 @@ def test_docs_name_the_metrics_and_variables_of_the_handlers():
     assert set(re.findall(r"`(\w+)`", paragraph[0])) == {
         *METRIC_NAMES.values(), *OTHER_METRICS, "SyncRules", "service", "POWERTOOLS_SERVICE_NAME",
     }  # fmt: skip
-
-
-def test_docs_name_every_outcome():
-    """docs/rules/copy.md explains each outcome."""
-    assert {named(cells[0]) for cells in rows("docs/rules/copy.md", "outcome")} == {o.value for o in Outcome}
 
 
 def test_docs_name_every_key_of_a_rule():
@@ -231,14 +218,6 @@ def test_docs_speak_of_every_kind():
     assert {"copy", *by_hand} <= said <= KINDS.keys()
 
 
-@pytest.mark.parametrize("page", [f"docs/rules/{kind}.md" for kind in (*KINDS_BY_TABLE, "copy") if "," not in kind])
-def test_docs_rule_pages_stay_short_and_alike(page):
-    """A page says when to use the kind and when not, what it promises and what it costs, and stays short."""
-    headings = re.findall(r"^## (.*)$", TEXTS[page], re.MULTILINE)
-    assert {"When to use it, and when not", "What it promises", "What it costs"} <= {*headings}
-    assert len(TEXTS[page].splitlines()) <= 170
-
-
 SOURCE = "\n".join(path.read_text() for path in (ROOT / "sync_rules").rglob("*.py"))
 
 
@@ -257,13 +236,6 @@ def test_docs_formats_make_what_the_table_says(cells):
     plain, number = re.fullmatch(r"(.*?)( \(number\)| \(text\))?", value).groups()
     given = {"N" if number == " (number)" else "S": plain}
     assert parse_formula(f"{{it:{named(form)}}}", {}).text({"it": given}.get) == text
-
-
-def test_docs_have_every_format():
-    """The table of formats has all that there are."""
-    assert {named(cells[0]).partition("(")[0] for cells in rows("docs/rules/derive.md", "format", "value")} == {
-        *FORMATS
-    }
 
 
 def test_docs_show_an_archived_object_as_it_is():
@@ -358,7 +330,7 @@ def test_docs_commands_work(block, line, tmp_path, monkeypatch, capsys):
     elif command == "sync-rules" and (
         arguments[0] not in OFFLINE or any(word.startswith("--from") for word in arguments)
     ):
-        app: Any = main._application(arguments)
+        app: Any = main._make_application(arguments)
         app.commands[arguments[0]].make_context(arguments[0], arguments[1:])
     elif command == "sync-rules":
         (tmp_path / "rules.yaml").write_text(first_file(block.page).body)
@@ -388,7 +360,6 @@ def test_docs_mention_only_examples_that_exist():
 
 
 DEVELOPERS = "docs/contributing.md"
-ORIGINALS = "infra/originals"  # in a project of a user's own
 USERS = {page: text for page, text in TEXTS.items() if page != DEVELOPERS}
 OF_NEW_KIND = {  # files that the page for developers tells them to make
     *("sync_rules/rules/kinds/latest.py", "sync_rules/language/kinds/latest.py"),
@@ -429,7 +400,7 @@ def test_docs_mention_only_limits_that_exist():
 def test_docs_mention_only_modules_that_exist():
     """Every path or dotted name of our packages leads to something."""
     for place in set(re.findall(r"`((?:sync_rules|handlers|tests|infra)/[\w./]*)`", ALL)):
-        assert (ROOT / place).exists() or place in OF_NEW_KIND or place.startswith(ORIGINALS), place
+        assert (ROOT / place).exists() or place in OF_NEW_KIND, place
     for dotted in set(re.findall(r"\b((?:handlers|sync_rules\.rules\.kinds)\.\w+(?:\.\w+)*)\b", ALL)):
         module, _, name = dotted.rpartition(".") if dotted.endswith(".handler") else (dotted, "", "")
         assert not name or hasattr(import_module(module), name), dotted
@@ -462,24 +433,6 @@ def test_docs_every_page_is_in_the_list_of_pages():
     for page, cells in listed.items():
         assert TEXTS[page].splitlines()[2] == f"*For {cells[1]}.*", page
     assert "](docs/README.md)" in TEXTS["README.md"]
-
-
-def test_docs_readme_stays_short_and_says_its_limits_first():
-    """README.md has at most 200 lines, and says before anything else where nothing has run yet."""
-    lines = TEXTS["README.md"].splitlines()
-    assert len(lines) <= 200
-    assert "Nothing here has run on AWS yet" in "\n".join(lines[:12])
-
-
-def test_docs_architecture_stays_short():
-    """ARCHITECTURE.md has at most 160 lines."""
-    assert len(TEXTS["ARCHITECTURE.md"].splitlines()) <= 160
-
-
-@pytest.mark.parametrize("page", list(TEXTS))
-def test_docs_show_no_place_of_somebody_s_machine(page):
-    """No page names a path of the machine it was written on, or leaves something open."""
-    assert not re.search(r"/home/|/Users/|/tmp/|TODO|TBD", TEXTS[page])
 
 
 def test_docs_changelog_has_the_version():
@@ -539,12 +492,6 @@ class Shop:
         self.store.update(key, removes=[(attribute,)])
 
 
-def test_docs_on_delete_table_has_the_situations_that_are_tried():
-    """The table of on_delete has every situation and policy, and no other."""
-    table = rows("docs/rules/copy.md", "situation", "keep", "clear", "delete")
-    assert [cells[0] for cells in table] == list(SITUATIONS)
-
-
 POLICIES = ("keep", "clear", "delete", "restrict")
 
 
@@ -557,13 +504,3 @@ def test_docs_on_delete_does_what_the_table_says(cells, column):
     SITUATIONS[cells[0]](shop)
     shop.settle()
     assert ENDS[cells[column]](shop.store.item(shop.order))
-
-
-def test_docs_delete_asks_where():
-    """`on_delete: delete` leaves targets for which `where` does not hold, as the page on copy says."""
-    shop = Shop("delete")
-    shop.set(shop.order, "status", "CLOSED")
-    shop.settle()
-    shop.store.delete(shop.user)
-    shop.settle()
-    assert shop.store.item(shop.order) is not None

@@ -29,9 +29,9 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import FileState, TableState, read_applied, save_applied
 from sync_rules.cli.main import main
-from sync_rules.deploy.blocks import blocks_in, inside
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.template import written
+from sync_rules.deploy.blocks import find_blocks, read_block
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.template import fill_template
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.jobs.account.account_backfill import BackfillWork
 from sync_rules.jobs.account.account_redrive import RedriveWork
@@ -140,11 +140,11 @@ def template() -> Mapping[str, str]:
     digests, text = {}, ""
     for path in (COMMITTED, DEPLOYED, EVERY_KIND):
         name = path.relative_to(ROOT).as_posix()
-        text = written(TEMPLATE.read_text(), deployment_of(path), path, TEMPLATE)
-        digests[name] = {block: _sha256(inside(text, block, "template.yaml")) for block in blocks_in(text, "")}
-    blocks = "".join(f"# {block}\n{inside(text, block, 'template.yaml')}" for block in blocks_in(text, ""))
+        text = fill_template(TEMPLATE.read_text(), read_deployment(path), path, TEMPLATE)
+        digests[name] = {block: _sha256(read_block(text, block, "template.yaml")) for block in find_blocks(text, "")}
+    blocks = "".join(f"# {block}\n{read_block(text, block, 'template.yaml')}" for block in find_blocks(text, ""))
     rest = TEMPLATE.read_text()
-    for block in reversed(blocks_in(rest, "").values()):
+    for block in reversed(find_blocks(rest, "").values()):
         rest = rest[: block.start] + rest[block.end :]
     by_hand = pretty(_undescribed(read_yaml(rest, "template.yaml")))
     return {

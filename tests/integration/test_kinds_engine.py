@@ -11,7 +11,7 @@ from handlers import stream
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.cli import main
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import format_count
 from sync_rules.functions import logs, runtime
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
@@ -152,9 +152,9 @@ def test_kinds_engine_prune_removes_what_dropped_rules_left(shop):
         code, lines = shop.prune(old, now)
         assert code == 1
         assert all(line.endswith(f"rule {name}") for line in lines[:-1])
-        code, lines = shop.prune(old, now, "--apply")
-        assert (code, lines[-1]) == (0, f"{counted(len(lines) - 1, 'leftover')} removed")
-        assert shop.prune(old, now)[0] == 0
+        code, lines = shop.command("prune", old, now, "--apply")
+        assert (code, lines[-1]) == (0, f"{format_count(len(lines) - 1, 'leftover')} removed")
+        assert shop.command("prune", old, now)[0] == 0
     assert shop.items("ledger") == []
     assert shop.items("parts") == sorted([part("a"), part("b", "a"), part("c", "b")], key=str)
     written = [

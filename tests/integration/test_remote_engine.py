@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
 from handlers import backfill, redrive, verify
 from sync_rules.adapters import aws
-from sync_rules.adapters.sqs import utc_now
 from sync_rules.adapters.state import TableState, read_applied
 from sync_rules.audit.drift_report import open_report
 from sync_rules.cli.account import Account
@@ -99,7 +99,7 @@ class Deployed(Site):
         stack = Stack("sync-rules", "us-east-1", {"StateTableName": state, "BucketName": bucket, **urls})
         for module, verb in ((backfill_command, "backfill"), (verify_command, "verify"), (redrive_command, "redrive")):
             account = Account(stack, Local(verb), self.state, url, None)
-            monkeypatch.setattr(module, "account_of", lambda *_given, account=account: account)
+            monkeypatch.setattr(module, "find_account", lambda *_given, account=account: account)
 
     def fill(self) -> None:
         self.put("shop", user("1", name=s("Ada"), rank=n(1), email=s("a@x")), user("2", name=s("Bo"), counted=n(9)))
@@ -159,7 +159,7 @@ def test_remote_engine_redrive_puts_through_what_failed(deployed):
     deployed.put("shop", user("1", name=s("Ada")), order("1", "1", 5))
     key = deployed.rules.tables["shop"].key_of(order("1", "1", 5))
     for rule in ("names", "gone"):
-        body = json.dumps(failure_record(Failure(rule, key, "X"), utc_now()))
+        body = json.dumps(failure_record(Failure(rule, key, "X"), datetime.now(UTC)))
         deployed.sqs.send_message(QueueUrl=deployed.failures, MessageBody=body)
     code, rows, err = deployed.run("redrive")
     assert (code, rows[-1]["done"], rows[-1]["unreadable"]) == (1, 1, 1), err

@@ -13,7 +13,8 @@ from unittest.mock import patch
 from sync_rules.adapters.state import MemoryState, State
 from sync_rules.audit import verifier as verify
 from sync_rules.audit.verify_tally import DriftFinding
-from sync_rules.jobs.backfill import backfill_run
+from sync_rules.jobs.backfill import throttle
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.books import finish_empty
@@ -47,7 +48,7 @@ class _Inline:
 @contextmanager
 def threadless() -> Iterator[None]:
     """Commands without threads."""
-    with patch.object(verify, "ThreadPoolExecutor", _Inline), patch.object(backfill_run, "ThreadPoolExecutor", _Inline):
+    with patch.object(verify, "ThreadPoolExecutor", _Inline), patch.object(throttle, "ThreadPoolExecutor", _Inline):
         yield
 
 
@@ -76,9 +77,9 @@ def began(made: Made, world: World) -> None:
     world.silent = False
 
 
-def backfill_run_of(made: Made, store: Any, failures: Any, state: State, name: str = "") -> backfill_run.BackfillRun:
+def backfill_run_of(made: Made, store: Any, failures: Any, state: State, name: str = "") -> BackfillRun:
     """A backfill of all rules, as the command makes it."""
-    return backfill_run.BackfillRun(
+    return BackfillRun(
         Selection(made.rules, made.rules.kept),
         store,
         failures,

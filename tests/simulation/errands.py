@@ -22,7 +22,7 @@ from sync_rules.audit import verifier as verify
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.verify_tally import DriftFinding
-from sync_rules.jobs.backfill import backfill_run, page
+from sync_rules.jobs.backfill import backfill_run, page, throttle
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.backfill.progress import load_unfinished
@@ -210,7 +210,7 @@ def one_at_a_time(pick: Callable[[int], int]) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(page, "TRIES_MAX", 2))
         stack.enter_context(patch.object(backfill_run, "uuid4", lambda: UUID(int=next(runs))))
-        for module in (backfill_run, verify):
+        for module in (throttle, verify):
             stack.enter_context(patch.object(module, "ThreadPoolExecutor", partial(Together, pick)))
         yield
 

@@ -32,10 +32,14 @@ SEVERAL = among("O7", "two", "two-index", "shared-map", "cascade", "derive", "re
 @contextmanager
 def saved_before() -> Iterator[None]:
     """A checkpoint says that a page is done as soon as it was read."""
-    original = Pages.process
+    original, begin = Pages.process, BackfillRun.__post_init__
+
+    def knowing(run: Any) -> None:
+        begin(run)
+        run._pages.run = run
 
     def process(self: Any, supply: Any, *args: Any, **more: Any) -> Any:
-        run = self._halted.__self__
+        run = self.run
 
         def ask(request: Request) -> Work:
             answer = yield request
@@ -45,7 +49,7 @@ def saved_before() -> Iterator[None]:
 
         return original(self, Asked(supply, ask), *args, **more)
 
-    with patch.object(Pages, "process", process):
+    with patch.object(Pages, "process", process), patch.object(BackfillRun, "__post_init__", knowing):
         yield
 
 

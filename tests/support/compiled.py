@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from sync_rules.deploy.deployment import Deployment, deployment_of
+from sync_rules.deploy.deployment import Deployment, read_deployment
 from sync_rules.rules import compiled_file
 from sync_rules.rules.ruleset import Rules
 
@@ -18,7 +18,7 @@ def deployed(text: str) -> tuple[Deployment, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rules.yaml"
         file.write_text(text)
-        deployment = deployment_of(file)
+        deployment = read_deployment(file)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
     return deployment, compiled_file.dump(deployment.rules, marks)
 

@@ -26,7 +26,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.kept_calls import CallsInBucket
 from sync_rules.adapters.state import TableState, save_applied
 from sync_rules.adapters.streams import as_event_record
-from sync_rules.deploy.deployment import logical
+from sync_rules.deploy.deployment import logical_id
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, WRITE
 from sync_rules.deploy.roles import role_of, role_resources
 from sync_rules.deploy.tables import table_parameters
@@ -272,7 +272,7 @@ class Account:
         self.stream_arns: dict[str, str] = {}
         for table in self.rules.streamed_tables:
             made = stack.dynamodb.create_table(**table_parameters(table, stream=True))["TableDescription"]
-            name = logical(table.name)
+            name = logical_id(table.name)
             self.stream_arns[table.name] = given[f"{name}Table.StreamArn"] = made["LatestStreamArn"]
             given |= {f"Creates{name}": "yes", f"{name}StreamArn": ""}
         for bucket in {rule.bucket for rule in self.rules.rules.values() if isinstance(rule, ArchiveRule)}:

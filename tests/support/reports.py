@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.verify_tally import DriftFinding
-from sync_rules.cli.show.drift_page import Verified, note_examples
-from sync_rules.cli.show.text import as_typed
+from sync_rules.cli.show.drift_page import VerifyReport, note_examples
+from sync_rules.cli.show.text import format_command
 from sync_rules.rules.selection import Share
 from tests.support.builders import s
 from tests.support.every_kind import order, part, post, rules_of, user
@@ -20,7 +20,7 @@ STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ORDERS = 25
 
 
-def verified(*, clean: bool = False, repair: bool = False, **changes: object) -> Verified:
+def verified(*, clean: bool = False, repair: bool = False, **changes: object) -> VerifyReport:
     """A verify of the shop: `clean`, with nothing wrong in it, but with rules that saw nothing."""
     scene = Scene(rules_of())
     if clean:
@@ -43,11 +43,11 @@ def verified(*, clean: bool = False, repair: bool = False, **changes: object) ->
         "examples": examples,
         "started": STARTED,
         "seconds": 12.34,
-        "how": as_typed(["verify", "rules.yaml", "--endpoint-url", "http://me:pw@localhost:8000/?token=t"]),
+        "how": format_command(["verify", "rules.yaml", "--endpoint-url", "http://me:pw@localhost:8000/?token=t"]),
         "endpoint": "localhost:8000",
         "region": "eu-central-1",
         "grace_seconds": 120.0,
         "repair": repair,
         "share": Share(),
     }
-    return Verified(**{**fields, **changes})
+    return VerifyReport(**{**fields, **changes})

@@ -25,7 +25,7 @@ from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import State
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import account_of, typed
+from sync_rules.cli.account import find_account, list_typed
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.link_sample import require_hits, require_rules, sample_new_rules
 from sync_rules.cli.remote_backfill import RemoteBackfill, code_of
@@ -120,7 +120,7 @@ def backfill(
     as_json = form is not opt.LineForm.TEXT
     begin = {"resume": resume is True, "restart": resume is False}
     if remote:
-        account = account_of("BackfillMachineArn", endpoint_url, region)
+        account = find_account("BackfillMachineArn", endpoint_url, region)
         there = RemoteBackfill(account, rules_file, as_json=as_json)
         if stop:
             return there.stop()
@@ -128,9 +128,9 @@ def backfill(
         asked = {"rules": rule or [], "changed": changed, "table": table, "where": where, "rate": rate, **begin}
         asked |= {"segments": max(opt.SEGMENTS, SEGMENTS_OF_WORKER * workers), "workers": workers}
         options = {"rules": "rule", "changed": "changed", "table": "table", "where": "where", "rate": "rate"}
-        given = {word for word, parameter in options.items() if typed(context, parameter)}
+        given = {word for word, parameter in options.items() if list_typed(context, parameter)}
         return there.start(load_rules(rules_file), asked, frozenset(given))
-    place, since = _export_of(from_export)
+    place, since = _read_export(from_export)
     rules = load_rules(rules_file)
     require_rules(rules, accept or ())
     client = aws.dynamodb(endpoint_url, region)
@@ -149,8 +149,8 @@ def backfill(
         for notice in (*list_unseen_changes(client, rules, names), *job.notices(), *sampled):
             print(notice, file=sys.stderr)
         run, done, stopped = run_job(job, client, documents, rate=Rate(rate), as_json=as_json)
-        used = opt.used(rules_file, endpoint_url, region, state)
-        waiting = _noted(job, documents, run, titles, client, options=used) if done else frozenset()
+        used = opt.repeat_options(rules_file, endpoint_url, region, state)
+        waiting = _note_applied(job, documents, run, titles, client, options=used) if done else frozenset()
     return ExitCode.INTERRUPTED if stopped else max(code_of(run, done=done), int(bool(waiting)))
 
 
@@ -162,7 +162,7 @@ def _remote_workers(rate: float) -> int:
     return min(REMOTE_MAX, max(opt.WORKERS, ceil(rate / RATE_OF_WORKER)))
 
 
-def _export_of(text: str | None) -> tuple[str | None, datetime | None]:
+def _read_export(text: str | None) -> tuple[str | None, datetime | None]:
     """The place of an export, and the time since when the handler has the rules. Raises UserError for no such time."""
     found = TIMED.fullmatch(text or "")
     if found is None:
@@ -184,7 +184,7 @@ def _nothing_new(documents: State, rules: Rules, titles: frozenset[str]) -> int:
     return 0
 
 
-def _noted(
+def _note_applied(
     job: Job, documents: State, run: BackfillRun, titles: frozenset[str], client: DynamoDBClient, *, options: str
 ) -> frozenset[str]:
     """Note the rules that were applied, and print which ones wait. Returns those that wait though all was processed."""

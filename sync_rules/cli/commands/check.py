@@ -10,7 +10,7 @@ import typer
 
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.problems import github, sarif
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
 from sync_rules.language.codes import CODES
 from sync_rules.language.load import check_rules, read_text
@@ -51,7 +51,7 @@ def check(
 ) -> int:
     """Check a rules file: every problem with its reason and its cure."""
     if explain is not None:
-        print(explained(explain))
+        print(explain_code(explain))
         return 0
     rules, problems = check_rules(read_text(rules_file))
     file = str(rules_file)
@@ -75,18 +75,18 @@ def report(file: str, rules: Rules | None, problems: list[Problem]) -> str:
 def verdict(rules: Rules | None, problems: list[Problem]) -> str:
     """The result in a few words: what there is and that it is well, or how much is wrong."""
     wrong = len(errors(problems))
-    warnings = counted(len(problems) - wrong, "warning") if len(problems) > wrong else ""
+    warnings = format_count(len(problems) - wrong, "warning") if len(problems) > wrong else ""
     if rules is None:
-        return ", ".join(filter(None, [counted(wrong, "error"), warnings]))
+        return ", ".join(filter(None, [format_count(wrong, "error"), warnings]))
     parts = (
-        counted(len({rule.title for rule in rules.rules.values()}), "rule"),
-        counted(len(rules.declared), "entity", "entities"),
-        counted(len(rules.tables), "table"),
+        format_count(len({rule.title for rule in rules.rules.values()}), "rule"),
+        format_count(len(rules.declared), "entity", "entities"),
+        format_count(len(rules.tables), "table"),
     )
     return f"{', '.join(parts)}: " + (f"OK, {warnings}" if warnings else "OK")
 
 
-def explained(code: str) -> str:
+def explain_code(code: str) -> str:
     """A code's meaning, reason and cure. Raises UserError for an unknown code."""
     entry = CODES.get(code.upper())
     if entry is None:

@@ -22,9 +22,9 @@ from sync_rules.adapters import aws
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.console import grid as figures
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.drift import as_line, grid
+from sync_rules.cli.show.drift import format_finding, tabulate
 from sync_rules.cli.show.rule_graph import graph_of
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy import files
 from sync_rules.deploy.tables import create_tables
@@ -80,7 +80,7 @@ def _example(console: Console, folder: Path) -> int:
             )
         code = _verify(console, stage)
     if wrong:
-        console.print(f"\n{counted(len(wrong), 'expectation')} did not hold: see above")
+        console.print(f"\n{format_count(len(wrong), 'expectation')} did not hold: see above")
     return 1 if wrong else code
 
 
@@ -117,7 +117,7 @@ def _staged(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineSc
     rules = with_settle_seconds(load_rules(folder / RULES), SETTLE_SECONDS)
     scenario = load_scenario(folder, rules)
     shown = [rule for rule in rules.rules.values() if rule.name == rule.title]
-    size = f"{counted(len(shown), 'rule')} over {counted(len(rules.tables), 'table')}"
+    size = f"{format_count(len(shown), 'rule')} over {format_count(len(rules.tables), 'table')}"
     console.print(f"{size}, in an embedded DynamoDB on this machine:\n")
     for rule in shown:
         console.print(f"  {rule.name}: {_summary(rule, rules)}", markup=False)
@@ -158,8 +158,8 @@ def _verify(console: Console, stage: EngineScene) -> int:
     only = select_rules(stage.rules, [])
     verifier = Verifier(stage.rules, stage.pipeline.world, only, grace_seconds=GRACE_SECONDS)
     for finding in verifier.sweep():
-        console.print(as_line(finding), markup=False)
-    console.print(grid(verifier.tally, only))
+        console.print(format_finding(finding), markup=False)
+    console.print(tabulate(verifier.tally, only))
     drift = verifier.tally.left
     console.print(f"\n{verifier.tally.items} items checked, {drift} drift" + ("" if drift else ": every copy is right"))
     return 1 if drift else 0

@@ -25,9 +25,9 @@ from sync_rules.adapters.state import TableState, read_applied_time
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import sample_new_rules
 from sync_rules.cli.verb import Verb
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.doctor import Finding, Site
-from sync_rules.deploy.examination import Examination, NotSeenError, resources_of
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.doctor import Site, StackFinding
+from sync_rules.deploy.examination import Examination, NotSeenError, list_resources
 from sync_rules.deploy.permissions import FUNCTIONS
 from sync_rules.jobs.account.stack import stack_of
 from sync_rules.language.load import parse_rules, read_text
@@ -66,13 +66,13 @@ def doctor(
     return int(not well)
 
 
-def _areas(site: Site, client: Callable[[str], Any]) -> Iterator[tuple[str, list[Finding]]]:
+def _areas(site: Site, client: Callable[[str], Any]) -> Iterator[tuple[str, list[StackFinding]]]:
     yield from Examination(site, client, datetime.now(UTC)).findings()
     yield "links", _of_links(site, client)
     yield "loads", _of_loads(site, client)
 
 
-def _of_loads(site: Site, client: Callable[[str], Any]) -> list[Finding]:
+def _of_loads(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
     """The bulk loads that a backfill may not have seen. The reason why they are unknown goes to standard error."""
     dynamodb, state_table = client("dynamodb"), site.physical("StateTable")
     try:
@@ -85,10 +85,10 @@ def _of_loads(site: Site, client: Callable[[str], Any]) -> list[Finding]:
     if unknown:
         print(f"loads: bulk loads are unknown: {unknown}", file=sys.stderr)
     cure = site.remote("backfill", str(site.rules_file))
-    return [Finding(one.describe(at), f"{'' if one.end else 'when it has ended: '}{cure}") for one in loads]
+    return [StackFinding(one.describe(at), f"{'' if one.end else 'when it has ended: '}{cure}") for one in loads]
 
 
-def _of_links(site: Site, client: Callable[[str], Any]) -> list[Finding]:
+def _of_links(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
     """The findings of a sample of the rules that no backfill in this account has applied. It only reads."""
     dynamodb = client("dynamodb")
     state_table = site.physical("StateTable")
@@ -101,21 +101,21 @@ def _of_links(site: Site, client: Callable[[str], Any]) -> list[Finding]:
             return []
         cure = "allow dynamodb:GetItem, BatchGetItem and Scan on the tables and the state table for your credentials"
         denied = error.reason.startswith("AccessDenied")
-        return [Finding(f"could not be looked at: {error}", cure if denied else "run it again later")]
-    return [Finding(f"rule {one.title}: {one.found}", one.cure) for one in found if one.stops]
+        return [StackFinding(f"could not be looked at: {error}", cure if denied else "run it again later")]
+    return [StackFinding(f"rule {one.title}: {one.found}", one.cure) for one in found if one.stops]
 
 
-def _row(area: str, findings: list[Finding]) -> dict[str, Any]:
+def _row(area: str, findings: list[StackFinding]) -> dict[str, Any]:
     """An area as a JSON object."""
     return {"area": area, "findings": [{"found": one.found, "cure": one.cure} for one in findings]}
 
 
 def _site(client: Any, rules_file: Path, stack_name: str, options: list[str]) -> Site:
     """The stack beside the rules. Raises UserError when it is none of ours or may not be looked at, StoreError."""
-    deployment = deployment_of(rules_file)
+    deployment = read_deployment(rules_file)
     try:
         stack = stack_of(client("cloudformation"), stack_name)
-        resources = resources_of(client, stack_name)
+        resources = list_resources(client, stack_name)
     except StoreError as error:
         if error.reason.startswith("AccessDenied"):
             raise _not_allowed(stack_name, "cloudformation:DescribeStacks") from error

@@ -19,7 +19,7 @@ from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.tables import lines
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
-from sync_rules.deploy.tables import compare, create_missing
+from sync_rules.deploy.tables import compare_tables, create_missing
 from sync_rules.lab.embedded_engine import run_engine
 from sync_rules.language.load import load_rules
 
@@ -48,7 +48,7 @@ def emulator(
         _say(f"DynamoDB with streams, in memory, at {engine.url} (also SQS and S3). Nothing is kept when it stops.")
         if rules is not None:
             client = aws.dynamodb(engine.url)
-            compared = compare(client, rules, calls_table)
+            compared = compare_tables(client, rules, calls_table)
             created = create_missing(client, compared)
             for one in compared:
                 for text in lines(one, created):

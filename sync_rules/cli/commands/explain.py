@@ -16,7 +16,7 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.consequences import Consequence, Standing, changed_names, list_consequences, list_standings
 from sync_rules.audit.where_used import UsePlace, find_uses, list_archives
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.text import Row, counted, show_rows
+from sync_rules.cli.show.text import Row, format_count, show_rows
 from sync_rules.cli.verb import Verb
 from sync_rules.lab.recording import read
 from sync_rules.language.load import load_rules
@@ -136,7 +136,7 @@ def record_rows(file: Path, rules: Rules) -> Iterator[Row]:
     for recorded in recording:
         yield from change_rows(recorded.change, rules)
     for table, count in recording.others.items():
-        line = f"table {table}: {counted(count, 'record')}, which no rule concerns"
+        line = f"table {table}: {format_count(count, 'record')}, which no rule concerns"
         yield {"table": table, "records": count, "causes": None}, line
 
 
@@ -212,7 +212,10 @@ def use_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
         if rule.pull_only and rule.source is rules.entity_of(key):
             line = f"perhaps on items of {rule.target.name}, which nothing lists · rule {rule.title}"
             yield {"rule": rule.name, "kind": rule.kind, "unlisted": rule.target.name}, line
-    yield {"places": count}, f"{counted(count, 'item')} {'holds' if count == 1 else 'hold'} a value of {printable(key)}"
+    yield (
+        {"places": count},
+        f"{format_count(count, 'item')} {'holds' if count == 1 else 'hold'} a value of {printable(key)}",
+    )
 
 
 def _use_row(use: UsePlace, asked: ItemKey) -> Row:

@@ -21,7 +21,7 @@ from sync_rules.adapters.s3 import OnFailureObjects, parse_place
 from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require_queue_url
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import grid, make_console, print_parts
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.local_files import Files
 from sync_rules.jobs.redrive.work import DROP, is_gone, names_of, titles_of
@@ -106,25 +106,25 @@ def failures(
     if drop:
         if rules is None:
             raise UserError("--drop: give the rules file too: it says which rules no longer exist")
-        _dropped(given, rules, _titles_gone(rule or [], rules), as_json=as_json)
+        _drop_gone(given, rules, _find_gone_titles(rule or [], rules), as_json=as_json)
         return 0
-    only = None if not rule else titles_named(rule, rules)
+    only = None if not rule else find_titles(rule, rules)
     places = given.places(peek=True)
     try:
-        groups = group_failures(_wanted(places, only))
+        groups = group_failures(_read_entries(places, only))
     finally:
         for place in places:
             place.close()
-    gone = frozenset[str]() if rules is None else _gone(groups, rules)
+    gone = frozenset[str]() if rules is None else _find_gone(groups, rules)
     if as_json:
         for group in groups:
-            print(json.dumps({**_plain(group), "gone": group.what in gone}))
+            print(json.dumps({**_write_row(group), "gone": group.what in gone}))
     else:
         show(groups, gone, [place for place in places if isinstance(place, FailedMessages)])
     return 1 if groups else 0
 
 
-def titles_named(names: list[str], rules: Rules | None) -> frozenset[str]:
+def find_titles(names: list[str], rules: Rules | None) -> frozenset[str]:
     """The titles of the rules a user named. Raises UserError for an unknown one, if the rules are known."""
     titles = frozenset(name.partition(".")[0] for name in names)
     known = titles if rules is None else dict.fromkeys(one.title for one in rules.rules.values())
@@ -134,7 +134,7 @@ def titles_named(names: list[str], rules: Rules | None) -> frozenset[str]:
     return titles
 
 
-def _titles_gone(names: list[str], rules: Rules) -> frozenset[str] | None:
+def _find_gone_titles(names: list[str], rules: Rules) -> frozenset[str] | None:
     """The titles of rules that no longer exist, as named; None for all. Raises UserError for a rule that exists."""
     for name in names:
         if not is_gone([name], rules):
@@ -142,14 +142,14 @@ def _titles_gone(names: list[str], rules: Rules) -> frozenset[str] | None:
     return frozenset(name.partition(".")[0] for name in names) or None
 
 
-def _dropped(given: Places, rules: Rules, only: frozenset[str] | None, *, as_json: bool) -> None:
+def _drop_gone(given: Places, rules: Rules, only: frozenset[str] | None, *, as_json: bool) -> None:
     """Remove the failure records and messages of rules that no longer exist, and print their number by rule."""
     places = given.places()
     dropped: Counter[str] = Counter()
     calls: set[str] = set()
     try:
         for place in places:
-            for entry, body in _wanted([place], only):
+            for entry, body in _read_entries([place], only):
                 names = None if isinstance(body, RecordError) else names_of(body)
                 if names is not None and is_gone(names, rules):
                     place.remove(entry)
@@ -165,7 +165,7 @@ def _dropped(given: Places, rules: Rules, only: frozenset[str] | None, *, as_jso
         print("no failures of rules that no longer exist")
 
 
-def _wanted(
+def _read_entries(
     places: list[FailureStore], only: frozenset[str] | None
 ) -> Iterator[tuple[FailedEntry, Failed | RecordError]]:
     for place in places:
@@ -179,12 +179,12 @@ def _wanted(
                 yield entry, body
 
 
-def _gone(groups: list[FailureGroup], rules: Rules) -> frozenset[str]:
+def _find_gone(groups: list[FailureGroup], rules: Rules) -> frozenset[str]:
     about = {group.what for group in groups if group.sort == "failures"}
     return frozenset(what for what in about if is_gone(what.split(", "), rules))
 
 
-def _plain(group: FailureGroup) -> dict[str, Any]:
+def _write_row(group: FailureGroup) -> dict[str, Any]:
     """A group for machines. The example of a failure record, a key, is JSON; other examples are text."""
     row = {name: time_text(one) if isinstance(one, datetime) else one for name, one in asdict(group).items()}
     items = row.pop("items")
@@ -215,7 +215,7 @@ def show(groups: list[FailureGroup], gone: frozenset[str], queues: list[FailedMe
     """Print a table for each sort of failure, with one line per group."""
     console = make_console()
     for sort, (title, headings) in HEADINGS.items():
-        rows = [_row(group, gone) for group in groups if group.sort == sort]
+        rows = [_list_cells(group, gone) for group in groups if group.sort == sort]
         if rows:
             table = grid(headings)
             for row in rows:
@@ -225,7 +225,7 @@ def show(groups: list[FailureGroup], gone: frozenset[str], queues: list[FailedMe
         print("no failures are recorded")
     for queue in queues:
         sample = "the first " if queue.count >= PEEKED_MAX_MESSAGES else ""
-        print(f"queue {queue.name}: {sample}{counted(queue.count, 'message')} received; the queue may hold more")
+        print(f"queue {queue.name}: {sample}{format_count(queue.count, 'message')} received; the queue may hold more")
     if any(group.what in gone for group in groups):
         print(RENAMED)
         print(f"to remove those of rules that no longer exist: `{DROP}`, with the same files, queues and buckets")
@@ -233,7 +233,7 @@ def show(groups: list[FailureGroup], gone: frozenset[str], queues: list[FailedMe
         print(NEXT)
 
 
-def _row(group: FailureGroup, gone: frozenset[str]) -> tuple[str, ...]:
+def _list_cells(group: FailureGroup, gone: frozenset[str]) -> tuple[str, ...]:
     first, last = (at.strftime("%Y-%m-%d %H:%M:%S") if at else "-" for at in (group.first, group.last))
     count = f"{group.count:,}"
     match group.sort:

@@ -17,18 +17,18 @@ import typer
 from sync_rules import __version__
 from sync_rules.adapters.files import replace_file
 from sync_rules.cli.verb import Verb
-from sync_rules.deploy.blocks import differences
-from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.blocks import compare_blocks
+from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.project import find_missing, find_outdated
-from sync_rules.deploy.roles import role_lines
+from sync_rules.deploy.roles import describe_roles
 from sync_rules.deploy.template import (
-    consistency_warnings,
-    index_warnings,
-    place_warnings,
-    rules_noted,
-    settings_warnings,
-    warnings,
-    written,
+    fill_template,
+    find_rules_file,
+    warn_of_consistency,
+    warn_of_indexes,
+    warn_of_limits,
+    warn_of_place,
+    warn_of_settings,
 )
 from sync_rules.model.errors import UserError
 
@@ -73,21 +73,21 @@ def infra(
     if check and what is not What.TEMPLATE:
         raise UserError("--check cannot be given with iam")
     if what is What.IAM:
-        return _permissions(rules or rules_noted(_read(template), template), explain=explain)
+        return _permissions(rules or find_rules_file(_read(template), template), explain=explain)
     text = _read(template)
-    rules_file = rules or rules_noted(text, template)
-    deployment = deployment_of(rules_file)
-    new = written(text, deployment, rules_file, template)
+    rules_file = rules or find_rules_file(text, template)
+    deployment = read_deployment(rules_file)
+    new = fill_template(text, deployment, rules_file, template)
     for warning in (
-        *warnings(new, template),
-        *place_warnings(rules_file, template),
-        *index_warnings(text, new, template),
-        *settings_warnings(deployment, rules_file),
-        *consistency_warnings(new, deployment, template),
+        *warn_of_limits(new, template),
+        *warn_of_place(rules_file, template),
+        *warn_of_indexes(text, new, template),
+        *warn_of_settings(deployment, rules_file),
+        *warn_of_consistency(new, deployment, template),
     ):
         print(warning, file=sys.stderr)
     incomplete = _report_files(template, text)
-    changed = dict(differences(text, new, str(template)))
+    changed = dict(compare_blocks(text, new, str(template)))
     if check:
         for diff in changed.values():
             print(diff)
@@ -103,7 +103,7 @@ def infra(
 
 
 def _permissions(rules_file: Path, *, explain: bool) -> int:
-    for line in role_lines(deployment_of(rules_file), explain=explain):
+    for line in describe_roles(read_deployment(rules_file), explain=explain):
         print(line)
     return 0
 

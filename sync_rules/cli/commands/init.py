@@ -20,7 +20,7 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.cli import options as opt
 from sync_rules.cli.modules import load_module
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.project import Project, project_in, write
 from sync_rules.model.errors import UserError
@@ -83,7 +83,7 @@ def next_steps(project: Project, *, with_rules: bool) -> str:
     first = "edit rules.yaml" if with_rules else by_hand
     return "\n".join(
         [
-            f"\n{counted(len(project.new), 'file')} written. Next{'' if there == '.' else f', in {there}'}:",
+            f"\n{format_count(len(project.new), 'file')} written. Next{'' if there == '.' else f', in {there}'}:",
             f"  {first}, then: sync-rules check && sync-rules infra",
             "  sync-rules test scenarios     # plays scenarios/first.scenario.yaml in memory",
             "  sam build && sam deploy --guided",

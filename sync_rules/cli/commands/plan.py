@@ -22,7 +22,7 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import require_rules, sample_new_rules
 from sync_rules.cli.saved_state import read_state, state_file
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.plan import ShownPlan, as_row
+from sync_rules.cli.show.plan import PlanReport, write_row
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.backfill.job import BackfillRequest, make_job
@@ -90,7 +90,7 @@ def plan(
     job = make_job(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where)) if names else None
     for notice in job.notices() if job else ():
         print(notice, file=sys.stderr)
-    with stop_signals() as stopping, noted_in(writes) as note:
+    with stop_signals() as stopping, open_write_log(writes) as note:
         status = make_console(stderr=True).status("planning", spinner="dots")
         planner = Planner(
             rules,
@@ -130,7 +130,7 @@ def plan(
         for _, attribute in rules.rules[name].times_to_live
         if figures.to_write and rules.rules[name].archive is None
     }
-    shown = ShownPlan(
+    shown = PlanReport(
         made,
         stands,
         titles,
@@ -143,7 +143,7 @@ def plan(
         moving,
         expiring,
         [one for one in links if one.stops],
-        opt.used(rules_file, endpoint_url, region, state),
+        opt.repeat_options(rules_file, endpoint_url, region, state),
         [] if at is None else [one.describe(at) for one in loads],
     )
     match form:
@@ -157,7 +157,7 @@ def plan(
 
 
 @contextmanager
-def noted_in(path: Path | None) -> Iterator[Callable[[PlannedWrite], object]]:
+def open_write_log(path: Path | None) -> Iterator[Callable[[PlannedWrite], object]]:
     """Give a function that appends a write to a file. The file appears when it is complete. Raises UserError when it
     cannot be written.
     """
@@ -169,6 +169,6 @@ def noted_in(path: Path | None) -> Iterator[Callable[[PlannedWrite], object]]:
 
         def note(write: PlannedWrite) -> None:
             with as_mistake(path):
-                file.write(json.dumps(as_row(write)).encode() + b"\n")
+                file.write(json.dumps(write_row(write)).encode() + b"\n")
 
         yield note

@@ -17,11 +17,11 @@ from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.metered import limit_store
 from sync_rules.adapters.preflight import require_answer
 from sync_rules.adapters.state import read_applied, read_applied_time, save_applied
-from sync_rules.audit.leftovers import Leftover, Past, PrunePage, prune_page, remove
+from sync_rules.audit.leftovers import FormerRules, Leftover, PrunePage, prune_page, remove
 from sync_rules.cli import options as opt
 from sync_rules.cli.saved_state import open_state, read_state
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.text import FirstPerRule, counted
+from sync_rules.cli.show.text import FirstPerRule, format_count
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.local_files import Files, wall_clock_ms
@@ -58,7 +58,7 @@ def prune(
 ) -> int:
     """Find what deleted rules left in the tables; --apply removes it. A renamed rule counts as deleted."""
     old, now = _before(before, rule or ()), load_rules(rules_file)
-    past = Past(old, now, frozenset(rule or ()))
+    past = FormerRules(old, now, frozenset(rule or ()))
     client = aws.dynamodb(endpoint_url, region)
     for table in past.tables[:1]:
         require_answer(client, table)
@@ -89,7 +89,7 @@ def prune(
     return 1 if left else 0
 
 
-def _pages(past: Past, world: World, before: Path) -> Iterator[tuple[Table, PrunePage]]:
+def _pages(past: FormerRules, world: World, before: Path) -> Iterator[tuple[Table, PrunePage]]:
     """Scan the tables, page by page. A table that does not exist is skipped if the rules of today do not name it.
 
     Raises:
@@ -149,9 +149,9 @@ def as_line(one: Leftover) -> str:
 
 def summary(items: int, found: int, left: int, *, applied: bool) -> str:
     if not found:
-        return f"{counted(items, 'item')} scanned, nothing left behind"
+        return f"{format_count(items, 'item')} scanned, nothing left behind"
     if not applied:
-        return f"{counted(items, 'item')} scanned, {counted(found, 'leftover')}: --apply removes them"
+        return f"{format_count(items, 'item')} scanned, {format_count(found, 'leftover')}: --apply removes them"
     if left:
         return f"{found - left} leftovers removed, {left} changed meanwhile or could not be written: run it again"
-    return f"{counted(found, 'leftover')} removed"
+    return f"{format_count(found, 'leftover')} removed"

@@ -20,7 +20,7 @@ from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import format_count
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.lab.recording import Header, open_recording
@@ -115,7 +115,7 @@ def as_line(tape: Tape) -> str:
     """The records so far, for people."""
     of = ", ".join(f"{count:,} of {name}" for name, count in sorted(tape.tables.items()))
     lost = f" · RECORDS EXPIRED BEFORE THEY WERE READ ({tape.trimmed} times)" if tape.trimmed else ""
-    return counted(tape.tables.total(), "record") + (f" ({of})" if of else "") + lost
+    return format_count(tape.tables.total(), "record") + (f" ({of})" if of else "") + lost
 
 
 def row(tape: Tape) -> dict[str, Any]:

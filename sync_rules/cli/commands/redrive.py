@@ -26,8 +26,8 @@ from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of
-from sync_rules.cli.commands.failures import Places, titles_named
+from sync_rules.cli.account import Account, find_account
+from sync_rules.cli.commands.failures import Places, find_titles
 from sync_rules.cli.show.console import make_console, say
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.account_redrive import UNITS, add_counts, load_documents
@@ -77,9 +77,9 @@ def redrive(
     """Retry failed work; safe at any later time. Only current values are written."""
     as_json = form is not opt.LineForm.TEXT
     rules = load_rules(rules_file)
-    only = None if not rule else titles_named(rule, rules)
+    only = None if not rule else find_titles(rule, rules)
     if remote:
-        account = account_of("RedriveMachineArn", endpoint_url, region)
+        account = find_account("RedriveMachineArn", endpoint_url, region)
         return redrive_in_account(account, rules, only, as_json=as_json)
     places = Places(file or [], queue or [], bucket or [], endpoint_url, region).places(peek=dry_run)
     tell = as_json_line if as_json else as_line

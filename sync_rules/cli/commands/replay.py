@@ -13,7 +13,7 @@ import typer
 
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import format_count
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.lab.delivery import Delivery
@@ -130,7 +130,7 @@ def nothing_of(recording: Recording, rules: Rules) -> str:
 
 def right(outcome: ReplayResult, recording: Recording) -> str:
     """The result without a mismatch, for people."""
-    replays = counted(outcome.replays, "replay")
+    replays = format_count(outcome.replays, "replay")
     return f"{records(outcome, recording)}\n{replays} in {outcome.seconds:.1f} s: every copy is right at the end"
 
 

@@ -104,10 +104,10 @@ def run(
         store = limit_store(DynamoStore(client, rules.tables), rules.tables)
         require_rules(rules, accept or ())
         open_state = partial(read_state, state, client)
-        if not resumes(files.checkpoint, rules):
+        if not is_resumed(files.checkpoint, rules):
             for text in link_notices(rules, open_state(), accept or (), store):
                 display.say(text)
-        options = opt.used(rules_file, endpoint_url, region, state)
+        options = opt.repeat_options(rules_file, endpoint_url, region, state)
         acceptance = RunAcceptance(rules, open_state, accept or (), store, options)
         caller = make_caller(rules, client, calls_table, folder=rules_file.absolute().parent)
         stack.enter_context(lock_file(files.checkpoint))
@@ -134,7 +134,7 @@ def run(
             *local.begin(options),
         ):
             display.say(notice)
-        loop(local, display, stopping=stack.enter_context(stop_signals()), once=once, notices=edited.notices)
+        run_loop(local, display, stopping=stack.enter_context(stop_signals()), once=once, notices=edited.notices)
         for notice in local.take_notices():
             display.say(notice)
         conclude(display, local.status, files, as_json=as_json)
@@ -154,7 +154,7 @@ def stream_arns(client: Any, rules: Rules) -> list[str]:
     return list(require(client, rules, times_to_live=True).stream_arns)
 
 
-def resumes(path: Path, rules: Rules) -> bool:
+def is_resumed(path: Path, rules: Rules) -> bool:
     """True if a run with these rules has begun before: they passed the sample then, or were accepted."""
     text = read_if_there(path, "a checkpoint")
     try:
@@ -244,7 +244,7 @@ class Edited:
             return None
 
 
-def loop(
+def run_loop(
     local: LocalRun,
     display: Display[RunStatus],
     *,

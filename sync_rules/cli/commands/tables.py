@@ -18,7 +18,7 @@ from sync_rules.adapters import aws
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.tables import lines, row
 from sync_rules.cli.verb import Verb
-from sync_rules.deploy.tables import Compared, compare, create_missing
+from sync_rules.deploy.tables import ComparedTable, compare_tables, create_missing
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 
@@ -65,9 +65,9 @@ def tables(
     client = aws.dynamodb(endpoint_url, region)
     if aws.is_aws(client) and region is None:
         raise UserError(NO_REGION)
-    compared = compare(client, rules, calls_table)
+    compared = compare_tables(client, rules, calls_table)
     confirmed = yes or not aws.is_aws(client)
-    created = () if dry_run or not confirmed else _created(client, compared)
+    created = () if dry_run or not confirmed else _create(client, compared)
     for one in compared:
         for text in lines(one, created) if form is opt.LineForm.TEXT else [json.dumps(row(one, created))]:
             print(text)
@@ -77,7 +77,7 @@ def tables(
     return int(any(one.problems for one in compared))
 
 
-def _created(client: Any, compared: tuple[Compared, ...]) -> tuple[Compared, ...]:
+def _create(client: Any, compared: tuple[ComparedTable, ...]) -> tuple[ComparedTable, ...]:
     """Create what is missing. An interrupt says what may be there now."""
     try:
         return create_missing(client, compared)

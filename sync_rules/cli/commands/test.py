@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.scenario import Scenario
@@ -56,7 +56,7 @@ def test(
     if not paths:
         raise UserError("no scenario given: name scenario files, or folders that contain some")
     rules = None if rules_file is None else rules_in_memory(rules_file)
-    return _played(load_all(find_scenarios(paths), rules), deliveries, as_json=form is not opt.LineForm.TEXT)
+    return _play(load_all(find_scenarios(paths), rules), deliveries, as_json=form is not opt.LineForm.TEXT)
 
 
 def load_all(files: tuple[Path, ...], rules: Rules | None = None) -> tuple[Scenario, ...]:
@@ -73,7 +73,7 @@ def load_all(files: tuple[Path, ...], rules: Rules | None = None) -> tuple[Scena
     return tuple(loaded)
 
 
-def _played(scenarios: tuple[Scenario, ...], deliveries: tuple[Delivery, ...], *, as_json: bool) -> int:
+def _play(scenarios: tuple[Scenario, ...], deliveries: tuple[Delivery, ...], *, as_json: bool) -> int:
     began = time.monotonic()
     failed = 0
     width = max(len(scenario.file) for scenario in scenarios)
@@ -87,7 +87,7 @@ def _played(scenarios: tuple[Scenario, ...], deliveries: tuple[Delivery, ...], *
     else:
         ways = "1 variant" if len(deliveries) == 1 else f"{len(deliveries)} variants each"
         seconds = time.monotonic() - began
-        print(f"{counted(len(scenarios), 'scenario')}, {ways}, in {seconds:.1f} s: {ok} ok, {failed} failed")
+        print(f"{format_count(len(scenarios), 'scenario')}, {ways}, in {seconds:.1f} s: {ok} ok, {failed} failed")
     return int(failed > 0)
 
 

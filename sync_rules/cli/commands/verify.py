@@ -27,11 +27,11 @@ from sync_rules.audit.drift_report import DriftReport, make_header, open_report,
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.audit.verify_tally import DriftFinding, Tally, choose_share
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of
+from sync_rules.cli.account import Account, find_account
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen, waiting
-from sync_rules.cli.show.drift_page import Verified, host_of, note_examples, page
-from sync_rules.cli.show.text import FirstPerRule, as_typed
+from sync_rules.cli.show.drift import describe_sample, format_finding, list_unseen, list_waiting, summarize, tabulate
+from sync_rules.cli.show.drift_page import VerifyReport, find_host, note_examples, write_page
+from sync_rules.cli.show.text import FirstPerRule, format_command
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.account_verify import SEGMENTS_MAX
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
@@ -116,7 +116,7 @@ def verify(
         asked: dict[str, Any] = {"rules": rule or [], "repair": repair, "grace_seconds": grace_seconds, "seed": seed}
         segments = None if workers is None else min(SEGMENTS_MAX, SEGMENTS_OF_WORKER * workers)
         asked |= {"numbers": list(share.numbers) if share.sampled else None, "segments": segments}
-        account = account_of("VerifyMachineArn", endpoint_url, region)
+        account = find_account("VerifyMachineArn", endpoint_url, region)
         result = verify_in_account(account, rules, asked | {"workers": workers or REMOTE_WORKERS})
         kept = f"the failures queue ({account.failures_command()})"
         return _show_remote(result, rules, seed, kept, repair=repair, as_json=as_json)
@@ -158,19 +158,19 @@ def verify(
         head = {**make_header(rules, only, datetime.now(UTC), share), "seed": seed} if as_json else None
         show(findings, verifier.tally, only, head=head, whole=whole, repair=repair)
         if whole and not as_json:
-            here = opt.used(rules_file, endpoint_url, region)
+            here = opt.repeat_options(rules_file, endpoint_url, region)
             show_coverage(rules, verifier.tally, only, share, seed, options=here)
     if page_file is not None:
         tally = verifier.tally
-        verified = Verified(
+        verified = VerifyReport(
             rules=rules,
             names=only if whole else frozenset(name for name in only if tally.seen(name)),
             tally=tally,
             examples=examples,
             started=started,
             seconds=time.monotonic() - began,
-            how=as_typed(context.obj),
-            endpoint=host_of(client.meta.endpoint_url),
+            how=format_command(context.obj),
+            endpoint=find_host(client.meta.endpoint_url),
             region=client.meta.region_name,
             grace_seconds=grace_seconds,
             repair=repair,
@@ -178,7 +178,7 @@ def verify(
             seed=seed,
             only="" if whole else "one item" if listed is None else "what an earlier report lists",
         )
-        write_whole(page_file, page(verified))
+        write_whole(page_file, write_page(verified))
     return 1 if verifier.tally.left else 0
 
 
@@ -239,10 +239,10 @@ def show(
         return
     shown = FirstPerRule("; --format jsonl prints them all")
     for finding in findings:
-        shown.add(finding.difference.rule, as_line(finding))
+        shown.add(finding.difference.rule, format_finding(finding))
     shown.end()
-    make_console().print(grid(tally, checked()))
-    print(summary(tally, repair=repair, kept=kept))
+    make_console().print(tabulate(tally, checked()))
+    print(summarize(tally, repair=repair, kept=kept))
 
 
 def show_coverage(
@@ -250,9 +250,9 @@ def show_coverage(
 ) -> None:
     """Print what was not checked. `options`: those of a backfill at the same place."""
     for line in (
-        *sampled(share, seed, rules, only),
-        *unseen(rules, tally, only, share),
-        *waiting(rules, tally, options),
+        *describe_sample(share, seed, rules, only),
+        *list_unseen(rules, tally, only, share),
+        *list_waiting(rules, tally, options),
     ):
         print(line)
 

@@ -23,7 +23,7 @@ from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share
 
 
-def summary(tally: Tally, *, repair: bool, kept: str = "the failures file") -> str:
+def summarize(tally: Tally, *, repair: bool, kept: str = "the failures file") -> str:
     """The last line: what a repair did to values, the remaining drift by kind, and what to do about it. `kept`: the
     place with the reasons.
     """
@@ -46,7 +46,7 @@ def summary(tally: Tally, *, repair: bool, kept: str = "the failures file") -> s
     return " ".join([f"{checked}{tally.left} drift left: {counts}.", *advice])
 
 
-def sampled(share: Share, seed: int | None, rules: Rules, only: frozenset[str]) -> Iterator[str]:
+def describe_sample(share: Share, seed: int | None, rules: Rules, only: frozenset[str]) -> Iterator[str]:
     """Lines about the coverage of a sample; none for a full verify."""
     if share.sampled:
         of = f"{len(share.numbers)} of {share.segments} segments"
@@ -55,7 +55,7 @@ def sampled(share: Share, seed: int | None, rules: Rules, only: frozenset[str]) 
             yield "totals of ledgers were not checked: they are sums of all entries, not of a sample"
 
 
-def unseen(rules: Rules, tally: Tally, only: frozenset[str], share: Share) -> Iterator[str]:
+def list_unseen(rules: Rules, tally: Tally, only: frozenset[str], share: Share) -> Iterator[str]:
     """A line for each rule that had no item to check: no drift there proves nothing."""
     lines: dict[str, None] = {}
     for name in sorted(only):
@@ -69,12 +69,12 @@ def unseen(rules: Rules, tally: Tally, only: frozenset[str], share: Share) -> It
     yield from lines
 
 
-def waiting(rules: Rules, tally: Tally, options: str) -> Iterator[str]:
+def list_waiting(rules: Rules, tally: Tally, options: str) -> Iterator[str]:
     """A line about the rules whose numbers were not compared, because they wait for a backfill."""
     yield from describe_waits((rules.rules[name].title for name, count in tally.waiting.items() if count), options)
 
 
-def grid(tally: Tally, only: frozenset[str]) -> Grid:
+def tabulate(tally: Tally, only: frozenset[str]) -> Grid:
     names = ("right", "kept", "orphaned", "lag", "drift", "repaired")
     table = columns(["rule"], names)
     for rule in sorted(only):
@@ -84,7 +84,7 @@ def grid(tally: Tally, only: frozenset[str]) -> Grid:
     return table
 
 
-def as_line(finding: DriftFinding) -> str:
+def format_finding(finding: DriftFinding) -> str:
     found = finding.difference
     paths = "".join(f"{', ' if number else ' '}{show_path(path)}" for number, path in enumerate(found.paths))
     source = f" from {printable(found.source)}" if found.source else ""

@@ -16,7 +16,7 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
 from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.cli.show import html
-from sync_rules.cli.show.drift import sampled, summary, unseen
+from sync_rules.cli.show.drift import describe_sample, list_unseen, summarize
 from sync_rules.cli.show.rule_graph import Arrow, graph_of
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
@@ -44,7 +44,7 @@ MEANINGS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verified:
+class VerifyReport:
     """A complete verify. `names`: the rules it checked; `how`: its command line, without secrets; `share` and `seed`:
     the part of the tables it read; `only`: a smaller part, if it was asked for one.
     """
@@ -74,13 +74,13 @@ def note_examples(findings: Iterable[DriftFinding], examples: dict[str, list[Dri
         yield finding
 
 
-def host_of(address: str) -> str:
+def find_host(address: str) -> str:
     """Host and port of an address, without user name and password."""
     return urlsplit(address).netloc.rpartition("@")[2]
 
 
 # ---------------------------------------------------------------- the page
-def page(verified: Verified) -> str:
+def write_page(verified: VerifyReport) -> str:
     """The report as HTML."""
     graph = graph_of(verified.rules)
     word, headline = _headline(verified)
@@ -88,7 +88,7 @@ def page(verified: Verified) -> str:
         verb="verify",
         word=word,
         headline=headline,
-        remarks=(summary(verified.tally, repair=verified.repair), *_coverage(verified)),
+        remarks=(summarize(verified.tally, repair=verified.repair), *_coverage(verified)),
         rules=[_report_rule(title, graph.arrows, verified) for title in _titles(verified)],
         parts=("<h2>All rules of the file</h2>", html.describe_graph(graph)),
         facts=html.list_facts(verified.started, verified.seconds, verified.how, _circumstances(verified)),
@@ -96,7 +96,7 @@ def page(verified: Verified) -> str:
     ).render()
 
 
-def _headline(verified: Verified) -> tuple[str, str]:
+def _headline(verified: VerifyReport) -> tuple[str, str]:
     """The class of the headline, and the headline."""
     tally = verified.tally
     if tally.left:
@@ -106,22 +106,22 @@ def _headline(verified: Verified) -> tuple[str, str]:
     return "well", f"OK: {tally.drift.total()} drift, all repaired" if tally.drift.total() else "OK: no drift"
 
 
-def _coverage(verified: Verified) -> Iterator[str]:
+def _coverage(verified: VerifyReport) -> Iterator[str]:
     """The part of the tables that was checked, if not everything."""
     if verified.only:
         yield f"Only {verified.only} was checked."
-    for line in sampled(verified.share, verified.seed, verified.rules, verified.names):
+    for line in describe_sample(verified.share, verified.seed, verified.rules, verified.names):
         yield f"{line[0].upper()}{line[1:]}."
 
 
-def _titles(verified: Verified) -> list[str]:
+def _titles(verified: VerifyReport) -> list[str]:
     """The checked rules of the file, those with remaining drift first."""
     tally, titles = verified.tally, {name: verified.rules.rules[name].title for name in verified.names}
     bad = {titles[name] for name in verified.names if tally.drift[name] > tally.repaired[name]}
     return sorted(set(titles.values()), key=lambda title: (title not in bad, title))
 
 
-def _report_rule(title: str, arrows: Iterable[Arrow], verified: Verified) -> html.RuleReport:
+def _report_rule(title: str, arrows: Iterable[Arrow], verified: VerifyReport) -> html.RuleReport:
     """One rule of the file, with the figures of all rules that it is compiled into."""
     tally, rules = verified.tally, verified.rules.rules
     names = sorted(name for name in verified.names if rules[name].title == title)
@@ -135,7 +135,7 @@ def _report_rule(title: str, arrows: Iterable[Arrow], verified: Verified) -> htm
     kinds = {kind: sum(tally.unmended[name, kind] for name in names) for kind in Drift}
     counts = ", ".join(f"{count:,} {kind.value}" for kind, count in kinds.items() if count)
     mine = [arrow for arrow in arrows if arrow.rule == title]
-    empty = unseen(verified.rules, tally, frozenset(names), verified.share)
+    empty = list_unseen(verified.rules, tally, frozenset(names), verified.share)
     unlooked = "".join(f'<p class="dim">{html.text(line)}. So no drift there proves nothing.</p>' for line in empty)
     found = [[*_cells(finding)] for name in names for finding in verified.examples.get(name, ())]
     return html.RuleReport(
@@ -160,7 +160,7 @@ def _cells(finding: DriftFinding) -> Iterator[str]:
     yield "repaired" if finding.repaired else "right by now" if finding.came_right else "left"
 
 
-def _circumstances(verified: Verified) -> dict[str, str]:
+def _circumstances(verified: VerifyReport) -> dict[str, str]:
     return {
         "DynamoDB at": verified.endpoint,
         "Region": verified.region or "unknown",

@@ -66,9 +66,9 @@ class HtmlReport:
             *(_rule_section(number, rule) for number, rule in enumerate(self.rules)),
             *self.parts,
             "<h2>When and how</h2>",
-            defined((name, text(value)) for name, value in self.facts),
+            list_terms((name, text(value)) for name, value in self.facts),
             "<h2>What the words mean</h2>",
-            defined((text(name), text(meaning)) for name, meaning in self.meanings.items()),
+            list_terms((text(name), text(meaning)) for name, meaning in self.meanings.items()),
             "</main>",
         ))  # fmt: skip
         return document(f"{self.headline} · sync-rules {self.verb}", body)
@@ -134,7 +134,7 @@ def wide(label: str, inside: str) -> str:
     return f'<div class="wide" role="region" aria-label="{text(label)}" tabindex="0">{inside}</div>'
 
 
-def defined(pairs: Iterable[tuple[str, str]]) -> str:
+def list_terms(pairs: Iterable[tuple[str, str]]) -> str:
     """A list of terms, each with what it is. Both are HTML."""
     return f"<dl>{''.join(f'<dt>{name}</dt><dd>{value}</dd>' for name, value in pairs)}</dl>"
 

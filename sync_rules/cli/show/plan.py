@@ -45,7 +45,7 @@ SHOWN_MONEY: Final = Decimal("0.000001")
 
 
 @dataclass(frozen=True)
-class ShownPlan:
+class PlanReport:
     """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
     has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill;
     `pull_only`: the rules whose sources find no targets by a record; `moves`: by the rules that move items, those that
@@ -235,7 +235,8 @@ class ShownPlan:
         digits = f"{self.rate:,.0f}" if self.rate >= WHOLE_RATE else f"{self.rate:g}"
         rate = f"{digits} write units a second" if self.rate else "no rate limit"
         bound = f", which the hottest key takes at {PARTITION_MAX_WRITE_UNITS:,} units a second" if self._bound else ""
-        yield f"time: {estimate}{duration(self.plan.seconds(self.rate))} {'at' if self.rate else 'with'} {rate}{bound}"
+        time = f"{estimate}{round_duration(self.plan.seconds(self.rate))}"
+        yield f"time: {time} {'at' if self.rate else 'with'} {rate}{bound}"
 
     def _heat(self) -> Iterator[str]:
         of_sample = " in the sample" if self.plan.share.sampled else ""
@@ -282,7 +283,7 @@ class ShownPlan:
         return f"{'~' if self.plan.share.sampled and figure else ''}{figure:,.0f}"
 
 
-def as_row(write: PlannedWrite) -> dict[str, Any]:
+def write_row(write: PlannedWrite) -> dict[str, Any]:
     """A write for machines: keys and paths, never a value. Lines with the same `write` are one request."""
     return {
         "write": write.number,
@@ -295,7 +296,7 @@ def as_row(write: PlannedWrite) -> dict[str, Any]:
     }
 
 
-def duration(seconds: float) -> str:
+def round_duration(seconds: float) -> str:
     if seconds < MINUTE:
         return f"{max(1, round(seconds))} s" if seconds else "0 s"
     if seconds < HOUR:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from sync_rules.cli.show.display import Display, open_display
-from sync_rules.cli.show.text import bracket_alterations, counted, duration
+from sync_rules.cli.show.text import bracket_alterations, format_count, format_duration
 from sync_rules.jobs.consume.local_run import RunStatus
 from sync_rules.jobs.local_files import Files
 from sync_rules.rules.ruleset import Rules
@@ -41,7 +41,7 @@ def beginning(rules_file: Path, rules: Rules, place: str, files: Files) -> list[
     titles = {rule.title for rule in rules.rules.values()}
     names = [table.physical_name for table in rules.streamed_tables]
     more = f" and {len(names) - TABLES_MAX:,} more" if len(names) > TABLES_MAX else ""
-    what = f"{rules_file}: {counted(len(titles), 'rule')} over {counted(len(names), 'table')} at {place}"
+    what = f"{rules_file}: {format_count(len(titles), 'rule')} over {format_count(len(names), 'table')} at {place}"
     since = "reads the streams from their beginning, up to 24 hours back, as there is no"
     if files.checkpoint.exists():
         since = "resumes from"
@@ -87,7 +87,7 @@ class _LineOf:
 
 
 def line(status: RunStatus, records_per_second: float) -> str:
-    lag = "-" if status.lag_ms is None else duration(status.lag_ms)
+    lag = "-" if status.lag_ms is None else format_duration(status.lag_ms)
     over = () if status.messages_due or status.messages_waiting else ("again",)  # what was to be tried again, was
     parts = [
         f"{records_per_second:,.0f} records/s",

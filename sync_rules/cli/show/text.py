@@ -42,12 +42,12 @@ def bracket_alterations(counts: Mapping[Any, float], subject: str = "") -> str:
     return f" ({subject}{found})" if found else ""
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def format_count(number: int, one: str, many: str = "") -> str:
     """A number with its noun: no rules, 1 rule, 2,000 rules."""
     return f"{f'{number:,}' if number else 'no'} {one if number == 1 else many or f'{one}s'}"
 
 
-def duration(ms: int) -> str:
+def format_duration(ms: int) -> str:
     """A time for people: 850 ms, 12 s, 2 min 51 s, 3 h 5 min, 2 d 3 h."""
     if ms < SECOND_MS:
         return f"{ms} ms"
@@ -97,7 +97,7 @@ class FirstPerRule:
                 print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {rule}{self._hint}")
 
 
-def as_typed(arguments: Iterable[str]) -> str:
+def format_command(arguments: Iterable[str]) -> str:
     """The command line for a report. Addresses keep scheme, host and path only: the rest may be a secret."""
     return shlex.join(["sync-rules", *map(without_secrets, arguments)])
 

@@ -33,7 +33,7 @@ def transaction_rows(found: Explanation, *, imagined: bool) -> Iterator[Row]:
 
 def _request(operation: str, parameters: Any) -> Row:
     shown = as_json(parameters)
-    return {"request": operation, "parameters": shown}, (operation, *folded(shown).splitlines())
+    return {"request": operation, "parameters": shown}, (operation, *fold_json(shown).splitlines())
 
 
 def _step_row(number: int, step: ExplainedAction) -> Row:
@@ -58,7 +58,7 @@ def _for_machines(reasons: Reasons) -> list[dict[str, Any]]:
     return [{"rules": [*titles], "paths": paths} for titles, paths in reasons.items()]
 
 
-def folded(value: Any, indent: int = 0, before: int = 0) -> str:
+def fold_json(value: Any, indent: int = 0, before: int = 0) -> str:
     """JSON with each part on one line that fits into one. `before`: the characters that the line has already."""
     line = json.dumps(value)
     if len(line) <= LINE_MAX_CHARACTERS - indent - before or not isinstance(value, dict | list) or not value:
@@ -66,9 +66,9 @@ def folded(value: Any, indent: int = 0, before: int = 0) -> str:
     inner = indent + 2
     if isinstance(value, dict):
         names = {name: f"{json.dumps(name)}: " for name in value}
-        parts = [names[name] + folded(one, inner, len(names[name])) for name, one in value.items()]
+        parts = [names[name] + fold_json(one, inner, len(names[name])) for name, one in value.items()]
     else:
-        parts = [folded(one, inner) for one in value]
+        parts = [fold_json(one, inner) for one in value]
     begin, end = "{}" if isinstance(value, dict) else "[]"
     lines = ",\n".join(f"{' ' * inner}{part}" for part in parts)
     return f"{begin}\n{lines}\n{' ' * indent}{end}"

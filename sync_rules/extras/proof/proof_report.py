@@ -41,6 +41,8 @@ class ProofReport:
         return ", ".join(f"{counts[verdict]} {WORDS[verdict]}" for verdict in ProbeVerdict if counts[verdict])
 
     def document(self) -> dict[str, Any]:
+        figures = {} if self.measured is None else asdict(self.measured)
+        measured = {name: round(value, 2) if isinstance(value, float) else value for name, value in figures.items()}
         return {
             "format": FORMAT,
             "version": __version__,
@@ -50,7 +52,7 @@ class ProofReport:
             "started": self.started.astimezone(UTC).isoformat(timespec="seconds"),
             "seconds": round(self.seconds, 1),
             "counts": {verdict.value: count for verdict, count in self.counts().items()},
-            "measured": None if self.measured is None else _round(asdict(self.measured)),
+            "measured": measured or None,
             "assumptions": [_entry(finding) for finding in self.findings],
         }
 
@@ -66,10 +68,6 @@ WORDS: Final = {
 def make_untested(number: int) -> ProbeResult:
     """The finding on a fact that has no probe."""
     return ProbeResult(number, ProbeVerdict.NOT_TESTED, ASSUMPTIONS[number].not_tested)
-
-
-def _round(figures: dict[str, Any]) -> dict[str, Any]:
-    return {name: round(value, 2) if isinstance(value, float) else value for name, value in figures.items()}
 
 
 def _entry(finding: ProbeResult) -> dict[str, Any]:

@@ -203,7 +203,7 @@ class Pages:
             return result
 
         def may_pass(error: BaseException) -> bool:
-            """Tell if another try may end well: not when the user stops, a wait is over, or a setup is wrong."""
+            """True if another try may end well: not when the user stops, a wait is over, or a setup is wrong."""
             if self._halted() or patience.is_over() or not isinstance(error, StoreError):
                 return False
             return isinstance(error, UnfinishedError) or error.reason not in SETUP_REASONS
@@ -216,7 +216,12 @@ class Pages:
             reraise=True,
         )
         try:
-            result = self._finished(retrying, once, world)
+            try:
+                result = retrying(once)
+            except UnfinishedError as error:
+                if not self._sets_aside(error.result, world):
+                    raise
+                result = error.result
         except StoreError:
             with self._lock:
                 self.parked.update({each: n for each, n in page.outcomes.items() if each[1] is Outcome.PARKED})
@@ -224,15 +229,6 @@ class Pages:
             raise
         page.items, page.asked, page.levels = result.items, result.asked, result.levels
         return result
-
-    def _finished(self, retrying: Retrying, once: Callable[[], PageResult], world: World) -> PageResult:
-        """The result of a page whose items were all processed or set aside. Raises StoreError."""
-        try:
-            return retrying(once)
-        except UnfinishedError as error:
-            if not self._sets_aside(error.result, world):
-                raise
-            return error.result
 
     def _sets_aside(self, result: PageResult, world: World) -> bool:
         """Keep a failure record of each item that failed. Returns False, with none kept, if they are too many."""

@@ -94,9 +94,9 @@ def _differences(found: Body, asked: Body) -> Iterator[str]:
         before, now = found.get(name), asked[name]
         if before == now:
             continue
-        if not isinstance(before, Mapping) or not isinstance(now, Mapping):
+        if not isinstance(now, Mapping):
             yield f"{words}: it has {_shown(before)}, this one {_shown(now)}"
-        elif before.keys() != now.keys():
+        elif (before := before or {}).keys() != now.keys():
             yield f"{words}: it has {join_names(before)}, this one {join_names(now)}"
         else:
             for key in (key for key in before if before[key] != now[key]):

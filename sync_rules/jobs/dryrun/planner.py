@@ -37,7 +37,7 @@ TOP: Final = 5
 DOES: Final[Mapping[type[Action], str]] = {Update: "update", Put: "put", Delete: "delete", Increment: "add"}
 
 
-class Heaviest(Generic[T]):
+class HeavyHitters(Generic[T]):
     """Things and their weights. Each weight given is at most `cut` too low; as long as that is 0, all are exact."""
 
     def __init__(self, room: int = ROOM) -> None:
@@ -88,8 +88,8 @@ class Planner:
         self._writers = _writers(self.rules, self.names)
         self._writes = 0
         self._units: defaultdict[str, float] = defaultdict(float)
-        self._fan_outs: Heaviest[tuple[str, ItemKey]] = Heaviest()
-        self._partitions: Heaviest[ItemKey] = Heaviest()
+        self._fan_outs: HeavyHitters[tuple[str, ItemKey]] = HeavyHitters()
+        self._partitions: HeavyHitters[ItemKey] = HeavyHitters()
         self._supplies = segments(self.rules, self.share.segments, self.tables, self.share.numbers)
         self._dry = DryStore(self.store, self.rules, self.names, self._note, self.share)
         self._run = BackfillRun(

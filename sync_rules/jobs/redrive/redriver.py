@@ -93,7 +93,7 @@ class WaitingMessage:
     opens: list[OpenEntry] = field(default_factory=list)
 
 
-class FailsAgain:
+class FailureRaiser:
     """Failures for an entry that is a failure itself: it fails again, and stays where it is recorded."""
 
     def park(self, failure: Failure) -> None:
@@ -101,7 +101,7 @@ class FailsAgain:
 
 
 @dataclass(frozen=True)
-class KeptAlready:
+class KeptCallReader:
     """Kept calls for entries that hold their changes themselves: a call that fails again stays where it is."""
 
     _behind: KeptCalls
@@ -115,7 +115,7 @@ class KeptAlready:
 
 
 @dataclass(frozen=True)
-class RecordsNew:
+class NewFailures:
     """Failures that are new are recorded, except those of effects: only their entry holds the values, so it stays."""
 
     _behind: Failures
@@ -161,11 +161,11 @@ class Redriver:
         self._called: set[str] = set()
         self._uncalled: set[str] = set()
         self._rules = self.rules.titled(self.only)  # to retry by
-        failures = RecordsNew(self.world.failures, self.rules, self.tally)
-        alone = KeptAlready(self.world.kept)
+        failures = NewFailures(self.world.failures, self.rules, self.tally)
+        alone = KeptCallReader(self.world.kept)
         kept = self.world.kept if self.queue else alone
         self._world = replace(self.world, queue=self.queue or self, failures=failures, kept=kept)
-        self._strict = replace(self._world, failures=FailsAgain(), kept=alone)
+        self._strict = replace(self._world, failures=FailureRaiser(), kept=alone)
         self._unaccepted = self.unaccepted or dict
         limits = None if self.queue else AT_ONCE
         self._consumer = Consumer(self._rules, self._world, THIS_PROCESS, limits=limits, unaccepted=self._unaccepted)

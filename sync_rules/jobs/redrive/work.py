@@ -120,13 +120,13 @@ def _too_little(rule: Rule) -> RecordError:
 
 def _of_call(failure: Failure, rules: Rules, bounds: Bounds) -> Work[Report]:
     """The call of a function that was given up, with the change as it was kept. Raises RecordError."""
+
+    def call() -> Work[Report]:
+        message: CallMessage = yield FetchCall(failure.call)
+        return (yield from process_message(replace(message, attempt=0), rules, bounds))
+
     _require_call(failure.rule, rules)
-    return _kept_call(failure.call, rules, bounds)
-
-
-def _kept_call(place: str, rules: Rules, bounds: Bounds) -> Work[Report]:
-    message: CallMessage = yield FetchCall(place)
-    return (yield from process_message(replace(message, attempt=0), rules, bounds))
+    return call()
 
 
 def _require_call(name: str, rules: Rules) -> None:

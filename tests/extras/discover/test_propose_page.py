@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.extras.discover.commands.proposal_page import NOT_PLANNED, Searched, page
+from sync_rules.extras.discover.commands.proposal_page import NOT_PLANNED, Searched, write_page
 from sync_rules.extras.discover.commands.show_proposal import ShownProposal, missing_indexes, percent
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.extras.discover.imports.key_schemas import as_key
@@ -101,7 +101,7 @@ def searched(found: Proposal = FOUND, repair: Repair | None = REPAIR, *, values:
 
 def test_propose_page_asks_for_nothing_and_is_well_formed():
     """No script and nothing from outside; every element is closed; ids are unique and found."""
-    shown = page(searched())
+    shown = write_page(searched())
     outline = Outline(shown)
     assert outline.wrong == []
     assert not outline.all("script") + outline.all("link") + outline.all("img") + outline.all("iframe")
@@ -116,16 +116,16 @@ def test_propose_page_asks_for_nothing_and_is_well_formed():
 
 def test_propose_page_shows_values_only_if_asked():
     """Keys of examples are there; values are there with --show-values alone."""
-    assert SECRET not in page(searched())
-    assert "order 2" in Outline(page(searched())).words
-    assert f"{SECRET}-old" in page(searched(values=True))
+    assert SECRET not in write_page(searched())
+    assert "order 2" in Outline(write_page(searched())).words
+    assert f"{SECRET}-old" in write_page(searched(values=True))
     shown = searched(values=True).shown.as_json()
     assert shown["rules"][0]["examples"][0]["expected"] == f"{SECRET}-new"
 
 
 def test_propose_page_says_what_was_found():
     """Headline, figures, evidence, reasons, indexes, links, entities, and what a repair costs by the plan."""
-    words = Outline(page(searched())).words
+    words = Outline(write_page(searched())).words
     for said in (
         "✓ 1 rule proposed, 1 held back; 3 targets differ",
         "names ✓ high confidence 99.70 % 1,000 997 3 4 3",
@@ -148,11 +148,11 @@ def test_propose_page_says_what_was_found():
 def test_propose_page_without_rules_or_plan():
     """Nothing found says why; a repair that was not planned says who plans it."""
     nothing = Proposal((SHOP,), nothing_because="no attribute names items of another kind")
-    words = Outline(page(searched(nothing, None))).words
+    words = Outline(write_page(searched(nothing, None))).words
     assert "○ Nothing found, because no attribute names items of another kind" in words
     assert "There is no rule to repair by." in words
-    assert NOT_PLANNED in Outline(page(searched(repair=None))).words
-    assert "USD" not in page(searched(prices=None))
+    assert NOT_PLANNED in Outline(write_page(searched(repair=None))).words
+    assert "USD" not in write_page(searched(prices=None))
 
 
 @pytest.mark.parametrize(

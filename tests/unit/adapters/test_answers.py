@@ -24,7 +24,7 @@ from sync_rules.adapters.sqs import FailedMessages, SqsQueue
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.doctor import Site
-from sync_rules.deploy.examination import Examination, NotSeenError, resources_of
+from sync_rules.deploy.examination import Examination, NotSeenError, list_resources
 from sync_rules.deploy.permissions import FUNCTIONS
 from sync_rules.jobs.account.stack import Machine, stack_of
 from sync_rules.jobs.consume.shards import as_stream_record
@@ -164,7 +164,7 @@ ANSWERS: Mapping[tuple[str, str], tuple[dict[str, Any], list[Callable[[Any], Any
     ),
     ("cloudformation", "ListStackResources"): (
         {"StackResourceSummaries": [{"LogicalResourceId": "A", "ResourceType": "t", "PhysicalResourceId": "p"}]},
-        [lambda client: resources_of(lambda _service: client, "s")],
+        [lambda client: list_resources(lambda _service: client, "s")],
     ),
     ("cloudwatch", "DescribeAlarms"): (
         {"MetricAlarms": [{"AlarmName": "a", "AlarmActions": [], "StateValue": "ALARM", "AlarmDescription": "d"}]},

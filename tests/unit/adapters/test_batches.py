@@ -119,16 +119,28 @@ def test_statement_with_another_error_is_tried_alone(code):
     assert (rejected.status, rejected.reason, written) == (Status.REJECTED, "ValidationException", WRITTEN)
 
 
-def test_batch_that_is_refused_as_a_whole_is_written_one_by_one(caplog):
-    """Such as where the role lacks PartiQLUpdate."""
-    client = Client(*[failed("AccessDeniedException"), OK, OK] * 2)
+@pytest.mark.parametrize(
+    ("code", "begins", "advice"),
+    [
+        ("AccessDeniedException", "updates may not be sent in batches (AccessDeniedException)", "PartiQLUpdate"),
+        (
+            "UnknownOperationException",
+            "updates fail in batches (UnknownOperationException)",
+            "SYNC_RULES_WRITES=update",
+        ),
+    ],
+)
+def test_batch_that_is_refused_as_a_whole_is_written_one_by_one(caplog, code, begins, advice):
+    """Such as where the role lacks PartiQLUpdate, or in an emulator that does not know the operation: said once."""
+    client = Client(*[failed(code), OK, OK] * 2)
     store, waits = store_on(client)
     for _ in range(2):
         assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
     assert waits == []
-    (told,) = [record.getMessage() for record in caplog.records]  # once
-    assert told.startswith("updates may not be sent in batches (AccessDeniedException)")
-    assert "PartiQLUpdate" in told
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith(begins)
+    assert advice in told
+    assert ("permission" in told) == (code == "AccessDeniedException")
 
 
 class OneInvalid(Client):
@@ -153,16 +165,13 @@ class OneInvalid(Client):
         return OK
 
 
-def test_invalid_statement_costs_its_neighbours_nothing_and_is_blamed_on_nobody(caplog):
-    """The other 24 share requests as before, the invalid one is an UpdateItem, and no permission is asked for."""
+def test_invalid_statement_costs_its_neighbours_nothing():
+    """The other 24 share requests as before, and the invalid one is an UpdateItem."""
     client = OneInvalid(7)
     store, _ = store_on(client)
     assert store.apply(Apply(updates(25))) == (WRITTEN,) * 25
     assert [operation for operation, _ in client.calls].count("update_item") == 1
     assert len(client.calls) < 13
-    (told,) = [record.getMessage() for record in caplog.records]
-    assert "a statement is refused as invalid" in told
-    assert "PartiQLUpdate" not in told
 
 
 @pytest.mark.parametrize(
@@ -176,7 +185,9 @@ def test_warning_of_an_invalid_statement_blames_sync_rules_on_aws_only(endpoint,
     """Many emulators lack a form of PartiQL: the warning then names the setting that avoids it."""
     store_on(OneInvalid(7, endpoint=endpoint))[0].apply(Apply(updates(25)))
     (told,) = [record.getMessage() for record in caplog.records]
+    assert "a statement is refused as invalid" in told
     assert words in told
+    assert "PartiQLUpdate" not in told
     assert ("bug" in told) == ("amazonaws" in endpoint)
 
 
@@ -201,17 +212,6 @@ def test_value_that_is_refused_keeps_its_rule_in_batches(caplog):
     store.apply(Apply(updates(3)))
     assert [operation for operation, _ in client.calls] == ["batch_execute_statement"]
     assert not caplog.records
-
-
-def test_batch_that_fails_otherwise_is_not_blamed_on_permissions(caplog):
-    """Such as an emulator that does not know the operation."""
-    client = Client(failed("UnknownOperationException"), OK, OK)
-    store, _ = store_on(client)
-    assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
-    (told,) = [record.getMessage() for record in caplog.records]
-    assert told.startswith("updates fail in batches (UnknownOperationException)")
-    assert "SYNC_RULES_WRITES=update" in told
-    assert "permission" not in told
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ UNSAYABLE = {
     "is-map": update(SHOP, order(1), Condition(Test.IS_MAP, ("m",)), a=n(1)),
     "null": update(SHOP, order(1), Condition(Test.EQUALS, ("m",), {"NULL": True}), a=n(1)),
     "null-inside": update(
-        SHOP, order(1), Condition(Test.EQUALS, ("m",), {"L": [{"M": {"x": {"NULL": True}}}]}), a=n(1)
+        SHOP, order(1), Condition(Test.EQUALS, ("m",), {"L": [n(1), {"M": {"x": {"NULL": True}, "y": n(1)}}]}), a=n(1)
     ),
     "dotted-name": Update(order(1), ((("a.b",), n(1)),), (), (exists(SHOP),)),
     "dotted-name-beside-others": Update(
@@ -352,14 +352,10 @@ def test_table_named_by_its_arn_has_no_statement():
         ("https://dynamodb.cn-north-1.amazonaws.com.cn", True),
         ("https://dynamodb.eu-central-1.api.aws", True),
         ("https://vpce-1-dynamodb.us-east-1.vpce.amazonaws.com", True),
-        ("https://000000000000.ddb.eu-central-1.amazonaws.com:443/", True),
         (None, True),
-        ("http://127.0.0.1:8000", False),
         ("http://localhost:8000/dynamodb.eu-central-1.amazonaws.com", False),
-        ("https://amazonaws.com.example.org", False),
         ("https://dynamodb.eu-central-1.amazonaws.com.example.org", False),
         ("https://dynamodb.eu-central-1.notamazonaws.com", False),
-        ("https://dynamodb.eu-central-1.notapi.aws", False),
     ],
 )
 def test_batches_are_the_default_on_aws_alone(endpoint, on_aws, monkeypatch):

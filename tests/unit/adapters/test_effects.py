@@ -168,13 +168,6 @@ def test_outside_a_bucket_that_is_missing_is_told_with_its_rule(world):
     assert str(caught.value).count("nowhere") == 1
 
 
-def test_outside_a_function_looks_at_its_table_of_calls(world, folder):
-    """A function refuses at its cold start a table of calls that is missing or belongs to the rules."""
-    given = {runtime.QUEUE_URL: "https://sqs.us-east-1.amazonaws.com/1/q", runtime.CALLS_TABLE: "typo"}
-    with pytest.raises(UserError, match=r"table typo.*does not exist"):
-        deployed(world, folder, BOTH, **given)
-
-
 def test_outside_run_refuses_before_it_reads(world, folder, capsys):
     """`run` exits with 2 for a bucket that is missing; nothing was read or called yet."""
     rules = rules_of(replace(ARCHIVE, bucket="nowhere"))

@@ -110,15 +110,6 @@ def test_metered_sends_writes_in_their_order_whatever_fits_together(told):
     assert [units for units, _ in told.told] == [59, 60]
 
 
-def test_metered_counts_what_indexes_cost(told):
-    """A change that an index shows costs a write there too, and two where the item moves in it."""
-    at = told.put("indexed", "1", kind=s("a"))
-    told.metered.read(Read((at,)))
-    told.metered.apply(Apply((setting(at, other=s("x")),)))
-    told.metered.apply(Apply((setting(at, kind=s("b")),)))
-    assert [units for units, _ in told.told] == [2, 3]
-
-
 def test_metered_doubles_a_transaction_but_not_its_indexes(told):
     """Each action of a transaction costs twice, a check too; a row of an index once."""
     at, other = told.put("indexed", "1", kind=s("a")), told.put("plain", "1")
@@ -250,15 +241,6 @@ def test_metered_writes_nothing_that_it_could_not_read(told, of):
     failed = Result(Status.FAILED, reason="ThrottlingException: table plain")
     assert results == (failed, WRITTEN, failed)
     assert (sum(paid), [write.key for write in tap.writes]) == (5, [seen])
-
-
-def test_metered_sends_together_what_may_go_out_at_once(told):
-    """Writes go out in requests of as many units as the budget allows at once, full ones too."""
-    tap, purse = Tap(told.memory), Purse()
-    purse.at_once_max_units = 2.0
-    many = tuple(setting(told.put("plain", str(number)), a=s("x")) for number in range(5))
-    MeteredStore(tap, TABLES, budget=purse).apply(Apply(many))
-    assert [len(request.writes) for request in tap.seen(Apply)] == purse.paid == [2, 2, 1]
 
 
 def test_metered_consumer_begins_anew_with_each_batch_and_message():

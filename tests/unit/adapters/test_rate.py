@@ -120,17 +120,6 @@ def test_rate_decides_how_many_writes_go_out_together(rate, most):
     assert writes_at_once(rate) == most
 
 
-def test_rate_takes_nothing_where_there_is_no_time():
-    """A write that would end after the deadline is refused at once and not counted; a smaller one still passes."""
-    rate, clock = rate_of(10)
-    assert rate.take(10)
-    began = clock.now
-    assert rate.take(10, within_seconds=0.9) is False
-    assert clock.now == began
-    assert rate.take(5, within_seconds=0.9)
-    assert clock.now == pytest.approx(began + 0.5)
-
-
 @given(st.floats(0.5, 150), st.floats(1.1, 1_000), st.floats(0.5, 100))
 def test_rate_lets_a_large_request_through_and_is_paid_after(ceiling, larger, small):
     """One that no second's worth covers needs a full bucket and no more; who comes next waits until it is paid for."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from io import BytesIO
+from types import SimpleNamespace
 
 import pytest
+from botocore.exceptions import ResponseStreamingError
 
 from sync_rules.adapters import aws, retries, s3
 from sync_rules.adapters.s3 import BucketReports, OnFailureObjects, S3Archive, parse_place
@@ -73,6 +75,18 @@ def test_report_in_a_bucket_is_read_as_it_was_written(client):
     assert list(reports.lines("nightly")) == [b"one", b"two"]
     with pytest.raises(StoreError, match="nowhere"):
         list(reports.lines("nowhere"))
+
+
+def test_report_in_a_bucket_that_breaks_off_is_an_error(client, monkeypatch):
+    """A connection that ends in the middle of a report must not pass for its end."""
+
+    def iter_lines():
+        yield b"one"
+        raise ResponseStreamingError(error="gone")
+
+    monkeypatch.setattr(client, "get_object", lambda **_: {"Body": SimpleNamespace(iter_lines=iter_lines)})
+    with pytest.raises(StoreError, match=r"ResponseStreamingError: s3://kept/reports/nightly\.jsonl"):
+        list(BucketReports(client, "kept").lines("nightly"))
 
 
 @pytest.mark.parametrize(("endpoint", "style"), [("http://localhost:1", "path"), (None, "auto")])

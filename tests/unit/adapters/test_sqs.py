@@ -52,14 +52,9 @@ def test_queue_carries_messages(client, queue_url, message):
 @pytest.mark.parametrize(("asked", "given"), [(0, 0), (60, 60), (900, 900), (5000, 900)])
 def test_queue_delays_at_most_900_seconds(asked, given):
     """The limit of SQS; a look may come early, never not at all."""
-    calls = []
-
-    class Client:
-        def send_message(self, **parameters):
-            calls.append(parameters)
-
-    SqsQueue(Client(), "http://127.0.0.1/later").send(PullMessage(KEY), asked)
-    assert calls[0]["DelaySeconds"] == given
+    client = Mock()
+    SqsQueue(client, "http://127.0.0.1/later").send(PullMessage(KEY), asked)
+    assert client.send_message.call_args.kwargs["DelaySeconds"] == given
 
 
 def test_queue_that_is_missing_raises(client):
@@ -170,23 +165,20 @@ def test_failed_messages_that_fail_again_are_never_doubled(client, queue_url, mo
         assert messages_in(client, queue_url) == 1
 
 
-def test_failed_messages_each_stand_for_themselves(client, queue_url, place):
+def test_failed_messages_each_stand_for_themselves(client, queue_url, place, monkeypatch):
     """One that is too large by now, or that SQS does not take, keeps no other from being replaced or from being there
     again at once. Sizes are bytes, not letters.
     """
-    refused = []
+    refused, send = [], client.send_message
 
-    class Choosy:
-        def __getattr__(self, name):
-            return getattr(client, name)
+    def choosy(**parameters):
+        if parameters["MessageBody"] == "m97":
+            refused.append("m97")
+            raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, "SendMessage")
+        return send(**parameters)
 
-        def send_message(self, **parameters):
-            if parameters["MessageBody"] == "m97":
-                refused.append("m97")
-                raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, "SendMessage")
-            return client.send_message(**parameters)
-
-    taken = FailedMessages(Choosy(), queue_url)
+    monkeypatch.setattr(client, "send_message", choosy)
+    taken = place()
     first, second, third, *_ = taken.entries()
     taken.replace(first, "ü" * (MESSAGE_MAX_BYTES // 2 + 1))
     taken.replace(second, "m97")
@@ -239,17 +231,11 @@ def test_failed_messages_with_a_mark_that_became_too_large_are_given_once(place)
     assert len([*place().entries()]) == 25
 
 
-def test_failed_messages_that_cannot_be_let_go_are_counted(client, queue_url, place):
+def test_failed_messages_that_cannot_be_let_go_are_counted(client, place, monkeypatch):
     """Messages that could not be made visible again are counted."""
-
-    class Stubborn:
-        def __getattr__(self, name):
-            return getattr(client, name)
-
-        def change_message_visibility(self, **_):
-            raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, "ChangeMessageVisibility")
-
-    taken = FailedMessages(Stubborn(), queue_url, mark="")
+    denied = aws.ClientError({"Error": {"Code": "AccessDenied"}}, "ChangeMessageVisibility")
+    monkeypatch.setattr(client, "change_message_visibility", Mock(side_effect=denied))
+    taken = place(mark="")
     assert len([*taken.entries()]) == 25
     taken.close()
     assert taken.held == 25
@@ -257,16 +243,10 @@ def test_failed_messages_that_cannot_be_let_go_are_counted(client, queue_url, pl
 
 def test_failed_messages_are_hidden_for_as_long_as_told():
     """A call that dies hides what it had no longer than that."""
-    asked = []
-
-    class Client:
-        def receive_message(self, **parameters):
-            asked.append(parameters["VisibilityTimeout"])
-            return {}
-
+    client = Mock(**{"receive_message.return_value": {}})
     for options in ({"hidden_seconds": 960}, {}, {"peek": True}):
-        assert [*FailedMessages(Client(), "http://127.0.0.1/failed", **options).entries()] == []
-    assert asked == [960, 3600, 30]
+        assert [*FailedMessages(client, "http://127.0.0.1/failed", **options).entries()] == []
+    assert [call.kwargs["VisibilityTimeout"] for call in client.receive_message.call_args_list] == [960, 3600, 30]
 
 
 def test_failed_messages_with_a_mark_are_never_cut_short_in_silence(place, monkeypatch):

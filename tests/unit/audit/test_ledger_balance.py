@@ -98,21 +98,6 @@ def test_balance_is_broken_if_a_part_of_it_is(broken):
     assert one.plus(other).broken
 
 
-def test_balance_puts_a_total_right():
-    """A wrong total and a lost one become what their entries add up to; other attributes of theirs stay."""
-    scene = at_rest()
-    before = unversioned(scene)
-    corrupt(scene, "spent/T/USER#0", "n", n(99))
-    corrupt(scene, "spent/T/USER#1", "n", None)
-    ((table, tallies),) = list_ledgers(scene.rules, frozenset(scene.rules.rules))
-    found = scene.drive(find_unbalanced(table, tallies))
-    assert all(
-        repaired(scene, slot, books) for slot, books in scene.drive(confirm_unbalanced(table, tallies, found)).items()
-    )
-    assert unversioned(scene) == before
-    assert off(scene) == {}
-
-
 def test_balance_does_not_mend_a_total_that_was_added_to_meanwhile():
     """The same wrong number under another version is another number: a total that comes and goes is never put wrong."""
     scene = at_rest()
@@ -127,11 +112,6 @@ def test_balance_does_not_mend_a_total_that_was_added_to_meanwhile():
 def repaired(scene, slot, books):
     key, at = slot
     return scene.drive(repair_total(key, {at: books}))
-
-
-def unversioned(scene):
-    """The items of the ledger, without how often a total was added to."""
-    return sorted(str({a: v for a, v in item.items() if a != "v"}) for item in scene.memory.items("ledger"))
 
 
 def test_balance_leaves_what_is_at_work():

@@ -15,15 +15,13 @@ from botocore.exceptions import ClientError
 from rich.console import Console
 
 from sync_rules.adapters.budget import Budget
-from sync_rules.adapters.files import lock_file
 from sync_rules.adapters.preflight import Survey, TableProblem
 from sync_rules.adapters.state import FileState, MemoryState, read_applied
 from sync_rules.audit.link_check import SAMPLE_SEGMENTS
 from sync_rules.cli import main
 from sync_rules.cli.commands import backfill
-from sync_rules.cli.show import backfill as backfill_display
 from sync_rules.cli.show.backfill import Meter, display_on
-from sync_rules.jobs.backfill import job, throttle
+from sync_rules.jobs.backfill import job
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import Totals, load_unfinished
@@ -48,7 +46,6 @@ rules:
   houses: {copy: author.name, into: house.author_name, link: {author_id: author_id}, via: by_author}
   kept: {archive: book, when: deleted, into: 's3://bucket/books/'}
 """
-EFFECT_ONLY = RULES.partition("  names:")[0] + "  kept: {archive: book, when: deleted, into: 's3://bucket/books/'}\n"
 ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/"
 
 
@@ -162,24 +159,6 @@ def test_backfill_exits_0_when_all_of_it_is_done(command):
     assert (code, summary["copied"], summary["right"], summary["writes"]) == (0, 0, 6, 0)
 
 
-def test_backfill_tells_people_the_same(command):
-    """Without --format jsonl a table by rule, and the last word."""
-    command.books(2)
-    code, out, err = command()
-    assert code == 0
-    assert [line.split()[:2] for line in out.splitlines() if line.startswith("names")] == [["names", "2"]]
-    assert "Done: 2 items checked in one step" in out
-    assert "2 copies written (sets 2), 0 already right, 0 kept, 0 refused, 0 parked, 0 failed. 4 write units" in out
-    assert err == ""
-
-
-def test_backfill_says_when_there_was_nothing(command):
-    """A backfill says so if no scanned item concerns a rule."""
-    code, out, _ = command("--rule", "houses")
-    assert code == 0
-    assert "No item matched: no rule concerns the scanned items" in out
-
-
 def test_backfill_warns_where_changes_are_not_seen(command):
     """A table without a stream is no reason not to begin, and is said on standard error."""
     command.problems = [TableProblem("books", "it has no stream, so changes would not be seen", "Enable a stream")]
@@ -226,13 +205,6 @@ def test_backfill_exits_1_when_something_was_left(command):
 
 
 # ---------------------------------------------------------------- which rules
-def test_backfill_of_one_rule_leaves_the_others(command):
-    """--rule limits it to rules of these names, and only they count as done."""
-    command.books(1)
-    command.house()
-    code, summary = command.summary("--rule", "houses")
-    assert (code, list(summary["rules"]), command.copied()) == (0, ["houses"], set())
-    assert command.applied == {"houses"}
 
 
 @pytest.mark.parametrize(
@@ -265,14 +237,6 @@ def test_backfill_refuses_what_it_cannot_do(command, options, words):
     assert [request for request in command.scene.tap.requests if not isinstance(request, Read)] == []
 
 
-def test_backfill_of_rules_that_act_on_changes_only_is_refused(command):
-    """A backfill is refused if the rules file has only effects, which act on changes."""
-    command.file.write_text(EFFECT_ONLY)
-    code, _, err = command()
-    assert code == 2
-    assert "all rules are of kinds that act on changes" in err
-
-
 def test_backfill_of_changed_rules_only(command):
     """--changed: what is new, and what says something else than when it was done; then nothing."""
     command.books(1)
@@ -287,13 +251,6 @@ def test_backfill_of_changed_rules_only(command):
 
 
 # ---------------------------------------------------------------- which items
-def test_backfill_of_one_table(command):
-    """--table limits the backfill to that table; a rule with other tables does not count as applied."""
-    command.books(2)
-    command.house()
-    code, summary = command.summary("--table", "houses")
-    assert (code, summary["copied"], command.copied()) == (0, 1, set())
-    assert command.applied == set()
 
 
 def test_backfill_of_items_of_which_a_condition_holds(command):
@@ -455,14 +412,6 @@ def test_backfill_stopped_says_how_to_go_on_and_does(command):
     assert json.loads(command.state.read_text()).keys() == {"applied", "backfill"}
 
 
-def test_backfill_goes_on_with_its_segments_only(command):
-    """A version that divides a scan into another number of segments cannot continue it, and says so."""
-    unfinished_one(command)
-    command.patch.setattr(backfill.opt, "SEGMENTS", 3)
-    code, _, err = command("--resume")
-    assert (code, "segments: it has 2, this one 3" in err) == (2, True)
-
-
 def unfinished_one(command: Command, *options: str) -> None:
     command.books(6)
     command.stop_after(1)
@@ -482,31 +431,6 @@ def test_backfill_with_one_unfinished_wants_to_know(command):
     assert command.scene.tap.requests == []
 
 
-def test_backfill_restarted_begins_anew(command):
-    """--restart forgets how far the other one was, and goes over everything."""
-    unfinished_one(command)
-    code, summary = command.summary("--restart")
-    assert (code, summary["items"]) == (0, 6)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--rule", "names"], "rules: it has houses, names, this one names"),
-        (["--where", "shelf == 'x'"], "--where: it has none, this one shelf == 'x'"),
-        (["--table", "books"], "--table: it has none, this one books"),
-    ],
-)
-def test_backfill_goes_on_with_nothing_but_itself(command, options, words):
-    """--resume of another one is refused, with each thing in which they differ; nothing was done."""
-    unfinished_one(command)
-    command.scene.tap.requests.clear()
-    code, _, err = command("--resume", *options)
-    assert code == 2
-    assert words in err
-    assert command.scene.tap.requests == []
-
-
 def test_backfill_goes_on_only_with_the_same_rules_and_tables(command):
     """Rules that say something else now, and a table that was made anew under its name, are named."""
     unfinished_one(command)
@@ -521,14 +445,6 @@ def test_backfill_goes_on_only_with_the_same_rules_and_tables(command):
     assert "rules: houses says something else now" in err
     command.file.write_text(RULES)
     assert command("--resume")[0] == 0
-
-
-def test_backfill_has_its_state_for_itself(command):
-    """A second one with the same state is refused while the first one runs."""
-    with lock_file(command.state):
-        code, _, err = command()
-    assert code == 2
-    assert "another `sync-rules backfill` uses this checkpoint. Stop it, or give another with --state" in err
 
 
 def test_backfill_keeps_to_its_rate(command):
@@ -563,29 +479,10 @@ def test_backfill_keeps_to_the_limit_of_a_table(command):
     assert asked == [({"books": 50.0}, {"books": 4}), ({"books": 50.0}, {"books": 4}), ({"books": 50.0}, {"books": 4})]
 
 
-def test_backfill_slows_down_when_a_call_is_tried_again(command):
-    """A wait before a retry lowers the rate first."""
-    told: list[str] = []
-
-    class Rate:
-        def slow_down(self) -> None:
-            told.append("slower")
-
-    command.patch.setattr(throttle.time, "sleep", lambda seconds: told.append(f"wait {seconds}"))
-    throttle.slowing(Rate())(0.5)
-    assert told == ["slower", "wait 0.5"]
-
-
 @pytest.mark.parametrize(("rate", "workers"), [(0.0, 32), (5.0, 4), (500.0, 4), (2_000.0, 16), (1e9, 1_000)])
 def test_backfill_in_the_account_has_more_workers_for_a_higher_rate(rate, workers):
     """At least those of a run on this machine, at most those that a machine may have."""
     assert backfill._remote_workers(rate) == workers
-
-
-@pytest.mark.parametrize(("rate", "writes"), [(0.0, 200), (5.0, 1), (500.0, 50), (5_000.0, 200)])
-def test_backfill_sends_only_so_many_writes_at_once(rate, writes):
-    """A low rate limits the number of writes that go out together."""
-    assert backfill.writes_at_once(rate) == writes
 
 
 # ---------------------------------------------------------------- how it shows itself
@@ -626,16 +523,6 @@ def test_backfill_meter_says_how_long_it_will_take(command):
     assert (figures["of_items"], figures["seconds_left"]) == (None, None)
 
 
-def test_backfill_shows_a_total_that_does_not_move(command):
-    """The number of items that are expected is that of the step, in every round and whatever was scanned before."""
-    meter = Meter(lambda _names: 1_000, Now())
-    shown = set()
-    for before, items in ((0, 10), (0, 990), (990, 1_000), (1_980, 2_900)):
-        figures = meter.figures(run_like(command.scene, totals_of(before, 0)), totals_of(items, 0))
-        shown.add((figures["of_items"], figures["round_items"] == items - before))
-    assert shown == {(1_000, True)}
-
-
 def test_backfill_lines_come_every_few_seconds(command, capsys):
     """A log has a line every ten seconds, machines a JSON object; not one for each page."""
     now = Now()
@@ -656,21 +543,6 @@ def test_backfill_lines_come_every_few_seconds(command, capsys):
     assert [json.loads(line)["progress"]["items"] for line in capsys.readouterr().out.splitlines()] == [4, 4]
 
 
-def test_backfill_shows_the_figures_on_a_terminal(command):
-    """A terminal shows a moving line, which is removed at the end."""
-    out = StringIO()
-    console = Console(file=out, force_terminal=True, width=160)
-    figures = Meter(lambda _n: 10).figures(run_like(command.scene, Totals()), totals_of(4, 3))
-    with display_on(console, as_json=False) as display:
-        display.say("a sentence")
-        display.update(lambda: {**figures, "round": 2, "seconds_left": 61})
-    shown = out.getvalue()
-    assert "step 1 of 1, round 2" in shown
-    assert "1:01 left" in shown
-    assert "a sentence" in shown
-    assert backfill_display.GROUPS.keys() >= {"copied", "right", "refused", "parked"}
-
-
 MISSPELLED = RULES.replace("author.name into book", "author.nmae into book")
 
 
@@ -687,15 +559,3 @@ def test_backfill_stops_before_its_first_write_if_a_sample_hits_nothing(command)
     assert command("--accept", "names")[0] == 0
     command.file.write_text(RULES)
     assert command()[0] == 0
-
-
-def test_backfill_samples_no_rule_that_was_applied(command):
-    """A rule that a backfill applied as it is now costs no sample; --accept of an unknown rule is a mistake."""
-    command.books(3)
-    assert command()[0] == 0
-    before = len(command.scene.tap.seen(Scan)) - len(command.scans())
-    assert before > 0
-    assert command()[0] == 0
-    assert len(command.scene.tap.seen(Scan)) - len(command.scans()) == before
-    code, _, err = command("--accept", "nmaes")
-    assert (code, "Did you mean 'names'?" in err) == (2, True)

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules import __version__
 from sync_rules.cli import main
 from sync_rules.cli import options as opt
 from sync_rules.cli.commands import check
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import UserError
 
 
 def fails_with(monkeypatch, error):
@@ -41,21 +40,6 @@ def test_help_names_every_verb_without_loading_it():
         assert f"  {verb} " in done.stdout
 
 
-def test_version_is_shown(capsys):
-    """`--version` is one line."""
-    assert main.main(["--version"]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith(f"sync-rules {__version__} (Python ")
-    assert out.count("\n") == 1
-
-
-def test_module_is_the_command():
-    """`python -m sync_rules` passes its exit code on."""
-    done = subprocess.run([sys.executable, "-m", "sync_rules", "chek"], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "Did you mean 'check'" in done.stderr
-
-
 @pytest.mark.parametrize("arguments", [[], ["chek"], ["check", "--jsn"], ["--nothing"], ["check", "a", "b"]])
 def test_usage_mistakes_exit_with_2(arguments, capsys):
     """Arguments that cannot be parsed exit with 2, as the user's mistake."""
@@ -70,13 +54,6 @@ def test_user_errors_are_told_in_words(monkeypatch, capsys):
     assert capsys.readouterr().err == "sync-rules: expected a file, found none: write one\n"
 
 
-def test_store_errors_are_not_our_bug(monkeypatch, capsys):
-    """A service that does not answer is said by its own code."""
-    fails_with(monkeypatch, StoreError("ResourceNotFoundException", "no such table"))
-    assert main.main(["check"]) == 2
-    assert "ResourceNotFoundException" in capsys.readouterr().err
-
-
 def test_our_bugs_exit_with_3_and_show_no_values(monkeypatch, capsys):
     """An unexpected exception is ours: one line, without its message, which may hold values of items."""
     fails_with(monkeypatch, ValueError("secret"))
@@ -87,35 +64,12 @@ def test_our_bugs_exit_with_3_and_show_no_values(monkeypatch, capsys):
     assert "secret" not in shown
 
 
-def test_our_bugs_show_their_traceback_when_asked(monkeypatch, capsys):
-    """SYNC_RULES_DEBUG=1 shows everything."""
-    fails_with(monkeypatch, ValueError("secret"))
-    monkeypatch.setenv(main.DEBUG, "1")
-    assert main.main(["check"]) == 3
-    assert "Traceback" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("words", ["", "interrupted: 3 were removed"], ids=["none", "own"])
 def test_interrupt_exits_with_130(monkeypatch, capsys, words):
     """Ctrl-C is no bug and no success, and is said, with the words of the command if it has some."""
     fails_with(monkeypatch, KeyboardInterrupt(*filter(None, [words])))
     assert main.main(["check"]) == 130
     assert capsys.readouterr().err == f"sync-rules: {words or 'interrupted'}\n"
-
-
-def test_help_cuts_no_line_at_80_columns(monkeypatch, capsys):
-    """Each verb is said as a whole on a terminal of the usual width."""
-    monkeypatch.setenv("COLUMNS", "80")
-    assert main.main(["--help"]) == 0
-    said = capsys.readouterr().out.partition("Begin:")[2]
-    assert all(listed.line in said for listed in main.VERBS.values())
-
-
-def test_help_lists_the_verbs_by_groups(capsys):
-    """Each group once, in the order of the table."""
-    assert main.main(["--help"]) == 0
-    groups = [line for line in capsys.readouterr().out.splitlines() if line.endswith(":") and line[0] != " "]
-    assert groups == ["Options:", *(f"{name}:" for name in dict.fromkeys(one.group for one in main.VERBS.values()))]
 
 
 def test_output_that_is_not_taken_is_no_bug_of_ours(monkeypatch, capsys):
@@ -163,22 +117,6 @@ def test_output_whose_reader_has_left_ends_quietly(unbuffered):
         os.close(writer)
 
 
-def test_output_that_rich_ends_is_no_drift(monkeypatch):
-    """SystemExit(1), which rich raises when the reader of the output has left, exits with 2, not with the 1 of drift."""
-    fails_with(monkeypatch, SystemExit(1))
-    assert main.main(["check"]) == 2
-
-
-def test_a_file_that_may_not_be_read_is_said_in_one_line(monkeypatch, tmp_path, capsys):
-    """An unreadable file is reported by the command in one line, not as a usage mistake."""
-    file = tmp_path / "rules.yaml"
-    file.write_text("")
-    monkeypatch.setattr("os.access", lambda *_, **__: False)
-    fails_with(monkeypatch, UserError("cannot be read"))
-    assert main.main(["check", str(file)]) == 2
-    assert capsys.readouterr().err == "sync-rules: cannot be read\n"
-
-
 INTERRUPTS_IMPORTS = """
 import sys
 interrupted = sys.argv[1]
@@ -219,14 +157,14 @@ def test_interrupt_that_python_wraps_is_an_interrupt(monkeypatch, capsys):
     def interrupted(_given):
         raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
 
-    monkeypatch.setattr(main, "_application", interrupted)
+    monkeypatch.setattr(main, "_make_application", interrupted)
     assert main.main(["check"]) == 130
     assert "interrupted" in capsys.readouterr().err
 
 
 def test_used_options_are_those_with_which_another_command_works_at_the_same_place():
     """Without a user name and password in the URL; and none where all are defaults."""
-    assert opt.used(opt.RULES_FILE, None, None) == ""
-    words = opt.used(Path("my rules.yaml"), "http://me:secret@h:8000", "eu-west-1", "s.json")
+    assert opt.repeat_options(opt.RULES_FILE, None, None) == ""
+    words = opt.repeat_options(Path("my rules.yaml"), "http://me:secret@h:8000", "eu-west-1", "s.json")
     assert words == " 'my rules.yaml' --endpoint-url http://h:8000 --region eu-west-1 --state s.json"
-    assert opt.used(opt.RULES_FILE, None, None, "table:kept") == " --state table:kept"
+    assert opt.repeat_options(opt.RULES_FILE, None, None, "table:kept") == " --state table:kept"

@@ -23,12 +23,6 @@ def declared(verb: str) -> Verb:
     return import_module(main.VERBS[verb].module).VERB
 
 
-@pytest.mark.parametrize("verb", main.VERBS)
-def test_exit_codes_of_every_verb_are_declared(verb):
-    """The sentence for the documentation says at least when a verb ends well."""
-    assert declared(verb).exit_codes().startswith(f"Exit code 0: {declared(verb).well}")
-
-
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.stem)
 def test_exit_codes_that_a_page_names_are_those_of_the_table(page):
     """A page names no code that no command ends with."""
@@ -67,9 +61,3 @@ def test_exit_code_that_the_table_does_not_have_is_a_bug(monkeypatch, capsys, co
     monkeypatch.setattr(import_module("sync_rules.cli.commands.schema"), "schema", lambda: code)
     assert main.main(["schema"]) == ExitCode.BUG
     assert "a bug in sync-rules" in capsys.readouterr().err
-
-
-def test_exit_code_before_anything_is_imported_is_the_same():
-    """The entry has the code of an interrupt as a number, as the table may not have been imported yet."""
-    entry = import_module("sync_rules.__main__")
-    assert entry.INTERRUPTED == ExitCode.INTERRUPTED

@@ -66,13 +66,6 @@ def lines(path, *bodies) -> None:
     path.write_text("".join((body if isinstance(body, str) else json.dumps(body)) + "\n" for body in bodies))
 
 
-def test_failures_exits_0_when_nothing_failed(failures):
-    """Without files there is nothing to show, and that is well."""
-    assert failures() == (0, [])
-    code, out = failures(as_json=False)
-    assert (code, out) == (0, "no failures are recorded\n")
-
-
 def test_failures_groups_what_the_local_files_hold(failures, tmp_path):
     """Without options, `failures` groups the entries of `run`'s files, exits with 1 and changes nothing."""
     bodies = [told(), told(hours=3), told(reason="Contended", hours=1)]
@@ -111,19 +104,6 @@ def test_failures_shows_tables_to_people(failures, tmp_path):
 LONG = "user-name-on-orders-and-on-all-that-is-below-them"
 
 
-def test_failures_in_a_pipe_has_a_line_for_each_group(failures, tmp_path, monkeypatch):
-    """In a pipe each group is one whole line, however narrow the terminal."""
-    monkeypatch.setenv("COLUMNS", "80")
-    key = {"PK": "USER#" + "1" * 90, "SK": "ORDER#7"}
-    two = {**told(LONG), "key": key}
-    lines(tmp_path / "f", two, two, {**told(LONG), "key": {"PK": "2", "SK": "2"}})
-    _, out = failures("--file", str(tmp_path / "f"), as_json=False)
-    (row,) = (line for line in out.splitlines() if LONG in line)
-    assert row.split()[:4] == [LONG, "ItemTooLarge", "2", "3"]
-    assert row.endswith(json.dumps(key))
-    assert "sync-rules redrive" in out.splitlines()[-1]
-
-
 def test_failures_on_a_narrow_terminal_cuts_nothing(monkeypatch, capsys):
     """A key was once cut: a narrow terminal breaks it."""
     monkeypatch.setenv("COLUMNS", "100")
@@ -144,13 +124,6 @@ def test_failures_says_which_rules_are_gone(failures, tmp_path):
     }  # fmt: skip
     _, out = failures("rules.yaml", "--file", str(tmp_path / "f"), as_json=False)
     assert "gone (gone)" in out
-
-
-def test_failures_of_one_rule(failures, tmp_path):
-    """--rule leaves the others out, its parts in; so it does batches, which are of no rule."""
-    lines(tmp_path / "f", told(), told("other"), told("names.part"), batch())
-    _, rows = failures("--file", str(tmp_path / "f"), "--rule", "names")
-    assert sorted(row["what"] for row in rows) == ["names", "names.part"]
 
 
 def test_failures_looks_into_queues_and_buckets(failures, cloud):
@@ -188,29 +161,6 @@ def test_failures_exits_2_for_the_users_mistakes(failures, tmp_path, options, wo
     code, out = failures(*options, as_json=False)
     assert (code, out) == (2, "")
     assert words in failures.err
-
-
-def test_failures_exits_2_where_there_is_no_queue_or_bucket(failures, cloud):
-    """A queue or bucket that does not exist is named, and the exit code is 2."""
-    queues, _ = cloud
-    url = queues.create_queue(QueueName="failed")["QueueUrl"].replace("failed", "nowhere")
-    for options, words in (
-        (["--queue", url], "nowhere does not exist"),
-        (["--bucket", "s3://nowhere"], "bucket nowhere"),
-    ):
-        code, _ = failures(*options)
-        assert code == 2
-        assert words in failures.err
-
-
-def test_failures_show_says_that_a_queue_holds_more(capsys):
-    """The output says that a queue may hold more messages if the sample reached its limit."""
-
-    class Looked:
-        name, count = "failed", sqs.PEEKED_MAX_MESSAGES
-
-    show([FailureGroup("messages", "pull message", "", 1000)], frozenset(), [Looked()])
-    assert "queue failed: the first 1,000 messages received; the queue may hold more" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------- counters, and rules that are gone
@@ -265,17 +215,6 @@ def test_failures_drops_those_of_rules_that_are_gone(failures, tmp_path):
     assert (code, text) == (0, "no failures of rules that no longer exist\n")
 
 
-def test_failures_of_gone_rules_alone_are_not_offered_for_redrive(failures, tmp_path):
-    """A rule that was renamed comes first, as its failures can be retried; without that, only the removal is advised."""
-    (tmp_path / "rules.yaml").write_text(RULES)
-    lines(tmp_path / "f", told("gone"))
-    _, text = failures("rules.yaml", "--file", "f", as_json=False)
-    *_, renamed, removal = text.splitlines()
-    assert "renamed_from: OLD" in renamed
-    assert "--drop" in removal
-    assert "redrive`, with" not in text
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [(["--drop"], "give the rules file too"), (["rules.yaml", "--drop", "--rule", "names"], "rule names exists")],
@@ -288,18 +227,6 @@ def test_failures_drops_nothing_by_mistake(failures, tmp_path, options, words):
     assert code == 2
     assert words in failures.err
     assert len((tmp_path / "f").read_text().splitlines()) == 2
-
-
-def test_failures_drops_from_queues(failures, cloud, tmp_path):
-    """Messages of rules that are gone leave the queue; the others are there for the next reader."""
-    (tmp_path / "rules.yaml").write_text(RULES)
-    queues, _ = cloud
-    url = queues.create_queue(QueueName="failed")["QueueUrl"]
-    for body in (told(), told("gone"), told("gone")):
-        queues.send_message(QueueUrl=url, MessageBody=json.dumps(body))
-    assert failures("rules.yaml", "--queue", url, "--drop") == (0, [{"dropped": "gone", "count": 2}])
-    _, rows = failures("rules.yaml", "--queue", url)
-    assert [(row["what"], row["count"]) for row in rows] == [("names", 1)]
 
 
 def test_failures_drops_the_kept_changes_of_calls(failures, tmp_path):

@@ -22,14 +22,6 @@ def template(tmp_path, monkeypatch):
     return tmp_path / "template.yaml"
 
 
-def test_infra_check_of_the_noted_rules_file_is_well(template, capsys):
-    """`infra --check` of an up-to-date template exits with 0, prints nothing and writes nothing."""
-    before = template.read_bytes()
-    assert main.main(["infra", "--check"]) == 0
-    assert capsys.readouterr().out == ""
-    assert template.read_bytes() == before
-
-
 def test_infra_check_shows_each_block_that_differs_and_writes_nothing(template, capsys):
     """A changed rules file makes it exit with 1."""
     rules = template.parent / "examples/organisations-users-tickets/rules.yaml"
@@ -84,15 +76,6 @@ def test_infra_mistakes_are_told(template, arguments, told, capsys):
     assert told in capsys.readouterr().err
 
 
-def test_infra_with_a_block_missing_writes_nothing(template, capsys):
-    """The error names the file and the mark to put there."""
-    text = template.read_text().replace("# >>> sync-rules: alarms", "#").replace("# <<< sync-rules: alarms", "#")
-    template.write_text(text)
-    assert main.main(["infra"]) == 2
-    assert "template.yaml: no block alarms. Put `# >>> sync-rules: alarms`" in capsys.readouterr().err
-    assert template.read_text() == text
-
-
 def test_infra_keeps_the_ends_of_lines(template, capsys):
     """A template with CRLF is up to date as one without, and has them everywhere when it was written."""
     windows = template.read_bytes().replace(b"\n", b"\r\n")
@@ -106,15 +89,6 @@ def test_infra_keeps_the_ends_of_lines(template, capsys):
     assert template.read_bytes() == windows
 
 
-def test_infra_writes_what_a_link_leads_to(template):
-    """The link stays one."""
-    kept = template.rename(template.with_name("kept.yaml"))
-    template.symlink_to(kept.name)
-    assert main.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
-    assert template.is_symlink()
-    assert "game-players" in kept.read_text()
-
-
 def test_infra_leaves_a_template_that_is_read_only(template, capsys):
     """A read-only template is not written; --check still works."""
     before = template.read_bytes()
@@ -123,16 +97,6 @@ def test_infra_leaves_a_template_that_is_read_only(template, capsys):
     assert main.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 2
     assert "template.yaml is read-only" in capsys.readouterr().err
     assert template.read_bytes() == before
-
-
-def test_infra_warns_of_rules_that_are_elsewhere(template, tmp_path_factory, capsys):
-    """A rules file outside of the template's folder causes a warning about `sam build`; the template is still written."""
-    rules = tmp_path_factory.mktemp("elsewhere") / "rules.yaml"
-    shutil.copy(template.parent / "examples/game-players/rules.yaml", rules)
-    assert main.main(["infra", "--rules", str(rules)]) == 0
-    assert f"{rules} is outside of {template.parent}: `sam build` finds it only if" in capsys.readouterr().err
-    assert main.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
-    assert capsys.readouterr().err == ""
 
 
 def test_infra_warns_of_a_time_to_live_of_a_table_without_rules(template, capsys):

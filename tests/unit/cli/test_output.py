@@ -9,7 +9,6 @@ from io import StringIO
 import pytest
 
 from sync_rules.cli.show.console import grid, make_console
-from tests.test_house import ROOT
 
 LONG = "a-rule-whose-name-says-in-a-whole-sentence-what-it-keeps-true-and-for-whom-and-why-of-all-things"
 WORDS = "several words in a row " * 20
@@ -53,9 +52,3 @@ def test_output_on_a_narrow_terminal_cuts_no_figure(monkeypatch):
     text = re.sub(r"\x1b\[[\d;]*m", "", sys.stdout.getvalue())
     assert "…" not in text
     assert len(re.findall(r"\d", text)) == 4 * len(re.findall(r"\d", FIGURE))
-
-
-def test_output_goes_to_consoles_that_one_function_makes():
-    """No verb makes a console of its own, which would have 80 columns in a pipe."""
-    makers = {path.name for path in (ROOT / "sync_rules/cli").rglob("*.py") if "Console(" in path.read_text()}
-    assert makers == {"console.py"}

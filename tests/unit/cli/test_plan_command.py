@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import stat
 from contextlib import contextmanager
-from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 
 from sync_rules.cli import main
 from sync_rules.cli.commands import plan
-from sync_rules.cli.show.plan import duration
 from sync_rules.jobs.backfill import job
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -111,16 +109,6 @@ def test_plan_says_what_each_rule_would_do(command):
     assert [path.name for path in command.folder.iterdir()] == ["rules.yaml"]
 
 
-def test_plan_says_which_snapshots_only_a_backfill_or_a_repair_fills(command):
-    """A rule for which nothing lists the targets of a source is named."""
-    rule = "\n  said: {copy: author.name, into: book.said, mode: snapshot, link: {author_id: by}}\n"
-    command.file.write_text(RULES.rstrip() + rule)
-    told = "said: sources that come after their targets reach them by a backfill or verify --repair alone"
-    assert told in command()[1]
-    assert command.body()["no_listing"] == ["said"]
-    assert told not in command("--rule", "names")[1]
-
-
 def test_plan_says_what_moves_and_which_rules_know_the_old_keys(command):
     """A move is counted as the writes that it makes, and the rules that lose its items are named."""
     rules = """
@@ -192,13 +180,6 @@ def test_plan_tells_new_changed_unchanged_and_gone_rules(command):
     assert command.state.read_text() == before
 
 
-def test_plan_of_nothing_changed_reads_no_table(command):
-    """`plan --changed` reads no table if no rule was added or changed."""
-    command.applied()
-    assert command("--changed") == (0, "no rule was added or changed\n", "")
-    assert command.scene.tap.requests == []
-
-
 def test_plan_exits_by_what_there_is_to_do_if_asked(command):
     """--detailed-exitcode: 0 when there is nothing to write, 1 when there is, or a rule is gone; without it 0."""
     assert command("--detailed-exitcode")[0] == 0
@@ -234,15 +215,6 @@ def test_plan_says_that_it_reads_the_entries_of_other_rules(command, options, sa
     assert ("is read whole" in err) is (said is not None)
     assert (said or "") in err
     assert not said or "It also holds the entries of all: a rule with a `ledger` of its own reads no others" in err
-
-
-def test_plan_is_limited_to_rules_tables_and_items(command):
-    """--rule, --table and --where each leave out what they do not name."""
-    command.books(3)
-    command.scene.there("books", {"book_id": s("x"), "author_id": s("a1"), "shelf": s("A")})
-    assert command.body("--rule", "names")["rules"].keys() == {"names"}
-    assert command.body("--table", "nodes")["writes"] == 0
-    assert command.body("--where", "shelf == 'A'")["writes"] == 1
 
 
 def test_plan_from_a_sample_marks_its_estimates(command):
@@ -286,13 +258,6 @@ def failing(_request):
     raise StoreError("AccessDeniedException", "table books")
 
 
-def test_plan_says_why_targets_would_be_parked(command):
-    """A plan prints how many targets of each rule would be parked, by reason."""
-    command.scene.there("nodes", {"node_id": s("x"), "parent_id": s("x")})
-    out = command()[1]
-    assert "parked by paths: 1 Cycle" in out
-
-
 def test_plan_takes_prices_from_a_file(command):
     """--prices: the user's own, with the Region, currency and date that they have."""
     command.client.meta.region_name = "eu-west-1"
@@ -303,18 +268,6 @@ def test_plan_takes_prices_from_a_file(command):
     assert "on demand: 4.00 EUR" in out
     assert "provisioned: 2.00 EUR for 1 h of 1 write and" in out
     assert "prices of eu-west-1, 2026-01-31: our contract" in out
-
-
-def test_plan_without_a_price_leaves_money_out(command):
-    """A plan for a Region without known prices shows units and time, and says how to give prices."""
-    command.client.meta.region_name = "mars-1"
-    command.books(2)
-    code, out, _ = command()
-    assert code == 0
-    assert "the prices of Region mars-1 are unknown; name a price file with --prices" in out
-    assert "time: " in out
-    assert "USD" not in out
-    assert command.body()["money"] is None
 
 
 @pytest.mark.parametrize(
@@ -348,15 +301,6 @@ def test_plan_refuses_the_users_mistakes(command, options, words):
     assert command.scene.tap.requests == []
 
 
-def test_plan_gives_no_half_plan(command):
-    """A plan that cannot read a table exits with 2, names the error and shows no figures."""
-    command.scene.tap.before = failing
-    code, out, err = command()
-    assert (code, out) == (2, "")
-    assert "PlanNotFinished" in err
-    assert "AccessDeniedException" in err
-
-
 def test_plan_that_is_stopped_exits_with_130(command):
     """Ctrl-C ends a plan with 130, without figures and without a file."""
 
@@ -372,55 +316,6 @@ def test_plan_that_is_stopped_exits_with_130(command):
     assert err.endswith("sync-rules: interrupted: nothing was written\n")
 
 
-def test_plan_names_the_file_that_a_full_disk_cuts(command):
-    """A full disk during --writes exits with 2, names the file and leaves nothing half-written."""
-    command.books(2)
-
-    def full(_write):
-        raise OSError(28, "No space left on device")
-
-    command.patch.setattr(plan, "as_row", full)
-    path = command.folder / "writes.jsonl"
-    code, out, err = command("--writes", str(path))
-    assert (code, out) == (2, "")
-    assert f"{path}: expected a place where a file can be written, found: No space left on device" in err
-    assert [one.name for one in command.folder.iterdir()] == ["rules.yaml"]
-
-
-@pytest.mark.parametrize(("rate", "words"), [("0.001", "0.001"), ("0.5", "0.5"), ("1000", "1,000"), ("10", "10")])
-def test_plan_says_the_rate_it_was_given(command, rate, words):
-    """A low one too."""
-    command.books(1)
-    assert f" at {words} write units a second" in command("--rate", rate)[1]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0, "0 s"),
-        (0.2, "1 s"),
-        (59, "59 s"),
-        (61, "1 min"),
-        (3_599, "60 min"),
-        (3_600, "1 h 0 min"),
-        (9_000, "2 h 30 min"),
-    ],
-)
-def test_plan_says_times_as_people_do(seconds, words):
-    """Seconds, then minutes, then hours and minutes; what is not nothing is at least a second."""
-    assert duration(seconds) == words
-
-
-def test_plan_in_markdown_has_the_same_figures(command):
-    """--format markdown prints tables that GitHub shows, and nothing in them is read as markup."""
-    command.books(3)
-    code, out, _ = command("--format", "markdown")
-    assert code == 0
-    assert "| rule | is | checked | to write | right | kept | parked | write units |" in out
-    assert "| names | new | 3 | 3 | 0 | 0 | 0 | 3 |" in out
-    assert r"3 targets of authors\[a1\] · rule names" in out
-
-
 def test_plan_says_first_which_links_hit_nothing(command):
     """A sample's findings come before the figures, and the exit code is 1; --accept leaves the rule out."""
     command.file.write_text(RULES.replace("author.name into", "author.nmae into"))
@@ -434,36 +329,3 @@ def test_plan_says_first_which_links_hit_nothing(command):
     assert (code, json.loads(out)["links"]) == (1, [{"rule": "names", "found": text, "cure": "write author.name"}])
     code, out, _ = command("--accept", "names")
     assert (code, text in out) == (0, False)
-
-
-def test_plan_says_which_links_cannot_be_judged(command):
-    """Items whose sources are all to come are no finding: standard error says that nothing was judged."""
-    command.scene = Scene(parse_rules(RULES))
-    command.books(9)
-    code, _, err = command("--rule", "names")
-    assert code == 0
-    assert "rule names: the sample has no author item, so it cannot judge link author_id" in err
-
-
-def test_plan_says_first_which_bulk_load_the_last_backfill_did_not_see(command):
-    """Also where nothing was changed; why bulk loads are unknown goes to standard error, and stops nothing."""
-    at = "2026-11-20T12:00:00+00:00"
-    command.applied(at=at)
-    start = datetime.fromisoformat(at) + timedelta(hours=1)
-    summary = {"BulkOperationArn": "arn", "BulkOperationStatus": "CANCELLED", "StartTime": start, "EndTime": start}
-    details = {"BulkOperationDescription": {"TableDetails": [{"TableName": "books"}]}}
-    command.client.list_bulk_operations = lambda **_: {"BulkOperationsSummaryList": [summary]}
-    command.client.describe_bulk_operation = lambda **_: details
-    command.client.meta.endpoint_url = "https://dynamodb.us-east-1.amazonaws.com"
-    text = (
-        "table books: a bulk load ended at 2026-11-20T13:00:00Z (CANCELLED), "
-        "and the last backfill of all rules began at 2026-11-20T12:00:00Z"
-    )
-    code, out, err = command("--changed")
-    assert (code, err) == (0, "")
-    assert out.splitlines()[0] == f"{text}: a backfill without --changed checks its items"
-    assert command.body()["bulk_loads"] == [text]
-    del command.client.list_bulk_operations
-    code, out, err = command("--changed")
-    assert (code, "bulk load" in out) == (0, False)
-    assert "bulk loads since the last backfill are unknown" in err

@@ -53,24 +53,10 @@ def test_plug_in_is_called_by_its_name(package, capsys):
     assert main.main(["greet"]) == 1
 
 
-def test_plug_in_has_help(package, capsys):
-    """The help is that of its function."""
-    assert main.main(["greet", "--help"]) == 0
-    said = capsys.readouterr().out
-    assert "Greet somebody." in said
-    assert "--loud" in said
-
-
 def test_plug_in_s_needs_are_checked(package, capsys):
     """As those of our own verbs."""
     assert main.main(["greet", "--loud"]) == 2
     assert "--loud needs --name, and has no effect without it" in capsys.readouterr().err
-
-
-def test_plug_in_that_only_reads_says_so_when_it_is_interrupted(package, capsys):
-    """`only_reads` is honoured."""
-    assert main.main(["greet", "--name", "ctrl-c"]) == 130
-    assert capsys.readouterr().err == "sync-rules: interrupted: nothing was written\n"
 
 
 def test_plug_in_without_its_library_names_the_package_that_brings_it(package, capsys):
@@ -86,12 +72,6 @@ def test_plug_in_without_a_declaration_is_refused(package, capsys):
     (package / "greeting_package.py").write_text("def greet() -> int:\n    return 0\n")
     assert main.main(["greet"]) == 2
     assert "package greeting: module greeting_package has no VERB" in capsys.readouterr().err
-
-
-def test_verb_of_nobody_is_unknown(package, capsys):
-    """A name that neither the table nor a package has."""
-    assert main.main(["great"]) == 2
-    assert "No such command 'great'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["--help"], ["check", "--help"], ["patterns", "--help"], ["--version"]])

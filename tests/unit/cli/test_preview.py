@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from random import Random
 
@@ -70,23 +69,6 @@ def test_preview_shows_reads_reasons_and_the_request(preview):
     assert [next(iter(action)) for action in actions] == [step["does"] for step in steps]
 
 
-def test_preview_for_people_has_a_line_for_each_action(preview):
-    """The same as text: the JSON below each operation can be pasted."""
-    code, out, _ = preview({"actions": [PUT], "items": [{"entity": "user", "item": ADA}]})
-    assert code == 0
-    assert "0 Put shop[USER#7, ORDER#9]: your put; user_name by rule names; only if it is still absent" in out
-    assert "no table was read" in out
-    whole = json.loads(out.partition("TransactWriteItems\n")[2].partition("\nleft to the stream")[0])
-    assert len(whole["TransactItems"]) == sum(line[:1].isdigit() for line in out.splitlines())
-
-
-def test_preview_reads_standard_input(rules_file, monkeypatch, capsys):
-    """A dash stands for standard input. Without items the tables are empty: the order gets no copy."""
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"actions": [PUT]})))
-    assert main.main(["preview", "-", rules_file]) == 0
-    assert "user_name" not in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("body", "options", "said"),
     [
@@ -100,16 +82,6 @@ def test_preview_refuses_what_is_no_write(preview, body, options, said):
     code, out, err = preview(body, *options)
     assert (code, out) == (2, "")
     assert said in err
-
-
-def test_preview_says_what_is_left(preview):
-    """More orders than there is room for are left to the stream, which a line of the output says."""
-    orders = [{"entity": "order", "item": {"user_id": "7", "order_id": f"{number:03}"}} for number in range(150)]
-    rename = {"update": {"entity": "user", "key": {"user_id": "7"}, "set": {"name": "Bob"}}}
-    code, out, _ = preview({"actions": [rename], "items": [{"entity": "user", "item": ADA}, *orders]})
-    assert code == 0
-    left = [line for line in out.splitlines() if line.startswith("left to the stream: ")]
-    assert any(line.startswith("left to the stream: rule names · ") for line in left)
 
 
 @pytest.mark.parametrize("seed", range(30))

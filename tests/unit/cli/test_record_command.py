@@ -8,11 +8,9 @@ import pytest
 
 from sync_rules.cli import main
 from sync_rules.cli.commands import record as command
-from sync_rules.lab.recording import Header, open_recording, read
-from sync_rules.lab.redact import Redactor
-from sync_rules.lab.tape import FromNow, Tape, Until, record_streams, select_tables
+from sync_rules.lab.tape import FromNow, Tape, Until, record_streams
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import StoreError
 from tests.support import every_kind
 from tests.support.fake_stream import ARN, Clock, FakeShard, FakeStream, record, throttled
 
@@ -83,17 +81,6 @@ def test_record_goes_on_after_what_goes_wrong():
     assert "RECORDS EXPIRED" in command.as_line(sheet.tape)
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [({"max_records": 2}, [1, 2]), ({"max_records": 9}, [1, 2, 3])],
-    ids=["few", "all"],
-)
-def test_record_stops_after_so_many(given, found):
-    """--max-records is exact, whatever a page holds."""
-    stream = FakeStream({"s": FakeShard(records=[shop_record(number) for number in (1, 2, 3)])})
-    assert Sheet(**given).take(stream, until()) == found
-
-
 def test_record_stops_when_told_or_when_its_time_is_over():
     """--for ends it though more might come; Ctrl-C ends it after the page in hand."""
     stream = FakeStream({"s": FakeShard(records=[shop_record(1)])})
@@ -124,40 +111,6 @@ def test_record_from_now_leaves_out_what_is_there():
     sheet = Sheet()
     assert sheet.take(reader, until()) == [2]
     assert json.loads(reader.iterator(ARN, "old", "1")) == ["old", 1]
-
-
-def test_record_leaves_ledgers_out():
-    """A recording leaves the records of ledgers out."""
-    rules = every_kind.rules_of()
-    assert "ledger" not in select_tables(rules, []).tables
-    assert {table.name for table in rules.streamed_tables} - select_tables(rules, []).tables.keys() == {"ledger"}
-    bodies: list = []
-    tape = Tape(bodies.extend, rules)
-    arn = ARN.replace("table/shop", "table/ledger")
-    booked = {"PK": {"S": "counted/T/USER#1"}, "SK": {"S": "PROFILE"}}
-    tape.take({"Records": [{"eventSourceARN": arn, "dynamodb": {"Keys": booked, "SequenceNumber": "1"}}]})
-    assert (bodies, command.row(tape)["records"]) == ([], 0)
-
-
-def test_record_of_chosen_tables():
-    """--table chooses among the tables of the rules; another name is a mistake."""
-    rules = every_kind.rules_of()
-    assert list(select_tables(rules, ["posts"]).tables) == ["posts"]
-    with pytest.raises(UserError, match=r"no table 'post'.*Did you mean 'posts'"):
-        select_tables(rules, ["post"])
-
-
-def test_record_redacts_before_it_writes(tmp_path):
-    """No value reaches the file, and keys still link."""
-    path = tmp_path / "r.jsonl"
-    redactor = Redactor(RULES, b"salt")
-    with open_recording(path, Header({"shop": "shop"}, redacted=True)) as write:
-        Tape(write, RULES, redactor).take({"Records": [shop_record(1, "user-1"), shop_record(2, "user-1", "Bea")]})
-    assert not any(text in path.read_text() for text in ("Ada", "Bea", "user-1"))
-    first, second = read(path, RULES).records
-    assert first.change.key == second.change.key
-    assert first.change.new is not None
-    assert first.change.new["name"] == {"S": redactor.text("Ada")}
 
 
 def test_record_ends_when_nothing_can_be_written():
@@ -247,9 +200,3 @@ def test_record_command_of_a_mistake_is_2(run, tmp_path, words, found):
     assert found in err
     assert (tmp_path / "there.jsonl").read_text() == "mine\n"
     assert not (tmp_path / "r.jsonl").exists()
-
-
-def test_record_of_a_ledger_is_refused():
-    """`record --table` of a ledger is refused, because ledgers are never recorded."""
-    with pytest.raises(UserError, match="table ledger holds only a ledger"):
-        select_tables(every_kind.rules_of(), ["ledger"])

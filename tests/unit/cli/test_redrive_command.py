@@ -12,7 +12,7 @@ from moto import mock_aws
 
 from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.kept_calls import CallsInFolder
-from sync_rules.adapters.streams import RecordsPage, RecordsTrimmedError
+from sync_rules.adapters.streams import RecordsPage
 from sync_rules.cli import main
 from sync_rules.cli.commands import redrive
 from sync_rules.jobs.redrive import redriver
@@ -25,7 +25,7 @@ from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.every_kind import ENTITIES, RULES, TABLES, order, user
 from tests.support.worlds import Scene, event_of
-from tests.unit.jobs.test_redrive import Days, batch_of, span
+from tests.unit.jobs.test_redrive import Days, batch_of
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 TEXT = TABLES.format(prefix="") + ENTITIES + f"rules:\n  names: {RULES['names']}\n  posts: {RULES['posts']}\n"
@@ -118,11 +118,6 @@ def held(path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_redrive_exits_0_when_there_is_nothing(command):
-    """A redrive without files and options exits with 0."""
-    assert command()[:2] == (0, ["0 retried and removed, 0 written"])
-
-
 def test_redrive_empties_the_local_files(command):
     """Failure records and batches that `run` kept are retried and removed; nothing is left to do the next time."""
     here = command.path
@@ -151,19 +146,6 @@ def test_redrive_keeps_what_fails_again(command):
     assert (json.loads(first)["reason"], json.loads(first)["at"]) == ("ItemTooLarge", "2026-11-21T12:00:00.000+00:00")
     assert "last" in json.loads(first)
     assert (json.loads(gone), odd) == (command.told("b", "gone"), "{")
-
-
-def test_redrive_says_it_to_machines(command):
-    """One JSON line for each entry that stays, and the totals at last."""
-    file = command.path / "f.jsonl"
-    lines(file, command.told("a"), command.told("b"))
-    command.reject("a")
-    code, (left, totals) = command.rows("--file", str(file))
-    assert code == 1
-    assert left["left"]["reason"] == "ItemTooLarge"
-    assert totals == {
-        "done": 1, "kept": 0, "skipped": 0, "again": 1, "unreadable": 0, "records": 0, "written": 1, "parked": 0, "acted": 0,
-    }  # fmt: skip
 
 
 def test_redrive_appends_failures_that_are_new(command):
@@ -210,24 +192,6 @@ def test_redrive_puts_a_queue_through(command):
     command.scene.tap.result = lambda _write: None
     command("--queue", url)
     assert command.queued(url) == ["hello"]
-
-
-def test_redrive_of_messages_of_the_on_failure_queue_reads_the_stream(command, monkeypatch):
-    """Such a message names a span: without the stream it stays, and verify --repair is the cure."""
-    url = command.queue(json.dumps(span(1, 2)))
-
-    class Trimmed:
-        def __init__(self, _client) -> None:
-            pass
-
-        def iterator_at(self, *_):
-            raise RecordsTrimmedError("trimmed")
-
-    monkeypatch.setattr(redrive, "DynamoDBStreams", Trimmed)
-    code, (left, _) = command.rows("--queue", url)
-    assert code == 1
-    assert "verify --repair" in left["left"]["reason"]
-    assert len(command.queued(url)) == 1
 
 
 def test_redrive_only_shows_with_dry_run(command):
@@ -277,17 +241,6 @@ def test_redrive_of_one_rule(command):
     assert out == [
         "1 retried and removed, 2 written, 1 retried for some rules only, and kept, 1 of other rules or functions, skipped"
     ]
-
-
-def test_redrive_of_one_function(command):
-    """Batches of another function are left alone, and it is said how many."""
-    file = command.path / "f.jsonl"
-    arn = "arn:aws:lambda:eu-west-1:1:function:"
-    of = [{**command.given_up(name), "requestContext": {"functionArn": arn + name}} for name in "ab"]
-    lines(file, *of)
-    code, out, _ = command("--file", str(file), "--function", "b")
-    assert (code, held(file), command.copied()) == (0, of[:1], ["b"])
-    assert out == ["1 retried and removed, 1 written, 1 of other rules or functions, skipped"]
 
 
 def test_redrive_needs_to_know_which_calls_were_made(command):
@@ -371,12 +324,3 @@ def test_redrive_reads_a_span_that_the_user_names_in_a_file(command, monkeypatch
     assert out == ["1 retried and removed, 1 written"]
     assert held(command.path / "span.jsonl") == []
     assert len(held(command.path / ".sync-rules-failures.jsonl")) == 1
-
-
-def test_redrive_keeps_what_was_done_when_a_place_fails(command):
-    """A store that does not answer ends the redrive; entries processed before are removed all the same."""
-    file = command.path / "f.jsonl"
-    lines(file, command.told("a"))
-    code, _, err = command("--file", str(file), "--bucket", "s3://nowhere")
-    assert (code, held(file), command.copied()) == (2, [], ["a"])
-    assert "bucket nowhere" in err

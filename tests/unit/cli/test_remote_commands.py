@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from types import SimpleNamespace
@@ -15,8 +14,6 @@ from sync_rules.cli import main
 from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill, redrive, verify
 from sync_rules.cli.options import RULES_FILE
-from sync_rules.cli.show.backfill import Meter
-from sync_rules.jobs.account.account_backfill import ASKED, load_run
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
@@ -24,7 +21,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan
 from tests.support.builders import s
 from tests.support.worlds import Scene
-from tests.unit.cli.test_backfill_command import RULES, run_like, totals_of
+from tests.unit.cli.test_backfill_command import RULES
 from tests.unit.jobs.test_remote_backfill import Account as Deployed
 from tests.unit.jobs.test_remote_backfill import InPeace
 
@@ -82,7 +79,7 @@ class Command:
         self.stack = "sync-rules"
         monkeypatch.setattr(verify.aws, "s3", lambda *_: None)
         for module in (backfill, verify, redrive):
-            monkeypatch.setattr(module, "account_of", self.account)
+            monkeypatch.setattr(module, "find_account", self.account)
         monkeypatch.setattr(backfill.opt, "SEGMENTS", 3)
         monkeypatch.setattr(backfill, "SEGMENTS_OF_WORKER", 0)
 
@@ -134,15 +131,6 @@ def test_resume_takes_what_is_not_typed_from_what_was_asked(command):
     ]
 
 
-def test_resume_of_one_begun_elsewhere_takes_what_it_is_about(command):
-    """`--resume` of a backfill that another machine began takes its scope from the saved state."""
-    command.leave_something("--rule", "names")
-    command.deployed.state.remove(ASKED)
-    code, _, err = command("backfill", "--remote", "--resume")
-    assert code == 0, err
-    assert (command.machine.asked[-1]["segments"], command.machine.asked[-1]["rules"]) == (3, ["names"])
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -157,16 +145,6 @@ def test_resume_with_other_options_starts_nothing(command, options, words):
     code, _, err = command("backfill", "--remote", "--resume", *options)
     assert code == 2
     assert words in err
-    assert len(command.machine.asked) == 1
-
-
-def test_resume_with_rules_that_say_something_else_starts_nothing(command):
-    """--resume with changed rules is refused and starts no execution."""
-    command.leave_something()
-    command.file.write_text(STAGED.replace("copy author.name into", "copy author.nick into"))
-    code, _, err = command("backfill", "--remote", "--resume")
-    assert code == 2
-    assert "rules: names says something else now" in err
     assert len(command.machine.asked) == 1
 
 
@@ -201,16 +179,6 @@ def test_printed_commands_are_complete(command, tmp_path):
     assert "Watch it with: sync-rules backfill --remote --resume;" in err
 
 
-def test_advice_of_what_is_left_is_complete(command):
-    """The advice to continue is a complete command with the stack's name."""
-    command.scene.tap.before = lambda request: (
-        (_ for _ in ()).throw(StoreError("X")) if isinstance(request, Scan) else 0
-    )
-    command.patch.setenv("SYNC_RULES_STACK", "shop")
-    _, out, _ = command("backfill", "--remote")
-    assert "Continue with: SYNC_RULES_STACK=shop sync-rules backfill --remote --resume" in out
-
-
 # ---------------------------------------------------------------- what is seen from here
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -238,16 +206,6 @@ def test_mistakes_are_seen_before_anything_is_started(command, words, said):
     assert command.machine.asked == []
 
 
-def test_unfinished_backfill_is_seen_before_anything_is_started(command):
-    """One that was left is neither begun again nor forgotten."""
-    command.leave_something()
-    code, _, err = command("backfill", "--remote")
-    assert code == 2
-    assert "stack sync-rules in eu-west-1 has an unfinished backfill" in err
-    assert len(command.machine.asked) == 1
-    assert command("backfill", "--remote", "--restart")[0] == 0
-
-
 def test_other_stage_is_refused(command):
     """The same rules on other tables are another stack's: both are named, and it ends with the user's exit code."""
     command.patch.setenv("STAGE", "prod")
@@ -256,15 +214,6 @@ def test_other_stage_is_refused(command):
     assert "table books: the stack has dev-books, your rules file prod-books" in err
     assert "set the environment variables" in err
     assert HEAD not in command.deployed.state.documents
-
-
-@pytest.mark.parametrize("verb", ["verify", "redrive"])
-def test_every_verb_sends_its_tables_and_waits_for_the_answer(command, verb):
-    """Verify and redrive say what they were answered, too."""
-    command.machine.ended[f"{verb}-1"] = Execution(f"{verb}-1", "SUCCEEDED", "Refused", "other tables")
-    code, _, err = command(verb, "--remote")
-    assert (code, "other tables" in err) == (2, True)
-    assert command.machine.asked[0]["tables"]["books"] == "dev-books"
 
 
 # ---------------------------------------------------------------- watching
@@ -276,31 +225,6 @@ def test_verify_that_is_left_says_where_its_report_will_be(command):
     assert code == 130
     assert err.startswith("verify-1 in stack sync-rules")
     assert f"Its report will be {place}; get it with: aws s3 cp {place} report.jsonl --region eu-west-1" in err
-
-
-def test_figures_of_a_fresh_run_have_nothing_before(command):
-    """A fresh run reports no earlier items or writes; a resumed one reports those of before the resume."""
-    code, out, err = command("backfill", "--remote", "--format", "jsonl")
-    now = json.loads(out.splitlines()[-1])["summary"]
-    assert (code, now["items_before"], now["writes_before"]) == (0, 0, 0), err
-    assert now["items"] > 0
-    command.leave_something()
-    before = load_run(command.deployed.state, command.scene.rules).totals.items
-    _, out, _ = command("backfill", "--remote", "--format", "jsonl", "--resume")
-    now = json.loads(out.splitlines()[-1])["summary"]
-    assert now["items_before"] == before > 0
-    assert now["items"] > before
-    _, out, _ = command("backfill", "--remote", "--format", "jsonl", "--restart")
-    assert json.loads(out.splitlines()[-1])["summary"]["items_before"] == 0
-
-
-def test_meter_counts_the_seconds_before_it_was_made(command):
-    """A meter that starts late shows the rate of the whole run."""
-    meter = Meter(lambda _names: 10, lambda: 100.0)
-    meter.begin(totals_of(0, 0), 40.0)
-    meter.begin(totals_of(9, 9), 7.0)
-    now = meter.figures(run_like(command.scene, totals_of(8, 80)), totals_of(8, 80))
-    assert (now["seconds"], now["items_before"]) == (40.0, 0)
 
 
 def test_repair_in_the_account_names_its_queue(command):

@@ -10,8 +10,6 @@ import pytest
 
 from sync_rules.cli import main
 from sync_rules.cli.commands.replay import SHOWN_MAX_EVENTS
-from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.replay_case import replay_all
 from sync_rules.language.load import parse_rules
 from sync_rules.model.writes import Delete
 from sync_rules.pipeline import consumer
@@ -45,19 +43,6 @@ def tape(tmp_path):
     tape.do(Delete(key(RULES.tables["shop"], "USER#z", "ORDER#1"), ()))
     recorded(tmp_path / "tape.jsonl", RULES, tape.bodies)
     return tape
-
-
-@pytest.mark.usefixtures("tape")
-def test_replay_that_is_interrupted_says_that_nothing_was_written(run, monkeypatch):
-    """Ctrl-C before anything was found wrong."""
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("sync_rules.cli.commands.replay.replay_all", stop)
-    code, out, err = run("tape.jsonl")
-    assert (code, out) == (130, "")
-    assert err.endswith("sync-rules: interrupted: nothing was written\n")
 
 
 def break_deletes(monkeypatch) -> None:
@@ -106,18 +91,6 @@ def test_replay_command_shrinks_what_ends_wrong_and_says_how_to_see_it_again(run
     assert code == 1
 
 
-def test_replay_command_without_out_points_at_the_recording(run, tape, monkeypatch):
-    """Without --out a failed replay writes no file, and prints the command that repeats it."""
-    break_deletes(monkeypatch)
-    code, out, _ = run("tape.jsonl", "--with-copies", "--format", "json", "--shrink-tries", "20")
-    found = json.loads(out)
-    assert code == 1
-    assert found["again"].startswith("sync-rules replay tape.jsonl --rules rules.yaml --with-copies --variant ")
-    assert found["shrunk_to"] <= found["records"] == len(tape.bodies)
-    assert found["tries"] <= 20
-    assert {"rule", "drift", "table", "key", "path", "variant", "seed", "history"} <= found.keys()
-
-
 def test_replay_command_names_its_data(run, tmp_path, monkeypatch):
     """Data that a replay needs is in the command that shows it again; a long history is cut in its middle."""
     (tmp_path / "data.yaml").write_text("shop: [{PK: USER#1, SK: PROFILE, name: Ada}]\n")
@@ -158,20 +131,6 @@ def test_replay_command_of_a_mistake_is_2_and_does_nothing(run, tape, tmp_path, 
     assert (code, out) == (2, "")
     assert found in err
     assert sorted(path.name for path in tmp_path.iterdir()) == before
-
-
-def test_replay_command_tries_what_is_simplest_first(run, tape, monkeypatch):
-    """All variants under one seed before any under the next."""
-    tried = []
-
-    def note(*given):
-        tried.extend((one.name, one.seed) for one in given[2])
-        return replay_all(*given)
-
-    monkeypatch.setattr("sync_rules.cli.commands.replay.replay_all", note)
-    run("tape.jsonl", "--seeds", "2", "--variant", "in-order", "--variant", "crashing")
-    assert tried == [("in-order", 0), ("crashing", 0), ("in-order", 1), ("crashing", 1)]
-    assert {name for name, _ in tried} <= {variant.name for variant in VARIANTS}
 
 
 def test_replay_command_needs_no_variables(run, tmp_path, monkeypatch):

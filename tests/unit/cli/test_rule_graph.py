@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
 from sync_rules.cli.show.rule_graph import Arrow, Box, RuleGraph, dot, graph_of, mermaid
 from sync_rules.language.load import parse_rules
-from sync_rules.rules.families import TargetRule
-from sync_rules.rules.rule import Node
 from tests.support import every_kind
 from tests.support.every_kind import rules_of, text_of
 
@@ -33,13 +30,6 @@ KEEPS = {
 }
 
 
-def test_rulegraph_says_that_a_copy_has_a_default():
-    """The note of an arrow says that something stands without a source, and not what."""
-    rules = rules_of(also="{copy: user.name, into: order.who, default: Grace, where: \"status == 'LIVE'\"}")
-    (arrow,) = (one for one in graph_of(rules).arrows if one.rule == "also")
-    assert arrow.keeps == "user.name → order.who (default, where status == 'LIVE')"
-
-
 def test_rulegraph_has_one_arrow_for_each_rule_of_the_file():
     """Every kind is drawn once, under its name and kind in the rules file, whatever it is compiled into."""
     arrows = graph_of(rules_of()).arrows
@@ -47,14 +37,6 @@ def test_rulegraph_has_one_arrow_for_each_rule_of_the_file():
     assert len(arrows) == len(KEEPS)
     kinds = {arrow.rule: arrow.kind for arrow in arrows}
     assert (kinds["counted"], kinds["spent"], kinds["least"], kinds["recounted"]) == ("count", "sum", "min", "max")
-
-
-def test_rulegraph_has_a_box_for_each_entity_and_place_outside():
-    """Every entity and every bucket and function has a box; items of a ledger have none."""
-    boxes = graph_of(rules_of("paths")).boxes
-    assert [box.name for box in boxes[:5]] == ["user", "order", "by_email", "post", "part"]
-    assert boxes[4] == Box("part", "table parts")
-    assert set(boxes[5:]) == {Box("s3://bucket/orders/", "S3"), Box("tests.support.every_kind.told", "function")}
 
 
 @pytest.mark.parametrize(
@@ -78,22 +60,6 @@ def test_rulegraph_says_what_a_rule_keeps(rule, keeps):
     """The line of an arrow names every path at both ends, and under which condition."""
     graph = graph_of(parse_rules(text_of({"it": rule})))
     assert [arrow.keeps for arrow in graph.arrows] == keeps
-
-
-def test_rulegraph_draws_a_kind_that_says_nothing():
-    """A kind that does not say how it is drawn has an arrow all the same, from what it reads to what it writes."""
-
-    class Unknown(TargetRule):
-        kind = "unknown"
-        body = uses = desired = deciding_paths = None
-        copies = (("at",),)
-
-        def nodes(self):
-            return (Node(self, (self.target, ("at",)), ((self.source, ("name",)),)),)
-
-    rules = rules_of()
-    names = replace(rules, rules={"it": Unknown("it", rules.entities["user"], rules.entities["order"])})
-    assert [arrow.keeps for arrow in graph_of(names).arrows] == ["user.name → order.at"]
 
 
 def test_rulegraph_shows_a_few_paths_on_an_arrow():

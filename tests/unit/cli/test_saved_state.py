@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from sync_rules.cli.options import STATE
@@ -17,23 +15,8 @@ def _no_variables(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_state_is_a_file_or_a_table():
-    """`table:` begins the name of a table."""
-    assert state_file(STATE) == Path(STATE)
-    assert state_file("table:kept") is None
-
-
 def test_variable_of_earlier_versions_is_refused(monkeypatch):
     """A local file would silently take the place of the table, and --changed would find everything new."""
     monkeypatch.setenv("SYNC_RULES_STATE_TABLE", "kept")
     with pytest.raises(UserError, match="set SYNC_RULES_STATE to table:kept, or remove SYNC_RULES_STATE_TABLE"):
         state_file(STATE)
-
-
-def test_variable_of_earlier_versions_does_not_matter_where_a_place_is_named(monkeypatch):
-    """By --state, or by the variable of today."""
-    monkeypatch.setenv("SYNC_RULES_STATE_TABLE", "kept")
-    assert state_file("table:other") is None
-    assert state_file("here.json") == Path("here.json")
-    monkeypatch.setenv("SYNC_RULES_STATE", STATE)
-    assert state_file(STATE) == Path(STATE)

@@ -8,7 +8,6 @@ import pytest
 
 from sync_rules.adapters import aws
 from sync_rules.cli import main
-from sync_rules.cli.commands import tables as command
 from tests.support.engines import unique_prefix
 
 RULES = """
@@ -99,12 +98,6 @@ def test_tables_create_changes_no_table_that_differs(create, client, prefix, cap
     assert f"table {prefix}shop differs: it has no stream, so changes would not be seen. Enable a stream" in text
 
 
-def test_tables_create_with_dry_run_creates_nothing(create, client, prefix):
-    code, rows, _ = create("--dry-run")
-    assert (code, {row["state"] for row in rows.values()}) == (0, {"missing"})
-    assert names(client, prefix) == set()
-
-
 def test_tables_create_makes_the_table_of_calls_with_time_to_live(create, client, prefix):
     """A table of the rules is refused, and one without Time to Live differs."""
     code, rows, _ = create("--calls-table", f"{prefix}calls")
@@ -176,13 +169,3 @@ def test_tables_create_makes_no_table_named_by_its_arn(create, tmp_path, prefix)
     code, rows, _ = create("--dry-run")
     assert code == 1
     assert "named by its ARN" in rows["notes"]["problems"][0]
-
-
-def test_tables_create_says_that_what_it_made_stays_when_interrupted(create, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(command, "create_missing", interrupted)
-    code, _, said = create()
-    assert code == 130
-    assert said == "sync-rules: interrupted: what was created stays. Run it again for the rest\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from sync_rules.cli import main
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario_reader import ScenarioForm, StepForm
-from tests.unit.lab.test_trial import RULES, SCENARIO
+from tests.unit.lab.test_trial import SCENARIO
 
 PAGE = (Path(__file__).parents[3] / "docs/testing.md").read_text()
 NAMES = re.compile(r"`([a-z_-]+)`")
@@ -72,37 +71,6 @@ def test_command_runs_again_what_failed(folder, run):
     assert "1 scenario, 1 variant, in" in out
 
 
-def test_command_names_the_ways_that_failed(folder, run, monkeypatch):
-    """A scenario that fails under some variants names those variants."""
-    monkeypatch.setattr("sync_rules.adapters.memory.holds", lambda _guard, _item: True)
-    code, out, _ = run("scenarios/marry", "--variant", "in-order", "--variant", "duplicated", "--seed", "1")
-    assert code == 1
-    assert out.splitlines()[0] == "scenarios/marry/scenario.yaml  FAILED under duplicated"
-
-
-def test_command_prints_json(folder, run):
-    """A line per scenario with every way of delivery, then the sums; what failed has its step, texts and command."""
-    (folder / "scenarios/marry/scenario.yaml").write_text(f"rules: ../../rules.yaml{BROKEN}")
-    code, out, _ = run("scenarios", "--format", "jsonl")
-    assert code == 1
-    marry, rename, sums = map(json.loads, out.splitlines())
-    assert (marry["ok"], rename["ok"]) == (False, True)
-    assert rename["variants"] == [{"variant": how.name, "seed": 0, "ok": True} for how in VARIANTS]
-    first = marry["variants"][0]
-    assert first["step"] == "Ada marries"
-    assert first["again"] == "sync-rules test scenarios/marry/scenario.yaml --variant in-order"
-    assert first["wrong"][0].splitlines()[1:] == ['  expected "Ada Kong"', '  found    "Ada King"']
-    assert sums == {"scenarios": 2, "ok": 1, "failed": 1}
-
-
-def test_command_lists_the_ways_of_delivery(run):
-    """Each with what it does."""
-    code, out, _ = run("--list-variants")
-    assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == [how.name for how in VARIANTS]
-    assert "the worker dies at 15% of its requests" in out
-
-
 def test_command_plays_nothing_while_a_file_is_wrong(folder, run):
     """Errors in any scenario file are all printed with their places, and the exit code is 2."""
     (folder / "scenarios/marry/scenario.yaml").write_text("rules: ../../rules.yaml\nsteps: {}")
@@ -111,14 +79,6 @@ def test_command_plays_nothing_while_a_file_is_wrong(folder, run):
     assert (code, out) == (2, "")
     assert "scenarios/marry/scenario.yaml:2:8 · steps\n  expected a list, found a map\n" in err
     assert "scenarios/rename/scenario.yaml:2:10 · expect · shp\n  no table 'shp'" in err
-
-
-def test_command_tells_once_of_rules_that_are_wrong(folder, run):
-    """Rules that several scenarios share are wrong once."""
-    (folder / "rules.yaml").write_text(RULES.replace("user.name", "usr.name"))
-    code, _, err = run("scenarios")
-    assert code == 2
-    assert err.count("no entity 'usr'") == 1
 
 
 @pytest.mark.parametrize(
@@ -140,13 +100,6 @@ def test_command_tells_what_cannot_be(folder, run, monkeypatch, arguments, said)
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert said in err
-
-
-def test_command_needs_no_variables_of_the_environment(folder, run, monkeypatch):
-    """Tables and buckets in memory need no names, so a variable that is not set holds nothing up."""
-    monkeypatch.delenv("SCENARIO_SHOP_TABLE", raising=False)
-    (folder / "rules.yaml").write_text(RULES.replace("{shop: {key", '{shop: {name: "${SCENARIO_SHOP_TABLE}", key'))
-    assert run("scenarios")[0] == 0
 
 
 # ---------------------------------------------------------------- the page

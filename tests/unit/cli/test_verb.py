@@ -82,7 +82,7 @@ def test_both_names_of_a_switch_are_refused(capsys):
 @pytest.mark.parametrize("verb", main.VERBS)
 def test_declared_options_exist(verb):
     """Each option in `needs` and `excludes` is one of the verb's."""
-    command = main._application([verb])
+    command = main._make_application([verb])
     known = {option for one in command.commands[verb].params for option in (*one.opts, *one.secondary_opts)}
     declared = DECLARED[verb]
     named = {one for of in (declared.needs, declared.excludes) for pair in of.items() for one in (pair[0], *pair[1])}
@@ -93,13 +93,6 @@ def test_what_the_environment_says_is_no_option_without_effect(monkeypatch, caps
     """A salt for all recordings may stand in the environment of those that redact nothing."""
     monkeypatch.setenv("SYNC_RULES_SALT", "a salt that is long enough")
     assert "--salt" not in refusal(capsys, "record")
-
-
-@pytest.mark.parametrize("verb", ["backfill", "redrive", "verify", "propose", "plan"])
-def test_verb_has_at_most_14_options(verb):
-    """The verbs that had most options keep few."""
-    options = [one for one in main._application([verb]).commands[verb].params if one.param_type_name == "option"]
-    assert len(options) <= 14
 
 
 def test_unknown_option_has_typer_s_own_error(capsys):

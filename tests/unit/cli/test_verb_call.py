@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.cli import main
-from tests.unit.lab.test_trial import RULES, SCENARIO
+from tests.unit.lab.test_trial import RULES
 
 RECORD = {
     "eventName": "MODIFY",
@@ -53,11 +53,6 @@ def run(capsys):
     return run
 
 
-@pytest.mark.parametrize("verb", main.VERBS)
-def test_each_verb_has_a_short_form_of_help(run, verb):
-    assert run(f"{verb} -h")[1] == run(f"{verb} --help")[1]
-
-
 @pytest.mark.parametrize(
     "line",
     ["test scenarios --seed 1", "explain --record record.json", "failures --file failures.jsonl", "test nowhere"],
@@ -69,13 +64,6 @@ def test_json_is_the_list_of_the_lines(folder, run, line):
     assert (code, said) == (also, also_said)
     assert [json.loads(one) for one in lines.splitlines()] == (json.loads(document) if document else [])
     assert document or code == 2
-
-
-def test_scenarios_can_be_played_with_other_rules(folder, run):
-    """The rules of --rules take the place of those that the scenarios name."""
-    (folder / "scenarios/rename/scenario.yaml").write_text(f"rules: gone.yaml{SCENARIO}")
-    assert run("test scenarios")[0] == 2
-    assert run("test scenarios --rules rules.yaml")[0] == 0
 
 
 def test_a_dash_is_standard_input(folder):
@@ -101,14 +89,6 @@ def test_completion_knows_verbs_and_the_options_of_one(monkeypatch, capsys):
         monkeypatch.setenv("COMP_CWORD", place)
         main.main([])
         assert capsys.readouterr().out.split() == expected
-
-
-def test_version_says_what_it_runs_on(run):
-    code, out, _ = run("--version")
-    assert code == 0
-    assert "Python 3." in out
-    assert "boto3 1." in out
-    assert "rules format 1" in out
 
 
 class TestFormsOfCheck:

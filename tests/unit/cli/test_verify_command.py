@@ -14,7 +14,6 @@ from sync_rules.audit.drift_report import make_row
 from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.cli import main
 from sync_rules.cli.commands import verify
-from sync_rules.cli.show.drift import as_line
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
 from sync_rules.model.writes import Result, Status
@@ -83,17 +82,6 @@ class Command:
 @pytest.fixture
 def command(monkeypatch, tmp_path, capsys) -> Command:
     return Command(monkeypatch, tmp_path, capsys)
-
-
-def test_verify_exits_0_without_drift(command):
-    """Verify exits with 0 if every copy is right, and its totals count the items checked."""
-    command.scene.there("books", RIGHT)
-    code, (totals,) = command.rows()
-    assert code == 0
-    assert totals["items"] == 1
-    assert totals["rules"]["names"] == {
-        "right": 1, "kept": 0, "orphaned": 0, "lag": 0, "drift": 0, "repaired": 0,
-    }  # fmt: skip
 
 
 def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
@@ -202,13 +190,6 @@ def test_verify_keeps_a_record_of_what_cannot_be_mended(command, tmp_path):
     assert "SECRET" not in line
 
 
-def test_verify_asks_first_whether_the_tables_fit_the_rules(command):
-    """Tables and indexes are compared with the rules that are verified, and no stream is asked for."""
-    command("--rule", "names")
-    ((rules, streams),) = command.required
-    assert (list(rules.rules), streams) == (["names"], False)
-
-
 def test_verify_says_which_rules_saw_no_targets(command):
     """A rule that had nothing to look at is named to people: that it found no drift proves nothing."""
     command.scene.there("books", RIGHT)
@@ -236,29 +217,6 @@ def test_verify_takes_the_keys_it_prints(key):
     assert parse_key(json.dumps(printed["key"]), printed["table"], parse_rules(RULES)) == at
 
 
-def test_verify_shows_what_stands_between_the_parts_of_a_ledgers_key():
-    """A separator that cannot be seen is shown as JSON writes it, so that the key can be given back with --key."""
-    at = ItemKey("ledger", (("PK", "S", "n/USER#1\x1fPROFILE"), ("SK", "S", "é")))
-    line = as_line(DriftFinding(Difference("n", Drift.WRONG, at, at, (), held="", truth="")))
-    assert line == "wrong: ledger[n/USER#1\\u001fPROFILE, é] from ledger[n/USER#1\\u001fPROFILE, é] · rule n"
-
-
-def test_verify_takes_a_number_to_the_last_digit():
-    """A number given bare keeps all the digits that DynamoDB can hold."""
-    digits = "0.12345678901234567890123456789012345678"
-    (value,) = parse_key(f'{{"house_id": {digits}}}', None, parse_rules(RULES)).values
-    assert value == ("house_id", "N", digits)
-
-
-def test_verify_prints_no_digest(command):
-    """The digests that stand for values during a comparison are shown neither to people nor in JSON."""
-    command.scene.there("books", {**RIGHT, "author_name": s("x")})
-    _, (row, _) = command.rows()
-    assert row.keys() == {
-        "rule", "drift", "target", "source", "element", "paths", "reason", "repaired", "came_right",
-    }  # fmt: skip
-
-
 def test_verify_shows_people_the_first_of_many(capsys):
     """People see twenty drifts of a rule and how many more there are; machines see every one."""
     target = ItemKey("books", (("book_id", "S", "b1"),))
@@ -282,52 +240,12 @@ def shop(command) -> Command:
     return command
 
 
-def test_verify_of_every_kind_exits_0_at_rest(shop):
-    """Rules with effects are passed over, those of a ledger are looked at under the names of their parts."""
-    code, (totals,) = shop.rows()
-    assert code == 0
-    assert {"spent", "spent.ledger", "least", "least.ledger"} <= totals["rules"].keys()
-    assert not {"kept", "called"} & totals["rules"].keys()
-    assert totals["rules"]["spent.ledger"]["right"] == 1
-
-
 def test_verify_of_a_rule_takes_its_parts_with_it(shop):
     """--rule NAME means the rule of the file with all that it was compiled into, and so does the name of a part, which
     is what is shown beside a drift.
     """
     for name in ("spent", "spent.ledger"):
         assert list(shop.rows("--rule", name)[1][-1]["rules"]) == ["spent", "spent.ledger"]
-
-
-def test_verify_of_a_rule_with_effects_only_exits_2(shop):
-    """`verify --rule` of an archive or a call exits with 2, because such a rule keeps nothing in a table."""
-    code, _, err = shop("--rule", "kept")
-    assert code == 2
-    assert "rule kept keeps nothing in a table" in err
-
-
-def test_verify_of_a_file_without_such_rules_exits_0(command):
-    """Verify of a file with effects only finds nothing to check and exits with 0."""
-    command.file.write_text(every_kind.text_of(every_kind.EFFECTS))
-    assert command.rows() == (0, [{"items": 0, "rules": {}}])
-
-
-def test_verify_says_which_rules_saw_no_sources(shop):
-    """A rule of parts without sources is named by its name in the rules file."""
-    shop.scene.memory.delete(shop.scene.at("shop", "USER#1", "ORDER#a"))
-    shop.scene.rest()
-    _, out, _ = shop()
-    assert "rule spent found no sources: no key in table shop matches entity order" in out
-    assert "rule posts found no" not in out
-    assert "spent.ledger found no" not in out
-
-
-def test_verify_says_why_something_is_stuck(shop):
-    """A copy that cannot be repaired is reported with its reason, in JSON and in the text for people."""
-    shop.scene.there("parts", every_kind.part("loop", "loop"))
-    code, (row, _) = shop.rows("--rule", "paths", "--repair")
-    assert (code, row["drift"], row["reason"], row["repaired"]) == (1, "stuck", "Cycle", False)
-    assert "stuck (Cycle): parts[loop]" in shop("--rule", "paths")[1]
 
 
 def test_verify_says_what_repair_can_mend_and_what_not(shop):
@@ -359,23 +277,6 @@ def test_verify_says_of_orphans_that_nothing_brings_them_back(command):
         assert "failures file" not in out
 
 
-def test_verify_of_one_key_shows_the_rules_that_looked(shop):
-    """--key shows only the figures of rules that concern the item."""
-    code, (totals,) = shop.rows("--key", '{"part_id": "a"}', "--table", "parts")
-    assert (code, list(totals["rules"])) == (0, ["paths"])
-
-
-def test_verify_tells_of_parts_what_it_tells_of_targets(shop):
-    """A part that drifted is printed with its own and its source's key, and is repaired."""
-    at = shop.scene.at("shop", "EMAIL#a@x", "EMAIL")
-    shop.scene.there("shop", {**shop.scene.item(at), "name": s("SECRET")})
-    _, out, _ = shop()
-    assert "wrong: shop[EMAIL#a@x, EMAIL] from shop[USER#1, PROFILE] · rule mails" in out
-    assert "SECRET" not in out
-    assert shop("--repair")[0] == 0
-    assert shop.scene.item(at)["name"] == s("Ada")
-
-
 # ---------------------------------------------------------------- a sample, several at a time
 def test_verify_of_a_sample_says_what_was_looked_at(shop):
     """A sample is the same for the same seed, and the output says that it is one without totals."""
@@ -394,33 +295,6 @@ def test_verify_of_a_sample_says_what_was_looked_at(shop):
     _, out, _ = shop("--sample", "100")
     assert "a sample" not in out
     assert shop.rows()[1][-1]["rules"]["spent.ledger"]["drift"] == 1
-
-
-def test_verify_of_a_sample_tells_no_rule_that_its_table_is_empty(shop):
-    """A rule without items in a sample is reported as not sampled, not as empty."""
-    _, out, _ = shop("--sample", "0.1:1", "--rule", "paths")
-    assert "rule paths found no targets: none is in the sample" in out
-
-
-def test_verify_of_a_sample_mends_what_it_finds(shop):
-    """--repair with --sample repairs the sampled items only."""
-    for number in range(100):
-        shop.scene.there("parts", {**every_kind.part(f"p{number}"), "path": s("x"), "depth": n(0)})
-    code, rows = shop.rows("--rule", "paths", "--sample", "30:3", "--repair")
-    assert code == 0
-    mended = rows[-1]["rules"]["paths"]["repaired"]
-    assert 0 < mended < 60
-    assert shop.rows("--rule", "paths")[1][-1]["rules"]["paths"]["drift"] == 100 - mended
-
-
-def test_verify_by_several_workers_finds_the_same(shop):
-    """Several workers give the same figures as one, and see each item once."""
-    for number in range(50):
-        shop.scene.there("parts", {**every_kind.part(f"p{number}"), "path": s("x")})
-    alone, together = shop.rows(), shop.rows("--workers", "4")
-    assert together[1][-1]["items"] == alone[1][-1]["items"]
-    assert together[1][-1]["rules"] == alone[1][-1]["rules"]
-    assert sorted(map(str, together[1][:-1])) == sorted(map(str, alone[1][:-1]))
 
 
 # ---------------------------------------------------------------- drift of every kind
@@ -515,18 +389,6 @@ def test_verify_from_a_report_mends_what_it_lists_and_nothing_else(command, tmp_
     assert (code, [row["came_right"] for row in rows[:-1]]) == (0, [True] * 3)
 
 
-def test_verify_from_a_report_without_repair_only_looks(command, tmp_path):
-    """Without --repair it says what still drifts, and writes nothing."""
-    broken(command, "b1", "b2")
-    report = command.report(tmp_path / "report.jsonl")
-    command.scene.there("books", {**RIGHT, "book_id": s("b2")})
-    command.scene.tap.requests.clear()
-    code, rows = command.rows("--from", str(report))
-    assert code == 1
-    assert [(row["target"]["key"]["book_id"], row["came_right"]) for row in rows[:-1]] == [("b2", True), ("b1", False)]
-    assert command.scene.tap.writes == []
-
-
 def test_verify_from_a_report_of_a_repair_looks_at_what_was_left(command, tmp_path):
     """--from with the report of a repair checks only the rows that were not repaired."""
     broken(command, "b1", "b2")
@@ -536,17 +398,6 @@ def test_verify_from_a_report_of_a_repair_looks_at_what_was_left(command, tmp_pa
     command.scene.tap.result = lambda _write: None
     code, rows = command.rows("--repair", "--from", str(report))
     assert (code, [row["target"]["key"]["book_id"] for row in rows[:-1]]) == (0, ["b2"])
-
-
-def test_verify_from_a_report_of_one_rule(command, tmp_path):
-    """--rule leaves the other rules of a report alone; a rule that it is not of is refused."""
-    command.scene.there("books", {"book_id": s("b1"), "author_id": s("a1")})
-    report = command.report(tmp_path / "report.jsonl", "--rule", "names", "--rule", "bios")
-    code, rows = command.rows("--repair", "--from", str(report), "--rule", "names")
-    assert (code, [row["rule"] for row in rows[:-1]]) == (0, ["names"])
-    code, out, err = command("--repair", "--from", str(report), "--rule", "houses")
-    assert (code, out) == (2, "")
-    assert "is not a report of these rules" in err
 
 
 def test_verify_refuses_a_report_of_other_rules(command, tmp_path):

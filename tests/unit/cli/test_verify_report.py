@@ -43,15 +43,6 @@ def test_verify_report_is_written_for_its_owner(command, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"out.html", "rules.yaml"}
 
 
-def test_verify_report_goes_with_json(command, tmp_path):
-    """The page may be asked for beside the report for machines, which stays as it is."""
-    command.scene.there("books", RIGHT)
-    file = tmp_path / "out.html"
-    code, rows = command.rows("--report", str(file))
-    assert (code, rows[-1]["items"]) == (0, 1)
-    assert "OK: no drift" in file.read_text()
-
-
 def test_verify_report_of_one_item_says_so(command, tmp_path):
     """With --key only the rules that had something to look at are in the page."""
     command.scene.there("books", RIGHT)
@@ -61,16 +52,6 @@ def test_verify_report_of_one_item_says_so(command, tmp_path):
     assert "Only one item was checked." in page
     assert 'id="rule-1"' in page
     assert 'id="rule-2"' not in page
-
-
-def test_verify_report_that_cannot_be_written_is_refused_before_anything(command, tmp_path):
-    """A place that does not exist is the user's mistake, and no table is read."""
-    code, out, err = command("--report", str(tmp_path / "nowhere" / "out.html"))
-    assert code == 2
-    assert "nowhere/out.html: expected a place where a file can be written" in err
-    assert out == ""
-    assert command.scene.tap.requests == []
-    assert command.required == []
 
 
 @pytest.mark.parametrize(
@@ -117,14 +98,6 @@ def test_verify_report_is_not_written_by_half(command, tmp_path):
 
 
 # ---------------------------------------------------------------- files as a whole
-def test_wholefile_tries_a_place_and_leaves_nothing(tmp_path):
-    """To see that a file can be written leaves no file, and what is there as it is."""
-    file = tmp_path / "a"
-    require_place(file)
-    assert list(tmp_path.iterdir()) == []
-    file.write_text("x")
-    require_place(file)
-    assert file.read_text() == "x"
 
 
 @pytest.mark.parametrize("place", ["sub", "missing/file", "file/below", "/dev/null"])

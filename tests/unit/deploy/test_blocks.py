@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.deploy.blocks import differences, inside, replaced
+from sync_rules.deploy.blocks import replace_blocks
 from sync_rules.model.errors import UserError
 
 TEXT = """a: 1
@@ -25,9 +25,9 @@ def lines(*some: str):
 
 def test_blocks_are_written_where_their_marks_stand():
     """Each block at its own indent, and twice is the same as once."""
-    new = replaced(TEXT, {"one": lines("x", "y"), "two": lines("z")}, "f")
+    new = replace_blocks(TEXT, {"one": lines("x", "y"), "two": lines("z")}, "f")
     assert new == TEXT.replace("  old\n", "  x\n  y\n").replace("two\n# <<<", "two\nz\n# <<<")
-    assert replaced(new, {"one": lines("x", "y"), "two": lines("z")}, "f") == new
+    assert replace_blocks(new, {"one": lines("x", "y"), "two": lines("z")}, "f") == new
 
 
 @given(before=st.text(), between=st.text(), after=st.text())
@@ -36,14 +36,8 @@ def test_blocks_leave_all_else_byte_for_byte(before, between, after):
     mark = "\n# {} sync-rules: one\n"
     parts = [text.replace("#", "") for text in (before, between, after)]
     text = parts[0] + mark.format(">>>") + parts[1] + mark.format("<<<") + parts[2]
-    new = replaced(text, {"one": lines("x")}, "f")
+    new = replace_blocks(text, {"one": lines("x")}, "f")
     assert new == parts[0] + mark.format(">>>") + "x" + mark.format("<<<") + parts[2]
-
-
-def test_blocks_what_stands_inside():
-    """The lines between the marks."""
-    assert inside(TEXT, "one", "f") == "  old\n"
-    assert inside(TEXT, "two", "f") == ""
 
 
 @pytest.mark.parametrize(
@@ -61,13 +55,5 @@ def test_blocks_what_stands_inside():
 def test_blocks_with_wrong_marks_are_told_by_file_and_name(text, told):
     """Wrong marks are refused with the file and the name of the block."""
     with pytest.raises(UserError) as error:
-        replaced(text, {"one": lines("x"), "two": lines("z")}, "f")
+        replace_blocks(text, {"one": lines("x"), "two": lines("z")}, "f")
     assert str(error.value).startswith(told)
-
-
-def test_blocks_that_differ_are_named_with_their_diff():
-    """Only those that differ, each by itself."""
-    new = replaced(TEXT, {"one": lines("new"), "two": lines()}, "f")
-    ((name, diff),) = differences(TEXT, new, "f")
-    assert name == "one"
-    assert diff.splitlines() == ["--- f (one)", "+++ f (one, from the rules)", "@@ -1 +1 @@", "-  old", "+  new"]

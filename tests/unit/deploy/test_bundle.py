@@ -15,9 +15,19 @@ import pytest
 
 from sync_rules.deploy import bundle as bundling
 from sync_rules.deploy import files
-from sync_rules.deploy.bundle import LEFT_OUT, Sources, bundle, called, imports, ours, precompile, reached, requirements
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.template import written
+from sync_rules.deploy.bundle import (
+    LEFT_OUT,
+    ModuleFolder,
+    bundle,
+    list_called_files,
+    list_imported_files,
+    list_imports,
+    list_own_modules,
+    list_requirements,
+    precompile,
+)
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.template import fill_template
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
@@ -38,12 +48,12 @@ print(sorted(name for name in sys.modules if name in ("typer", "rich", "pydantic
 
 
 def modules() -> list[Path]:
-    return [path for found in ours().values() for path in found]
+    return [path for found in list_own_modules().values() for path in found]
 
 
 def usual_paths() -> list[Path]:
     """The modules of a deployment without the write function."""
-    return [path for found in ours(write=False).values() for path in found]
+    return [path for found in list_own_modules(write=False).values() for path in found]
 
 
 @pytest.fixture
@@ -70,7 +80,7 @@ def rules_file(tmp_path):
 @pytest.fixture
 def template(tmp_path, rules_file):
     path = tmp_path / "template.yaml"
-    path.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules_file), rules_file, path))
+    path.write_text(fill_template((ROOT / "template.yaml").read_text(), read_deployment(rules_file), rules_file, path))
     shutil.copy(ROOT / files.REQUIREMENTS, tmp_path / "requirements.txt")
     return path
 
@@ -117,7 +127,7 @@ def test_bundle_runs_with_nothing_but_boto3_beside_it(template, rules_file, tmp_
 
 def test_bundle_has_no_module_that_only_people_use():
     """No verb, no emulator, no report is deployed, and nothing that reads a rules file; all else of ours is."""
-    names = {Sources(ROOT).name_of(path) for path in modules()}
+    names = {ModuleFolder(ROOT).name_of(path) for path in modules()}
     assert {
         "handlers.stream",
         "handlers.fanout",
@@ -128,42 +138,25 @@ def test_bundle_has_no_module_that_only_people_use():
     assert not [name for name in names if name.removeprefix("sync_rules.").startswith(unwanted)]
     rooms = {name.split(".")[1] for name in names if name.startswith("sync_rules.")}
     assert rooms == {"adapters", "audit", "functions", "jobs", "model", "pipeline", "rules", "write"}
-    usual = {Sources(ROOT).name_of(path) for path in usual_paths()}
+    usual = {ModuleFolder(ROOT).name_of(path) for path in usual_paths()}
     of_writing = {name for name in names if name.startswith("sync_rules.write")} | {"handlers.write"}
     assert names - usual == of_writing
-    sources = Sources(ROOT)
-    needed = {name for path in usual_paths() for name in imports(path, sources.name_of(path))}
+    sources = ModuleFolder(ROOT)
+    needed = {name for path in usual_paths() for name in list_imports(path, sources.name_of(path))}
     assert not needed & of_writing
-
-
-def test_bundle_leaves_out_what_is_there():
-    """Every folder named in the bundle's table of omissions exists."""
-    assert not [name for name in LEFT_OUT if not (ROOT / "sync_rules" / name).exists()]
-
-
-def test_bundle_needs_no_file_that_is_no_module():
-    """Modules are all that is copied: data files lie in the folders that are left out."""
-    folders = {path.parent for path in modules()}
-    assert not [path for folder in folders for path in folder.iterdir() if path.is_file() and path.suffix != ".py"]
 
 
 def test_bundle_imports_nothing_that_it_leaves_out():
     """A folder is left out whole only because nothing in the bundle imports from it, in a function neither."""
     left_out = tuple(f"sync_rules.{name.removesuffix('.py').replace('/', '.')}" for name in LEFT_OUT)
-    sources = Sources(ROOT)
-    assert not {
+    sources = ModuleFolder(ROOT)
+    found = {
         (sources.name_of(path), name)
         for path in modules()
-        for name in imports(path, sources.name_of(path))
+        for name in list_imports(path, sources.name_of(path))
         if f"{name}.".startswith(tuple(f"{one}." for one in left_out))
     }
-
-
-def test_bundle_requirements_are_locked_in_a_clone_only(tmp_path, monkeypatch, capsys):
-    """An installed package has no pyproject.toml to read them from, and says so in one line."""
-    monkeypatch.setattr(files, "ROOT", tmp_path)
-    assert bundling.main(["--requirements"]) == 2
-    assert "requirements are locked in a clone of sync-rules" in capsys.readouterr().err
+    assert not found
 
 
 def test_bundle_says_which_file_is_missing(template, tmp_path, monkeypatch, capsys):
@@ -184,23 +177,23 @@ def test_bundle_is_installed_by_uv_or_else_by_pip(tmp_path, monkeypatch):
     monkeypatch.setattr(bundling, "find_spec", lambda name: name if name in there else None)
     monkeypatch.setattr(bundling.shutil, "which", lambda _: None)
     given = (tmp_path / "requirements.txt", tmp_path / "out", "3.14", "aarch64-manylinux_2_28")
-    assert "aarch64-manylinux_2_28" in bundling.installer(*given)
+    assert "aarch64-manylinux_2_28" in bundling.make_install_command(*given)
     there.remove("uv")
-    by_pip = bundling.installer(*given)
+    by_pip = bundling.make_install_command(*given)
     tags = [after for word, after in pairwise(by_pip) if word == "--platform"]
     assert (tags[0], tags[-1], len(tags)) == ("manylinux_2_28_aarch64", "manylinux2014_aarch64", 13)
     with pytest.raises(UserError, match="pip cannot install for macos: expected a platform such as"):
-        bundling.installer(*given[:3], "macos")
+        bundling.make_install_command(*given[:3], "macos")
     there.clear()
     with pytest.raises(UserError, match="has neither uv nor pip"):
-        bundling.installer(*given)
+        bundling.make_install_command(*given)
     monkeypatch.setattr(bundling.shutil, "which", lambda _: "/somewhere/uv")
-    assert bundling.installer(*given)[0] == "/somewhere/uv"
+    assert bundling.make_install_command(*given)[0] == "/somewhere/uv"
 
 
 def test_bundle_requirements_are_those_of_the_handlers_and_locked():
     """The lock file holds the packages that the functions need except boto3, with hashes and no addresses."""
-    names = {re.match(r"[\w.-]+", line)[0].replace(".", "-") for line in requirements()}
+    names = {re.match(r"[\w.-]+", line)[0].replace(".", "-") for line in list_requirements()}
     assert {"tenacity", "aws-lambda-powertools"} <= names
     assert not names & {"boto3", "typer", "rich", "pydantic", "ruamel-yaml"}
     text = (ROOT / "infra" / "requirements.txt").read_text()
@@ -216,7 +209,7 @@ def test_bundle_without_the_module_that_a_rule_calls_is_refused(rules_file):
     """Before anything is deployed that could not be called."""
     (rules_file.parent / "hooks.py").unlink()
     with pytest.raises(UserError, match=r"rule told calls hooks\.told, and there is no module hooks beside"):
-        called(deployment_of(rules_file).rules, rules_file)
+        list_called_files(read_deployment(rules_file).rules, rules_file)
 
 
 def test_bundle_is_takes_the_certificates_of_the_machine_where_uv_knows_no_better(tmp_path, monkeypatch):
@@ -227,7 +220,7 @@ def test_bundle_is_takes_the_certificates_of_the_machine_where_uv_knows_no_bette
         "sys.exit(0 if os.environ.get('UV_SYSTEM_CERTS') else 'cause: invalid peer certificate: UnknownIssuer')"
     )
     monkeypatch.delenv("UV_SYSTEM_CERTS", raising=False)
-    monkeypatch.setattr(bundling, "installer", lambda *_: [sys.executable, "-c", refusing_once, str(asked)])
+    monkeypatch.setattr(bundling, "make_install_command", lambda *_: [sys.executable, "-c", refusing_once, str(asked)])
     (tmp_path / "out").mkdir()
     bundling.install(tmp_path / "requirements.txt", tmp_path / "out", bundling.HERE, "linux")
     assert asked.read_text() == "xx"
@@ -253,23 +246,10 @@ def test_imports_follow_functions_and_packages_but_not_type_checking(tmp_path):
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    sources = Sources(tmp_path)
-    paths = reached(["one.a"], sources)
+    sources = ModuleFolder(tmp_path)
+    paths = list_imported_files(["one.a"], sources)
     assert [sources.name_of(path) for path in paths] == ["one", "one.a", "one.b", "one.c", "one.d", "other"]
     assert sources.foreign(paths) - {"typing", "json"} == {"foreign"}
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
-def test_bundle_is_what_make_builds_for_every_function():
-    """The Makefile has a target for whatever function SAM asks for."""
-    done = subprocess.run(
-        ["make", "-n", "-o", ".venv/installed", "build-StreamFunction", "ARTIFACTS_DIR=/somewhere"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-    )
-    assert '-m sync_rules.deploy.bundle "/somewhere"' in done.stdout
 
 
 @pytest.mark.parametrize("python", ["3.11", "3.13", "3.15"])
@@ -286,16 +266,6 @@ def test_bundle_is_for_the_machine_that_its_template_names(python, template, tmp
     assert f'"python":"{python}"'.encode() in (tmp_path / "out" / "rules.compiled").read_bytes()
 
 
-def test_bundle_says_for_which_python_the_rules_are(template, tmp_path, monkeypatch):
-    """The one that the packages are for, and not the one that builds: rules and packages go together."""
-    monkeypatch.setenv("BUNDLE_PYTHON", "3.12.1")
-    monkeypatch.setattr(bundling, "install", lambda *_: None)
-    bundle(tmp_path / "out", template)
-    with pytest.raises(UserError, match=r"for Python 3\.12, and here is") as raised:
-        compiled_file.read((tmp_path / "out" / "rules.compiled").read_bytes(), "rules.compiled")
-    assert "Build again" in str(raised.value)
-
-
 def test_bundle_is_compiled_for_where_it_runs(tmp_path):
     """Whatever the times of files: tracebacks name Lambda's folder, and a module that is edited there is as it was edited."""
     (tmp_path / "one.py").write_text("print(1)\n")
@@ -306,24 +276,3 @@ def test_bundle_is_compiled_for_where_it_runs(tmp_path):
     (tmp_path / "one.py").write_text("print(2)\n")
     ran = subprocess.run([sys.executable, "-c", "import one"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert ran.stdout == "2\n"
-
-
-def test_bundle_for_a_python_that_is_not_here_says_that_it_is_not_compiled(tmp_path, capsys):
-    """The bundle works all the same, and starts more slowly."""
-    (tmp_path / "one.py").touch()
-    precompile(tmp_path, "3.99")
-    assert not list(tmp_path.rglob("*.pyc"))
-    assert "no python3.99 here" in capsys.readouterr().err
-
-
-def test_bundle_of_an_installed_package_has_its_handlers(monkeypatch, tmp_path):
-    """They lie in a folder of the package that is left out of bundles."""
-    package = tmp_path / "sync_rules"
-    carried = package / "deploy" / "carried"
-    for file in (carried / "handlers" / "stream.py", carried / "handlers" / "write.py", package / "deploy" / "x.py"):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    for name, value in {"PACKAGE": package, "ROOT": carried, "HANDLERS": carried / "handlers"}.items():
-        monkeypatch.setattr(files, name, value)
-    assert {path.name for paths in ours(write=False).values() for path in paths} == {"stream.py"}
-    assert {path.name for paths in ours().values() for path in paths} == {"stream.py", "write.py"}

@@ -15,17 +15,14 @@ from sync_rules import __version__
 from sync_rules.cli import main
 from sync_rules.cli.commands import doctor as command
 from sync_rules.deploy import measures as alarms_of
-from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.doctor import QUEUES
 from sync_rules.deploy.examination import WORD
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.deploy.permissions import FUNCTIONS, WRITE
-from sync_rules.deploy.resources import RULES_DIGEST, VERSION, environment, table_id
+from sync_rules.deploy.resources import RULES_DIGEST, VERSION, table_id
 from sync_rules.deploy.tables import table_parameters
-from sync_rules.deploy.template import written
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import UserError
-from tests.support.engines import ROOT
 
 RULES = """
 tables:
@@ -61,7 +58,7 @@ class Deployed:
     """The answers of AWS about a sound stack: by action, or by action and the name that is asked about."""
 
     def __init__(self, path: Any) -> None:
-        self.deployment = deployment_of(path)
+        self.deployment = read_deployment(path)
         self.rules = parse_rules(path.read_text(), str(path), {"STAGE": "trial"})
         self.denied = ("", "", "")  # a role, an action, the end of a resource
         self.decision = "implicitDeny"
@@ -516,13 +513,6 @@ def test_doctor_finds_each_damage_and_no_other(deployed, examine, damaged):
     assert cure in how
 
 
-def test_doctor_finds_a_missing_table_once(deployed, examine):
-    """A table that is gone has one finding; its mapping and the rights to its stream have none."""
-    del deployed.tables["trial-books"]
-    code, ((area, found, _),) = examine()
-    assert (code, area, found) == (1, "tables", "table trial-books: it does not exist")
-
-
 def test_doctor_finds_what_the_stack_has_not_got(deployed, examine):
     """Rules that need more than was deployed: what is missing is named in words."""
     deployed.resources = {name: kind for name, kind in deployed.resources.items() if name != "Bucket"}
@@ -579,30 +569,6 @@ def test_doctor_ends_where_nothing_can_be_examined(deployed, capsys, call, error
     deployed.refused = (call, error)
     assert main.main(["doctor"]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_doctor_refuses_a_stack_of_others(deployed, capsys):
-    """A stack without our functions is named as no stack of sync-rules."""
-    deployed.resources = {"Bucket": "AWS::S3::Bucket"}
-    assert main.main(["doctor"]) == 2
-    assert "has no StreamFunction: is it one of sync-rules?" in capsys.readouterr().err
-
-
-def test_doctor_reads_what_infra_writes(deployed):
-    """The functions get the digest of the rules, whatever the variables are, and the version, beside the variables."""
-    made = environment(deployed.deployment)
-    assert made == {
-        RULES_DIGEST: deployed.rules.fingerprint, VERSION: __version__, "STAGE": {"Ref": "StageVariable"},
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", [RULES_DIGEST, VERSION])
-def test_doctor_has_its_variables_to_itself(tmp_path, name):
-    """A rules file cannot have a variable of such a name: the functions would carry the wrong value."""
-    path = tmp_path / "rules.yaml"
-    path.write_text(RULES.replace("STAGE", name))
-    with pytest.raises(UserError, match=f"variable {name} would be given to the functions"):
-        written((ROOT / "template.yaml").read_text(), deployment_of(path), path, ROOT / "template.yaml")
 
 
 def test_doctor_finds_a_link_that_hits_nothing_in_a_rule_that_was_not_applied(deployed, examine):

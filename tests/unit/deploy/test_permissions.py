@@ -9,13 +9,20 @@ from dataclasses import replace
 import pytest
 
 from sync_rules.deploy import roles
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, WRITE, needs
-from sync_rules.deploy.roles import ROLE_MAX_CHARACTERS, role_lines, role_of, role_resources, statements, value_limits
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, WRITE, list_needs
+from sync_rules.deploy.roles import (
+    ROLE_MAX_CHARACTERS,
+    describe_roles,
+    list_statements,
+    role_of,
+    role_resources,
+    value_limits,
+)
 from sync_rules.model.errors import UserError
 from sync_rules.rules.families import TargetRule
 from tests.support import engines, every_kind
-from tests.support.policy import ACCOUNT, Guard, arn, asked, matches, pairs_of, resolved
+from tests.support.policy import ACCOUNT, arn, matches, resolved
 
 EXAMPLES = sorted((engines.ROOT / "examples").glob("*/rules.yaml"))
 SCHEMA = """
@@ -36,7 +43,7 @@ def deploy(tmp_path):
     def made(*rules: str, schema: str = SCHEMA):
         file = tmp_path / "rules.yaml"
         file.write_text(schema + "".join(f"  rule-{number}: {rule}\n" for number, rule in enumerate(rules)))
-        return deployment_of(file)
+        return read_deployment(file)
 
     return made
 
@@ -44,7 +51,7 @@ def deploy(tmp_path):
 def writes(deployment, function=STREAM):
     """Table and action of each write that a function may make."""
     verbs = ("ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem")
-    found = (need for need in needs(deployment) if need.function == function and need.action.endswith(verbs))
+    found = (need for need in list_needs(deployment) if need.function == function and need.action.endswith(verbs))
     return {(json.dumps(n.resource).rpartition("table/")[2].strip('"}'), n.action.partition(":")[2]) for n in found}
 
 
@@ -107,7 +114,7 @@ def test_permissions_show_a_role_no_environment_but_its_own(tmp_path):
     file.write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
     given = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": ACCOUNT, "AWS::StackName": "s" * 34}
     found = set()
-    for need in needs(deployment_of(file)):
+    for need in list_needs(read_deployment(file)):
         if need.action.startswith("lambda:"):
             arns = {one: arn("lambda", f"function:{'s' * 34}-{one}-1A2B3C4D5E6F7") for one in (*FUNCTIONS, WRITE)}
             pattern = resolved(need.resource, given)
@@ -131,7 +138,7 @@ def test_permissions_to_read_what_is_paid_for(deploy, rule, reads):
     """
     for limit, expected in (("", False), (", max_write_units_per_second: 50", reads)):
         deployment = deploy(rule, schema=SCHEMA.replace("b_id: S}", f"b_id: S}}{limit}"))
-        found = [n for n in needs(deployment) if n.function == STREAM and n.action.endswith("GetItem")]
+        found = [n for n in list_needs(deployment) if n.function == STREAM and n.action.endswith("GetItem")]
         assert {need.action.partition(":")[2] for need in found if "all-b" in json.dumps(need.resource)} == (
             {"GetItem", "BatchGetItem"} if expected else set()
         )
@@ -157,16 +164,16 @@ def test_permissions_to_write_for_the_application_are_there_where_it_is_asked_fo
     what these rules do; without it no role has anything of it.
     """
     rules = ("copy a.name into b.name", "count b into a.count", "{mirror: a, into: e, attributes: [name]}")
-    assert "WriteRole" not in statements(deploy(*rules))
+    assert "WriteRole" not in list_statements(deploy(*rules))
     text = SCHEMA + "".join(f"  rule-{number}: {rule}\n" for number, rule in enumerate(rules))
     deployment = deploy(schema=f"{text}deploy: {{write: true}}\n")
     verbs = ("ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem")
     tables = ("${StageVariable}-a", "all-b", "all-e", "ledger")
     assert writes(deployment, WRITE) == {(table, verb) for table in tables for verb in verbs}
-    found = {need.action for need in needs(deployment) if need.function == WRITE}
+    found = {need.action for need in list_needs(deployment) if need.function == WRITE}
     assert not found & {"dynamodb:Scan", "dynamodb:PartiQLUpdate", "sqs:SendMessage"}
     archived = deploy(schema=f"{SCHEMA}  rule: {{archive: a, into: 's3://bucket-x/'}}\ndeploy: {{write: url}}\n")
-    assert not any(need.action.startswith("s3:") for need in needs(archived) if need.function == WRITE)
+    assert not any(need.action.startswith("s3:") for need in list_needs(archived) if need.function == WRITE)
 
 
 def test_no_value_of_a_variable_makes_a_role_too_long(deploy):
@@ -193,7 +200,7 @@ def test_no_value_of_a_variable_makes_a_role_too_long(deploy):
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda path: path.parent.name)
 def test_roles_allow_by_name(file):
     """No action has a wildcard, no statement is without a name of its own, and only what knows no resources has none."""
-    for role, resource in role_resources(deployment_of(file)).items():
+    for role, resource in role_resources(read_deployment(file)).items():
         (trust,) = resource["Properties"]["AssumeRolePolicyDocument"]["Statement"]
         assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
         (policy,) = resource["Properties"]["Policies"]
@@ -205,33 +212,18 @@ def test_roles_allow_by_name(file):
             assert "*" not in statement["Resource"] or statement["Action"] == ["dynamodb:ListStreams"]
 
 
-def test_roles_are_the_same_whatever_the_order_of_rules(deploy):
-    """Rules in another order give the same roles to the letter."""
-    deployment = deploy("copy a.name into b.name", "count b into a.count", "{mirror: a, into: e, attributes: [name]}")
-    rules = dict(reversed(deployment.rules.rules.items()))
-    other = replace(deployment, rules=replace(deployment.rules, rules=rules))
-    assert json.dumps(role_resources(deployment)) == json.dumps(role_resources(other))
-
-
 def test_roles_have_each_need_once(deploy):
     """The statements of a role are what its function needs: nothing is lost, nothing added, nothing said twice."""
     deployment = deploy("copy a.name into b.name", "count b into a.count")
     for function in FUNCTIONS:
-        asked_for = {(n.action, json.dumps(n.resource)) for n in needs(deployment) if n.function == function}
+        asked_for = {(n.action, json.dumps(n.resource)) for n in list_needs(deployment) if n.function == function}
         pairs = [
             (action, json.dumps(resource))
-            for statement in statements(deployment)[role_of(function)]
+            for statement in list_statements(deployment)[role_of(function)]
             for action in statement.actions
             for resource in statement.resources
         ]
         assert sorted(pairs) == sorted(asked_for)
-
-
-def test_roles_read_the_stream_of_a_table_that_is_there_already(deploy):
-    """The stream is the new table's, or the one that is given for a table that exists."""
-    found = [n.resource for n in needs(deploy("copy a.name into b.name")) if n.action == "dynamodb:GetRecords"]
-    own = {"Fn::GetAtt": ["ATable", "StreamArn"]}
-    assert {"Fn::If": ["CreatesA", own, {"Ref": "AStreamArn"}]} in found
 
 
 def many(rules: int, tables: int) -> str:
@@ -247,12 +239,6 @@ def many(rules: int, tables: int) -> str:
     return "\n".join(lines).replace("-", "_") + "\n"
 
 
-def test_roles_of_fifty_rules_fit(deploy):
-    """Fifty rules on twelve tables, each with an index and a stream, make roles that IAM takes."""
-    resources = role_resources(deploy(schema=many(50, 12)))
-    assert resources.keys() == {role_of(function) for function in FUNCTIONS}
-
-
 def test_roles_that_are_too_long_are_told(deploy):
     """A role that IAM would refuse as too long is refused first, with its name, its length and the cure."""
     with pytest.raises(UserError, match=r"StreamRole would have [\d,]+ characters, and IAM allows 10,240.* Split"):
@@ -263,76 +249,14 @@ def test_roles_that_are_too_long_are_told(deploy):
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda path: path.parent.name)
 def test_explain_iam_names_every_rule(file):
     """Explained, each rule stands below what it needs; without, there are the statements alone."""
-    deployment = deployment_of(file)
-    explained, plain = list(role_lines(deployment, explain=True)), list(role_lines(deployment, explain=False))
+    deployment = read_deployment(file)
+    explained, plain = list(describe_roles(deployment, explain=True)), list(describe_roles(deployment, explain=False))
     for rule in deployment.rules.rules.values():
         assert any(line.startswith(f"      {rule.title}: ") for line in explained)
     assert [line for line in explained if not line.startswith("      ")] == plain
 
 
-def test_explain_iam_of_every_kind_reads_well(tmp_path):
-    """No entity of the pipeline's own, whose names have a dot, is shown by that name."""
-    file = tmp_path / "rules.yaml"
-    file.write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
-    shown = "\n".join(role_lines(deployment_of(file), explain=True))
-    assert not any(f".{word}" in shown for word in ("ledger", "total", "rank", "parent"))
-
-
 # ---------------------------------------------------------------- the test's own IAM
-@pytest.mark.parametrize(
-    ("pattern", "resource", "expected"),
-    [
-        ("arn:aws:s3:::b/aws/*", "arn:aws:s3:::b/aws/lambda/x/y", True),
-        ("arn:aws:s3:::b/aws/*", "arn:aws:s3:::b/awsome", False),
-        ("arn:aws:dynamodb:r:1:table/a", "arn:aws:dynamodb:r:1:table/ab", False),
-        ("arn:aws:dynamodb:r:1:table/a", "arn:aws:dynamodb:r:1:table/a/index/i", False),
-        ("arn:aws:dynamodb:r:1:table/a.b", "arn:aws:dynamodb:r:1:table/axb", False),
-        ("*", "*", True),
-    ],
-)
-def test_policy_matches_whole_resources(pattern, resource, expected):
-    """A resource matches from its beginning to its end, where `*` stands for anything and nothing else does."""
-    assert matches(pattern, resource) is expected
-
-
-@pytest.mark.parametrize("change", [{"Effect": "Deny"}, {"Condition": {}}, {"Action": ["dynamodb:*"]}])
-def test_policy_lets_nothing_through_that_it_does_not_know(change):
-    """A statement of another sort is an error, not an allowance."""
-    statement = {"Sid": "x", "Effect": "Allow", "Action": ["sqs:SendMessage"], "Resource": ["*"]}
-    with pytest.raises(AssertionError):
-        pairs_of({"Statement": [statement | change]}, {})
-
-
-def test_policy_resolves_what_templates_say():
-    """Parameters, attributes and conditions are filled in; what is not given is an error."""
-    given = {"Stage": "prod", "Queue.Arn": "arn:q", "Creates": "", "StreamArn": "arn:s"}
-    assert resolved({"Fn::Sub": "t/${Stage}-a/${Queue.Arn}"}, given) == "t/prod-a/arn:q"
-    assert resolved({"Fn::If": ["Creates", {"Fn::GetAtt": ["T", "StreamArn"]}, {"Ref": "StreamArn"}]}, given) == "arn:s"
-    with pytest.raises(KeyError):
-        resolved({"Ref": "Other"}, given)
-
-
-def test_policy_asks_for_each_part_of_a_request():
-    """A transaction needs the actions of its parts, a batch its tables, a statement its verb."""
-    parts = [{"Update": {"TableName": "a"}}, {"ConditionCheck": {"TableName": "b"}}]
-    found = {pair[0] for pair in asked("dynamodb", "TransactWriteItems", {"TransactItems": parts})}
-    assert found == {"dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"}
-    assert len(list(asked("dynamodb", "BatchGetItem", {"RequestItems": {"a": {}, "b": {}}}))) == 2
-    ((action, _),) = asked("dynamodb", "ExecuteStatement", {"Statement": 'UPDATE "a" SET x = 1'})
-    assert action == "dynamodb:PartiQLUpdate"
-    with pytest.raises(AssertionError, match="what does sns:Publish need"):
-        list(asked("sns", "Publish", {}))
-
-
-def test_policy_holds_only_a_role_to_it():
-    """The application may do anything; a role what its policy has; and what was needed and what refused is noted."""
-    guard = Guard({"R": frozenset({("sqs:SendMessage", "arn:q")})})
-    guard.require(("sqs:DeleteQueue", "arn:q"))
-    with guard.acting("R"):
-        guard.require(("sqs:SendMessage", "arn:q"))
-        with pytest.raises(Exception, match="AccessDenied"):
-            guard.require(("sqs:DeleteQueue", "arn:q"))
-    assert (guard.used, len(guard.denied)) == ({("R", ("sqs:SendMessage", "arn:q"))}, 1)
 
 
 # ---------------------------------------------------------------- the page
@@ -345,12 +269,6 @@ EVERYTHING = (
     "{archive: b, when: deleted, into: 's3://bucket-x/'}",
 )
 STATE = {"Fn::GetAtt": ["StateTable", "Arn"]}
-
-
-def test_permissions_page_shows_what_is_printed():
-    """The role in docs/permissions.md is what `infra iam --explain` prints of the example that it names."""
-    printed = list(role_lines(deployment_of(engines.ROOT / "examples/authors-and-books/rules.yaml"), explain=True))
-    assert "```text\n" + "\n".join(printed[: printed.index("")]) + "\n```" in PAGE
 
 
 @pytest.mark.parametrize("function", [*FUNCTIONS, WRITE])
@@ -368,7 +286,7 @@ def test_permissions_page_names_each_action(deploy, function):
     named = (of_tables | set(re.findall(r"`([A-Z]\w+)`", row))) - {function}
     some = [
         n
-        for n in needs(replace(deploy(*EVERYTHING), write="function"))
+        for n in list_needs(replace(deploy(*EVERYTHING), write="function"))
         if n.function == function and n.resource != STATE
     ]
     found = {n.action.partition(":")[2] for n in some if not n.action.startswith("logs:")}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import boto3
@@ -35,6 +35,21 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory) -> Path:
+    """A project that `init` has just made."""
+    folder = tmp_path_factory.mktemp("fresh")
+    project.write(project.project_in(folder))
+    return folder
+
+
+@pytest.fixture
+def made(here, fresh) -> Path:
+    """A copy of it, in the folder where the user is."""
+    shutil.copytree(fresh, here, dirs_exist_ok=True)
+    return here
+
+
 def loaded(path: Path):
     return YAML(typ="safe").load(path.read_text())
 
@@ -53,37 +68,23 @@ def test_project_is_whole_and_works(here, capsys):
     assert [main.main(command) for command in commands] == [0] * len(commands)
     assert (here / "sync-rules.schema.json").read_text() == schema_text()
     assert (here / "rules.yaml").read_text().startswith("# yaml-language-server: $schema=./sync-rules.schema.json\n")
-    assert bundle.locked_beside(here / "template.yaml").name == "requirements.txt"
+    assert bundle.find_lock(here / "template.yaml").name == "requirements.txt"
 
 
-def test_project_next_steps_are_commands(here, capsys):
-    """Each of our commands in the last lines exists, with its options."""
-    main.main(["init"])
-    for line in capsys.readouterr().out.partition("Next:\n")[2].splitlines():
-        for command in line.partition("#")[0].partition("then: ")[2 if "then: " in line else 0].split("&&"):
-            program, *arguments = shlex.split(command)
-            if program == "sync-rules":
-                app = main._application(arguments)
-                app.commands[arguments[0]].make_context(arguments[0], arguments[1:])
-            else:
-                assert program == "sam"
-
-
-def test_project_workflow_and_hook_call_commands_that_pass(here):
+def test_project_workflow_and_hook_call_commands_that_pass(made):
     """The workflow installs this version and runs commands that succeed in a new project; the hook is one of ours."""
-    main.main(["init"])
-    workflow = loaded(here / ".github/workflows/sync-rules.yml")
+    workflow = loaded(made / ".github/workflows/sync-rules.yml")
     (job,) = workflow["jobs"].values()
     commands = [shlex.split(step["run"]) for step in job["steps"] if "run" in step]
     locked, own = commands.pop(0), commands.pop(0)
     assert locked == ["python", "-m", "pip", "install", "--require-hashes", "-r", files.CLI_REQUIREMENTS]
     assert {"$SYNC_RULES", "--no-deps"} <= {*own}
-    assert (here / files.CLI_REQUIREMENTS).read_text() == files.text_of(files.CLI_REQUIREMENTS)
+    assert (made / files.CLI_REQUIREMENTS).read_text() == files.text_of(files.CLI_REQUIREMENTS)
     pinned = r"actions/[a-z-]+@[0-9a-f]{40}"  # by a commit: a tag can be moved
     assert all(re.fullmatch(pinned, step["uses"]) for step in job["steps"] if "uses" in step)
     assert workflow["env"] == {"SYNC_RULES": f"sync-rules=={__version__}"}
     assert [(program, main.main(arguments)) for program, *arguments in commands] == [("sync-rules", 0)] * len(commands)
-    (repository,) = loaded(here / ".pre-commit-config.yaml")["repos"]
+    (repository,) = loaded(made / ".pre-commit-config.yaml")["repos"]
     assert repository["rev"] == f"v{__version__}"
     hooks = {hook["id"]: hook for hook in loaded(ROOT / ".pre-commit-hooks.yaml")}
     for hook in repository["hooks"]:
@@ -91,14 +92,13 @@ def test_project_workflow_and_hook_call_commands_that_pass(here):
         assert (program, main.main([*arguments, *hook["args"]])) == ("sync-rules", 0)
 
 
-def test_project_template_is_the_one_of_the_clone(here):
+def test_project_template_is_the_one_of_the_clone(made):
     """But for the generated blocks and the address of a page, it is the template that the tests of deployment deploy."""
-    main.main(["init"])
-    ours, theirs = (fixed_part((folder / "template.yaml").read_text(), Path("t.yaml")) for folder in (ROOT, here))
+    ours, theirs = (fixed_part((folder / "template.yaml").read_text(), Path("t.yaml")) for folder in (ROOT, made))
     assert theirs.replace(f"{HOME}/blob/main/", "") == ours
-    assert (here / files.MACHINE).read_text() == (ROOT / files.MACHINE).read_text()
+    assert (made / files.MACHINE).read_text() == (ROOT / files.MACHINE).read_text()
     locked = [line for line in (ROOT / files.REQUIREMENTS).read_text().splitlines() if not line.startswith("#")]
-    assert (here / "requirements.txt").read_text().splitlines()[-len(locked) :] == locked
+    assert (made / "requirements.txt").read_text().splitlines()[-len(locked) :] == locked
 
 
 def test_project_writes_nothing_where_one_of_its_files_is(here, capsys):
@@ -129,30 +129,15 @@ def test_project_leaves_a_makefile_and_hooks_and_says_what_to_add(here, capsys):
     assert "repos:" not in said  # the file has it
 
 
-def test_project_of_two_models_is_refused(here, capsys):
-    """One of them would be dropped without a word; so would a number of samples without a live table."""
-    assert main.main(["init", "--from", "a.json", "--from", "b.json"]) == 2
-    assert "--from takes one file, found 2" in capsys.readouterr().err
-    assert main.main(["init", "--samples", "5"]) == 2
-    assert "--samples needs --from-account" in capsys.readouterr().err
-    assert not list(here.iterdir())
-
-
-@pytest.mark.parametrize("name", ["infra/machine.asl.json", "requirements.txt"])
-def test_project_without_one_of_its_files_is_not_up_to_date(here, capsys, name):
+def test_project_without_some_of_its_files_is_not_up_to_date(made, capsys):
     """`infra` names what is gone, with and without --check."""
-    assert main.main(["init"]) == 0
-    (here / name).unlink()
+    names = ("infra/machine.asl.json", "requirements.txt")
+    for name in names:
+        (made / name).unlink()
     for arguments in (["infra", "--check"], ["infra"]):
         assert main.main(arguments) == 1
-        assert f"{name} is missing" in capsys.readouterr().err
-
-
-def test_project_without_a_template_says_how_to_get_one(here, capsys):
-    assert main.main(["init"]) == 0
-    (here / "template.yaml").unlink()
-    assert main.main(["infra"]) == 2
-    assert "`sync-rules init` in an empty folder writes one" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert all(f"{name} is missing" in said for name in names)
 
 
 def test_project_in_a_folder_of_a_repository(here, capsys):
@@ -169,14 +154,6 @@ def test_project_in_a_folder_of_a_repository(here, capsys):
     assert job["defaults"] == {"run": {"working-directory": "data/shop"}}
     (hook,) = loaded(here / ".pre-commit-config.yaml")["repos"][0]["hooks"]
     assert main.main(["check", *hook["args"]]) == 0
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_project_in_a_folder_that_cannot_be_written(here, capsys):
-    """One line with the place, and nothing left behind."""
-    here.chmod(0o500)
-    assert main.main(["init", "new"]) == 2
-    assert "new cannot be made" in capsys.readouterr().err
 
 
 def test_project_that_cannot_be_written_whole_leaves_nothing(here, monkeypatch, capsys):
@@ -257,36 +234,19 @@ def test_project_from_live_tables(here, capsys):
     works_once_it_has_a_rule(here)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--from", "nowhere.json"], "nowhere.json"),
-        (["--from", "broken.json"], "broken.json"),
-        (["--from", "broken.json", "--from-account", "shop"], "cannot be given together"),
-    ],
-)
-def test_project_from_nothing_that_can_be_read(here, capsys, arguments, said):
-    """One line with the reason, and nothing is written."""
-    (here / "broken.json").write_text('{"neither": "model", "nor": "template"}')
-    assert main.main(["init", "new", *arguments]) == 2
-    assert said in capsys.readouterr().err
-    assert not (here / "new").exists()
-
-
 # ---------------------------------------------------------------- upgrades
 def changed(path: Path, old: str, new: str) -> None:
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
 
 
-def test_upgrade_names_the_files_that_differ_once_and_writes_over_none(here, capsys):
+def test_upgrade_names_the_files_that_differ_once_and_writes_over_none(made, capsys):
     """After an upgrade `infra` writes the blocks, and leaves what you or an older version wrote elsewhere."""
-    assert main.main(["init"]) == 0
-    template, machine = here / "template.yaml", here / files.MACHINE
+    template, machine = made / "template.yaml", made / files.MACHINE
     changed(template, f'SYNC_RULES_VERSION: "{__version__}"', 'SYNC_RULES_VERSION: "0.0.1"')
     changed(template, "Timeout: 120", "Timeout: 90")
     machine.write_text("{}\n")
-    before = {path: path.read_text() for path in (here / "requirements.txt", here / project.SCHEMA, machine)}
+    before = {path: path.read_text() for path in (made / "requirements.txt", made / project.SCHEMA, machine)}
     capsys.readouterr()
     assert main.main(["infra", "--check"]) == 1
     assert main.main(["infra"]) == 1
@@ -298,10 +258,9 @@ def test_upgrade_names_the_files_that_differ_once_and_writes_over_none(here, cap
     assert main.main(["infra", "--check"]) == 0
 
 
-def test_upgrade_says_nothing_of_files_that_are_as_the_new_version_writes_them(here, capsys):
+def test_upgrade_says_nothing_of_files_that_are_as_the_new_version_writes_them(made, capsys):
     """Windows line ends are no difference, and stay."""
-    assert main.main(["init"]) == 0
-    template = here / "template.yaml"
+    template = made / "template.yaml"
     changed(template, f'SYNC_RULES_VERSION: "{__version__}"', 'SYNC_RULES_VERSION: "0.0.1"')
     template.write_bytes(template.read_bytes().replace(b"\n", b"\r\n"))
     capsys.readouterr()

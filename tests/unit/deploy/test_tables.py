@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.preflight import survey
 from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import List
-from tests.support.builders import index, library, s, shop, table
+from tests.support.builders import index, s, shop, table
 from tests.support.engines import unique_prefix
 
 LISTED_LOCALLY = """
@@ -54,23 +51,6 @@ def test_table_parameters_of_an_index_with_several_attributes():
         ("id", "S"), ("country", "S"), ("zip", "N"), ("city", "S"),
     ]  # fmt: skip
     assert "StreamSpecification" not in parameters
-
-
-@pytest.mark.parametrize(("projection", "expected"), [("all", "ALL"), ("keys", "KEYS_ONLY"), (None, "ALL")])
-def test_table_parameters_of_a_projection(projection, expected):
-    """An index projects all attributes if the rules do not name a projection."""
-    parameters = table_parameters(table("t", {"id": "S"}, index("i", {"x": "S"}, None, projection)), stream=False)
-    assert parameters["GlobalSecondaryIndexes"][0]["Projection"] == {"ProjectionType": expected}
-
-
-def test_create_tables_makes_them_active(engine):
-    """Both tables of the library, with its index; a second time says that they exist."""
-    client, rules = aws.dynamodb(engine), library(prefix=unique_prefix())
-    create_tables(client, rules)
-    for made in rules.tables.values():
-        assert client.describe_table(TableName=made.physical_name)["Table"]["TableStatus"] == "ACTIVE"
-    with pytest.raises(StoreError, match=r"ResourceInUseException: CreateTable of .*authors"):
-        create_tables(client, rules)
 
 
 def test_create_tables_makes_local_indexes_that_rules_list_by(engine):

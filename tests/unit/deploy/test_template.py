@@ -9,11 +9,11 @@ import pytest
 
 from sync_rules.deploy import sam_template
 from sync_rules.deploy import template as templates
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.sam_template import made_by_sam
-from sync_rules.deploy.template import index_warnings, rules_noted, warnings, written
-from sync_rules.deploy.yamltext import read_yaml
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.sam_template import list_sam_resources
+from sync_rules.deploy.template import fill_template, find_rules_file, warn_of_indexes, warn_of_limits
 from sync_rules.model.errors import UserError
+from tests.support.cloudformation import read_template
 from tests.support.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 
@@ -33,7 +33,7 @@ rules:
 
 def template_of(path, text=TEXT):
     """The template for a rules file, read."""
-    return read_yaml(written(text, deployment_of(path), path, TEMPLATE), "template.yaml")
+    return read_template(fill_template(text, read_deployment(path), path, TEMPLATE))
 
 
 def first_rules(page):
@@ -91,9 +91,9 @@ def test_template_of_every_example_has_all_that_it_speaks_of(path):
 
 def test_template_in_the_repo_is_that_of_its_rules_file():
     """The template in the repository is up to date with its rules file, as `sync-rules infra --check` says."""
-    path = rules_noted(TEXT, TEMPLATE)
+    path = find_rules_file(TEXT, TEMPLATE)
     assert path.parent.name == "organisations-users-tickets"
-    assert written(TEXT, deployment_of(path), path, TEMPLATE) == TEXT
+    assert fill_template(TEXT, read_deployment(path), path, TEMPLATE) == TEXT
 
 
 def test_template_reads_each_stream_with_the_settings_that_lose_nothing(made):
@@ -138,12 +138,6 @@ def test_template_has_a_parameter_for_each_variable_and_gives_it_to_the_function
     assert (variables["STAGE"], variables["TEAM"]) == ({"Ref": "StageVariable"}, {"Ref": "TeamVariable"})
 
 
-def test_template_has_no_parameter_for_a_variable_in_a_comment(made):
-    """A variable that appears only in a comment of the rules file gets no parameter in the template."""
-    whole = made(SMALL.format(name='shop: {name: "${STAGE:-dev}-shop", key: {PK: S, SK: S}}  # not ${STAGE:-a} ${B}'))
-    assert [name for name in whole["Parameters"] if name.endswith("Variable")] == ["StageVariable"]
-
-
 def test_template_refuses_two_defaults_of_one_variable(made):
     """A parameter has one default; the other would be lost without a word. None beside one is none too many."""
     one = """shop:  {name: "users-${STAGE:-a}", key: {PK: S, SK: S}}
@@ -155,7 +149,7 @@ def test_template_refuses_two_defaults_of_one_variable(made):
 
 def ids_of(whole):
     """Every logical id that CloudFormation will see."""
-    made = (one for name, resource in whole["Resources"].items() for one in made_by_sam(name, resource))
+    made = (one for name, resource in whole["Resources"].items() for one in list_sam_resources(name, resource))
     return Counter([*whole["Parameters"], *whole["Resources"], *made])
 
 
@@ -177,19 +171,6 @@ def test_template_has_a_variable_of_any_name(small, name):
     assert ids_of(whole).most_common(1)[0][1] == 1
 
 
-def test_template_names_what_sam_makes():
-    """A mapping for each event, the role of a machine, what an invocation that fails leads to."""
-    resources = read_yaml(TEXT, "template.yaml")["Resources"]
-    made = {one for name, resource in resources.items() for one in made_by_sam(name, resource)}
-    assert {
-        "StreamFunctionDesk",
-        "FanoutFunctionQueue",
-        "BackfillMachineRole",
-        "VerifyFunctionEventInvokeConfig",
-    } <= made
-    assert "StreamFunctionRole" not in made
-
-
 def test_template_takes_the_stream_of_its_table_alone(small, made):
     """The ARN of another table's stream is refused before anything is deployed, where the table's name is known."""
     fixed = small("shop: {name: my.shop, key: {PK: S, SK: S}}")["Parameters"]["ShopStreamArn"]["AllowedPattern"]
@@ -204,16 +185,6 @@ def test_template_takes_the_stream_of_its_table_alone(small, made):
     assert re.fullmatch(known["AllowedPattern"], f"{begun}/shop/stream/1")
     assert not re.fullmatch(known["AllowedPattern"], f"{begun}/shops/stream/1")
     assert not re.fullmatch(known["AllowedPattern"], "")
-
-
-def test_template_creates_no_table_that_is_named_by_its_arn(small):
-    """A table named by its ARN is not created by the template, and its stream must be given."""
-    whole = small('shop: {name: "arn:aws:dynamodb:eu-west-1:123456789012:table/shop", key: {PK: S, SK: S}}')
-    assert "ShopTable" not in whole["Resources"]
-    assert "CreatesShop" not in whole["Conditions"]
-    assert "Default" not in whole["Parameters"]["ShopStreamArn"]
-    events = whole["Resources"]["StreamFunction"]["Properties"]["Events"]
-    assert events["Shop"]["Properties"]["Stream"] == {"Ref": "ShopStreamArn"}
 
 
 @pytest.mark.parametrize(
@@ -267,42 +238,6 @@ def test_template_refuses_a_rule_whose_alarm_is_the_mapping_of_a_table(made):
         made(text.replace("names:", "stream-function:"))
 
 
-def test_template_of_rules_that_say_nothing_is_refused(made):
-    """A rules file without rules is refused."""
-    with pytest.raises(UserError, match="has no rules"):
-        made(text_of({}))
-
-
-def test_template_paces_the_workers_by_the_parameter():
-    """For each allowed rate, the workers times the units of each equal the rate, with 2 to 1,000 workers."""
-    whole = read_yaml(TEXT, "template.yaml")
-    pace = whole["Mappings"]["FanoutPace"]
-    allowed = whole["Parameters"]["WriteUnitsPerSecond"]["AllowedValues"]
-    assert [str(value) for value in allowed] == list(pace)
-    assert whole["Parameters"]["WriteUnitsPerSecond"]["Default"] in allowed
-    for units, one in pace.items():
-        assert one["Workers"] * int(one["UnitsOfEach"]) == int(units)
-        assert 2 <= one["Workers"] <= 1_000
-
-
-def test_template_tells_each_function_how_many_write():
-    """Each function gets the number of writers that share a table's write limit."""
-    whole = read_yaml(TEXT, "template.yaml")
-    workers = {"Fn::FindInMap": ["FanoutPace", {"Ref": "WriteUnitsPerSecond"}, "Workers"]}
-    told = whole["Globals"]["Function"]["Environment"]["Variables"]["SYNC_RULES_WRITERS"]
-    assert told == {"Fn::Sub": ["${Workers}+${StreamWriters}", {"Workers": workers}]}
-    assert whole["Parameters"]["StreamWriters"]["Default"] >= whole["Parameters"]["ParallelizationFactor"]["Default"]
-    for name, resource in whole["Resources"].items():
-        assert "SYNC_RULES_WRITERS" not in str(resource), f"{name} has a number of its own"
-
-
-def test_template_hides_a_message_for_six_times_as_long_as_it_may_take():
-    """The queue's visibility timeout is at least six times the function's timeout."""
-    resources = read_yaml(TEXT, "template.yaml")["Resources"]
-    timeout = resources["FanoutFunction"]["Properties"]["Timeout"]
-    assert resources["FanoutQueue"]["Properties"]["VisibilityTimeout"] >= 6 * timeout
-
-
 def test_template_refuses_a_queue_that_gives_out_what_is_worked_on(made):
     """A function timeout too long for the queue's visibility is refused with the visibility needed."""
     text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
@@ -344,17 +279,6 @@ def test_template_refuses_a_machine_that_sync_rules_does_not_run_on(made, name, 
         made(SMALL.format(name="shop: {key: {PK: S, SK: S}}"), mixed)
 
 
-def test_template_rings_near_the_timeout_that_it_has(made):
-    """The duration alarm of a function follows its Timeout, which must be a number."""
-    text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
-    assert made(text)["Resources"]["StreamFunctionDurationAlarm"]["Properties"]["Threshold"] == 119_000
-    raised = TEXT.replace("Timeout: 120 ", "Timeout: 300 ")
-    assert made(text, raised)["Resources"]["StreamFunctionDurationAlarm"]["Properties"]["Threshold"] == 299_000
-    assert made(text, raised)["Resources"]["FanoutFunctionDurationAlarm"]["Properties"]["Threshold"] == 179_000
-    with pytest.raises(UserError, match="Timeout of StreamFunction must be a number"):
-        made(text, TEXT.replace("Timeout: 120 ", "Timeout: !Ref LagAlarmSeconds "))
-
-
 INDEXED = "shop: {{key: {{PK: S, SK: S}}, indexes: {{{}}}}}"
 
 
@@ -380,9 +304,9 @@ def test_template_warns_of_what_becomes_of_indexes(before, after, told, tmp_path
 
     def text_with(indexes):
         path.write_text(SMALL.format(name=INDEXED.format(indexes)))
-        return written(TEXT, deployment_of(path), path, TEMPLATE)
+        return fill_template(TEXT, read_deployment(path), path, TEMPLATE)
 
-    found = list(index_warnings(text_with(before), text_with(after), TEMPLATE))
+    found = list(warn_of_indexes(text_with(before), text_with(after), TEMPLATE))
     assert len(found) == len(told)
     assert all(re.search(one, warning) for one, warning in zip(told, found, strict=True))
 
@@ -406,41 +330,19 @@ def test_template_warns_of_what_becomes_of_a_time_to_live(before, after, told, t
         path.write_text(
             f"tables: {{games: {{key: {{id: S}}}}}}\nentities: {{game: {{table: games}}}}\nrules: {{kept: {rule}}}\n"
         )
-        return written(TEXT, deployment_of(path), path, TEMPLATE)
+        return fill_template(TEXT, read_deployment(path), path, TEMPLATE)
 
-    found = list(index_warnings(text_with(before), text_with(after), TEMPLATE))
+    found = list(warn_of_indexes(text_with(before), text_with(after), TEMPLATE))
     assert len(found) == len(told)
     assert all(one in warning for one, warning in zip(told, found, strict=True))
 
 
-def test_template_tells_what_each_of_its_outputs_is():
-    """Every queue is there for the commands that read it, and each output has a description."""
-    whole = read_yaml(TEXT, "template.yaml")
-    queues = {name for name, resource in whole["Resources"].items() if resource["Type"] == "AWS::SQS::Queue"}
-    assert {f"{name}Url" for name in queues} <= whole["Outputs"].keys()
-    assert all(output["Description"].endswith(".") for output in whole["Outputs"].values())
-
-
-def test_template_keeps_the_policy_of_the_bucket_that_it_keeps():
-    """The bucket and its policy are both retained when the stack is deleted."""
-    resources = read_yaml(TEXT, "template.yaml")["Resources"]
-    for name in ("Bucket", "BucketPolicy"):
-        assert resources[name]["DeletionPolicy"] == resources[name]["UpdateReplacePolicy"] == "Retain"
-
-
 def test_template_warns_near_the_limits_of_cloudformation(monkeypatch):
     """Before a deployment fails for it."""
-    assert not list(warnings(TEXT, TEMPLATE))
+    assert not list(warn_of_limits(TEXT, TEMPLATE))
     monkeypatch.setattr(templates, "RESOURCES_MAX", 100)
-    (warning,) = warnings(TEXT, TEMPLATE)
+    (warning,) = warn_of_limits(TEXT, TEMPLATE)
     assert "CloudFormation takes 100" in warning
-
-
-def test_template_for_no_rules_file_says_how_to_name_one():
-    """A template that names no rules file is refused with the option that names one."""
-    text = TEXT.replace("  SyncRules: {Rules: examples/organisations-users-tickets/rules.yaml}\n", "")
-    with pytest.raises(UserError, match="sync-rules infra --rules FILE"):
-        rules_noted(text, TEMPLATE)
 
 
 def test_template_creates_tables_with_time_to_live_and_buckets_on_request(made):

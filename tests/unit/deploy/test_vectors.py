@@ -86,14 +86,6 @@ def test_vector_index_is_compared_with_that_of_the_table(description, found, act
         assert [*update["VectorIndexUpdates"][0]] == [action]
 
 
-def test_vector_index_that_an_emulator_does_not_describe_counts_as_right():
-    """An engine without vector indexes is no reason to stop."""
-    table, parameters = made()
-    without = {name: value for name, value in parameters.items() if name != "VectorIndexes"}
-    assert [*vector_problems(table, without, emulated=True)] == []
-    assert len([*vector_problems(table, without)]) == 1
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -106,8 +98,3 @@ def test_vector_index_that_cannot_be_is_refused(old, new, words):
     with pytest.raises(UserError, match="SR134") as raised:
         parse_rules(TEXT.replace(old, new, 1))
     assert words in str(raised.value)
-
-
-def test_vector_index_changes_no_fingerprint():
-    """The functions that are deployed do not depend on it."""
-    assert parse_rules(TEXT).fingerprint == parse_rules(TEXT.replace("dimensions: 3", "dimensions: 4")).fingerprint

@@ -7,16 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from zipfile import ZipFile
 
 import pytest
 
 from sync_rules import DOCS, HOME
-from sync_rules.cli.main import main
 from sync_rules.deploy import files
-from sync_rules.deploy.project import project_in
-from sync_rules.language.kinds.registry import KINDS
 from tests.test_house import ROOT
 
 FILES = {path for path in (ROOT / "sync_rules").rglob("*") if path.is_file() and path.suffix != ".pyc"}
@@ -49,18 +45,6 @@ def test_wheel_installs_one_name(tmp_path):
     assert [link for link in links if not link.startswith((f"{DOCS}/", f"{HOME}/blob/main/"))] == []
 
 
-def test_wheel_is_made_of_one_folder():
-    """The wheel contains the package `sync_rules` and nothing else."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    hook = {"custom": {"path": "hatch_build.py"}}
-    wheel = {"packages": ["sync_rules"], "hooks": hook}
-    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == wheel
-    assert project["tool"]["hatch"]["metadata"] == {"hooks": hook}
-    assert project["project"]["urls"]["Changelog"] == f"{HOME}/blob/main/CHANGELOG.md"
-    targets = [*project["project"]["scripts"].values(), *project["project"]["entry-points"]["pytest11"].values()]
-    assert {target.split(".")[0] for target in targets} == {"sync_rules"}
-
-
 def test_wheel_names_pages_by_their_url():
     """An installed package has no folder of pages: no text of the code or of a project that `init` writes names one."""
     told = {
@@ -75,13 +59,6 @@ def test_wheel_names_pages_by_their_url():
         told[path] = "\n".join(str(one.value) for one in texts)
     named = {(path.name, page) for path, text in told.items() for page in re.findall(r"(?<!/)docs/[a-z-]+\.md", text)}
     assert named == {("project.py", "docs/deploy.md")}, "which `init` replaces in the template by its URL"
-
-
-def test_rules_of_a_new_project_list_every_kind(tmp_path):
-    """The comment above the first rule."""
-    text = project_in(tmp_path).new[tmp_path / "rules.yaml"]
-    listed = re.findall(r"# Kinds of rules: (.*)\.", text)[0].split(", ")
-    assert set(listed) == set(KINDS)
 
 
 def test_wheel_has_no_data_that_nothing_reads():
@@ -103,11 +80,3 @@ def test_wheel_leaves_no_source_out():
         cwd=ROOT,
     )
     assert ignored.stdout == ""
-
-
-def test_wheel_says_that_the_template_is_elsewhere(tmp_path, monkeypatch, capsys):
-    """`sync-rules infra` beside no template, as after an installation: one line, exit code 2."""
-    monkeypatch.chdir(tmp_path)
-    for arguments in (["infra"], ["infra", "iam"]):
-        assert main(arguments) == 2
-        assert "template.yaml: no such file" in capsys.readouterr().err

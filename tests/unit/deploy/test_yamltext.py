@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.deploy.yamltext import as_yaml, read_yaml
 from sync_rules.model.errors import UserError
+from tests.support.cloudformation import read_template
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,8}", fullmatch=True)
 TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=30) | st.sampled_from(
@@ -44,59 +44,14 @@ VALUES = st.recursive(
 )
 
 
-class Reader(yaml.SafeLoader):
-    """YAML 1.1, as CloudFormation's own tools read it, with functions in long form."""
-
-
-def function(loader, suffix, node):
-    if isinstance(node, yaml.ScalarNode):
-        value = loader.construct_scalar(node)
-        value = value.split(".", 1) if suffix == "GetAtt" else value
-    elif isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
-    else:
-        value = loader.construct_mapping(node, deep=True)
-    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
-
-
-Reader.add_multi_constructor("!", function)
-
-
 @settings(deadline=None)
 @given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4), st.sampled_from([0, 2, 8]))
 def test_yamltext_is_read_back_as_what_it_was_by_both_versions_of_yaml(value, indent):
     """Written YAML reads back as the same value under YAML 1.1, which CloudFormation uses, and YAML 1.2."""
     text = as_yaml(value, indent)
-    assert yaml.load(text, Reader) == value
+    assert read_template(text) == value
     assert read_yaml(text, "f") == value
     assert as_yaml(value, indent) == text
-
-
-def test_yamltext_has_functions_in_short_form_and_small_things_on_one_line():
-    """Intrinsic functions are written in short form, and small values on one line."""
-    value = {
-        "Stream": {"Fn::If": ["CreatesDesk", {"Fn::GetAtt": ["DeskTable", "StreamArn"]}, {"Ref": "DeskStreamArn"}]},
-        "Keys": [{"AttributeName": "PK", "KeyType": "HASH"}],
-        "Version": "2012-10-17",
-        "Sub": {"Fn::Sub": "arn:${AWS::Partition}:x"},
-        "Filters": [{"Pattern": '{"a":["b"]}'}],
-        "Days": 3,
-    }
-    assert as_yaml(value, 2) == (
-        "  Stream: !If [CreatesDesk, !GetAtt DeskTable.StreamArn, !Ref DeskStreamArn]\n"
-        "  Keys:\n"
-        "    - {AttributeName: PK, KeyType: HASH}\n"
-        '  Version: "2012-10-17"\n'
-        "  Sub: !Sub arn:${AWS::Partition}:x\n"
-        "  Filters:\n"
-        '    - Pattern: \'{"a":["b"]}\'\n'
-        "  Days: 3\n"
-    )
-
-
-def test_yamltext_of_nothing_is_nothing():
-    """An empty block has no lines."""
-    assert as_yaml({}, 4) == ""
 
 
 def test_yamltext_that_is_no_yaml_is_told_with_its_file():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.resources import books
 from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.books import books_of, identities, read_waiting
@@ -164,7 +164,7 @@ def test_template_lists_books_as_the_functions_know_them(tmp_path, monkeypatch):
     """With variables in names, in each stage: otherwise nothing would be found in the list, or everything be new."""
     file = tmp_path / "rules.yaml"
     file.write_text((TABLES % COUNT).replace("ledger: {", 'ledger: {name: "${STAGE:-dev}-ledger", '))
-    found = books(deployment_of(file))
+    found = books(read_deployment(file))
     assert found[BOOKS]["Properties"]["Kept"] == found[EMPTY]["Properties"]["Kept"]
     listed = [one["Fn::Sub"].replace("${StageVariable}", "prod") for one in found[BOOKS]["Properties"]["Kept"]]
     rules = parse_rules(file.read_text(), environ={"STAGE": "prod"})

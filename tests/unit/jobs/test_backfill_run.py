@@ -36,7 +36,6 @@ from tests.support.depth import deep
 from tests.support.worlds import Scene
 
 RULES = every_kind.rules_of(effects=False)
-FULL = {"names": frozenset(RULES.rules)}
 WAIT_MAX_SECONDS = 5
 IDS = st.sampled_from(["1", "2", "3", "4"])
 
@@ -409,16 +408,6 @@ rules:
     assert (city["teams"], city["number"]) == ({"SS": ["t"]}, n(1))
 
 
-def test_backfill_run_says_what_is_stuck_once():
-    """A ring is parked with a failure record for each item in it, and counted once."""
-    scene = chain(2)
-    scene.there("parts", every_kind.part("a", "b"), every_kind.part("b", "a"))
-    run = run_of(scene)
-    assert run.run()
-    assert scene.parked.told == [("paths", "ParentWithoutPath")] * 2
-    assert run.totals.count(Outcome.PARKED) == 2
-
-
 def test_backfill_run_ends_on_a_table_that_is_written_to_all_the_time():
     """A backfill of a hierarchy ends even if the application moves an item in every round."""
     scene = chain(4)
@@ -533,46 +522,6 @@ def test_backfill_run_sets_only_so_many_aside(monkeypatch):
     assert drift_of(scene) == []
 
 
-def test_backfill_run_ends_when_its_state_cannot_be_saved():
-    """A state that takes no checkpoint ends the run, in all its threads, with that error; nothing that it says is done
-    is not.
-    """
-    scene = spread(60)
-    lock = threading.Lock()
-    inner = scene.tap
-
-    class Locked:
-        def __getattr__(self, name):
-            def call(request):
-                with lock:
-                    return getattr(inner, name)(request)
-
-            return call
-
-    state = JsonState()
-
-    def full(name: str) -> None:
-        if state.saved > 4:
-            raise StoreError("StateNotWritten", "no space left on device")
-
-    state.before = full
-    run = BackfillRun(
-        Selection(scene.rules, frozenset(scene.rules.rules)),
-        Locked(),
-        scene.parked,
-        state,
-        {"of": ["user-name-on-orders"]},
-        supplies=segments(scene.rules, 8),
-        workers=4,
-        sleep=lambda _seconds: None,
-    )
-    with pytest.raises(StoreError, match="StateNotWritten"):
-        run.run()
-    state.before = lambda _name: None
-    assert run_of(scene, state, total=8).run()
-    assert drift_of(scene) == []
-
-
 def test_backfill_run_that_breaks_in_one_thread_stops_in_all():
     """An error in one thread of a backfill stops all threads."""
     scene = spread(60)
@@ -684,17 +633,6 @@ def test_rounds_of_a_hierarchy_end_with_its_levels(levels, rounds):
     assert seen == rounds
 
 
-def test_run_of_a_name_saves_it_and_is_over_at_its_end():
-    """The head of a run has the name that it was given; after the last step there is nothing to process."""
-    state = JsonState()
-    run = run_of(Scene(every_kind.rules_of(effects=False)), state, name="nightly")
-    run.begin()
-    assert state.load(HEAD)["run"] == "nightly"
-    assert run.round_supplies()
-    assert run.run()
-    assert (run.ended, run.round_supplies()) == (True, ())
-
-
 def test_run_counts_the_units_of_each_page_once(monkeypatch):
     """The read and write units of a run are those that its requests cost, however many pages it took."""
     monkeypatch.setattr("sync_rules.jobs.backfill.page.PAGE_MAX_ITEMS", 2)
@@ -704,10 +642,3 @@ def test_run_counts_the_units_of_each_page_once(monkeypatch):
     run = run_of(scene, total=1)
     assert run.run()
     assert (run.totals.reads, run.totals.writes) == (sum(metered.reads.values()), metered.writes.total())
-
-
-def test_totals_count_some_outcomes_of_some_rules():
-    """A total counts the outcomes that are asked for, of all rules or of some."""
-    totals = Totals(outcomes=Counter({("a", Outcome.COPIED): 2, ("b", Outcome.COPIED): 3, ("a", Outcome.RIGHT): 5}))
-    assert totals.count(Outcome.COPIED) == 5
-    assert totals.count(Outcome.COPIED, Outcome.RIGHT, rules=frozenset({"a"})) == 7

@@ -42,11 +42,6 @@ def test_checkpoint_gives_back_what_was_saved(tmp_path):
     assert found.pending() == PENDING
 
 
-def test_checkpoint_is_none_when_there_is_no_file(tmp_path):
-    """A first run has no checkpoint, which is not an error."""
-    assert load(tmp_path / "c.json", [ARN]) is None
-
-
 def test_checkpoint_stays_whole_when_a_save_fails(tmp_path, monkeypatch):
     """A save that dies before the rename leaves the old checkpoint."""
     path = tmp_path / "c.json"
@@ -110,15 +105,6 @@ def test_checkpoint_is_held_by_one_run_at_a_time(tmp_path):
         second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert "another `sync-rules run` uses this checkpoint" in second.stderr
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_checkpoint_is_read_by_its_owner_only(tmp_path):
-    """A checkpoint names keys, so only its owner can read it, its lock file and its temporary file."""
-    path = tmp_path / "c.json"
-    (tmp_path / "c.json.new").touch(0o644)
-    with lock_file(path):
-        save(path, FULL)
-        assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
 
 
 def test_checkpoint_and_what_else_holds_items_is_read_by_its_owner_only(tmp_path):

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.adapters.state import LeasedState, read_applied
+from sync_rules.adapters.state import read_applied
 from sync_rules.jobs.account.account_backfill import STOP, BackfillWork, load_run, name_request
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection, segments
-from sync_rules.jobs.backfill.progress import HEAD, load_unfinished
+from sync_rules.jobs.backfill.progress import load_unfinished
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
@@ -393,17 +393,6 @@ def test_remote_backfill_keeps_what_failed_out_of_what_is_applied():
     assert account.machine().run(account.asked())["error"] == ""
     assert read_applied(account.state) == {}
     assert load_run(account.state, scene.rules).totals.count(Outcome.FAILED) == 1
-
-
-def test_held_is_refused_where_another_saved():
-    """A save over a document that another process has saved since is refused."""
-    state = SharedMemory()
-    one, two = LeasedState(state), LeasedState(state)
-    assert one.load(HEAD) is two.load(HEAD) is None
-    one.save(HEAD, {"a": 1})
-    with pytest.raises(StoreError, match="StateTaken"):
-        two.save(HEAD, {"a": 2})
-    assert state.load(HEAD) == {"a": 1}
 
 
 def test_begin_that_lost_a_race_leaves_no_trace_in_the_other():

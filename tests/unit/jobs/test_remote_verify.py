@@ -22,7 +22,7 @@ from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.account.verify_unit import name_head, sample
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.books import read_waiting
-from sync_rules.pipeline.requests import Read, Scan, run_work
+from sync_rules.pipeline.requests import Scan, run_work
 from sync_rules.rules.fingerprints import of_each
 from tests.support import every_kind
 from tests.support.builders import n, s
@@ -177,20 +177,6 @@ def test_remote_verify_report_is_one_that_from_takes(tmp_path):
     assert len(list(report.listed(report.names))) == account.tally.left > 10
 
 
-def test_remote_verify_counts_repairs_of_a_cascade_as_a_local_one():
-    """A remote repair of a cascade reports the same figures as a local one."""
-    local, scene = wrong(), wrong()
-    verifier = Verifier(local.rules, local.world, frozenset(local.rules.rules), grace_seconds=0, repair=True)
-    for _ in verifier.sweep():
-        pass
-    account = Account(scene)
-    assert account.run(repair=True, segments=1)["error"] == ""
-    mended = {rule: count for rule, count in account.tally.repaired.items() if count}
-    assert mended == {rule: count for rule, count in verifier.tally.repaired.items() if count}
-    assert account.tally.left == verifier.tally.left == 0
-    assert drift_of(scene) == []
-
-
 def test_remote_verify_unit_that_runs_out_of_time_says_what_helps():
     """A segment that does not fit into one call is left with that reason, and what to do about it."""
     scene = wrong()
@@ -235,16 +221,6 @@ def test_remote_sample_only_looks_and_ends_in_time():
     assert scene.tap.writes == []
     found = sample(scene.rules, scene.world, 100, lambda: NO_TIME_MS, Random(1), **options)
     assert (found.tally.items, found.cut_short) == (0, True)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_remote_sample_reaches_every_table_before_time_is_up(seed):
-    """A segment of each table comes before the next one of any: where time is up early, each was looked at."""
-    scene, left = wrong(), [LONG_MS]
-    scene.tap.before = lambda request: left.__setitem__(0, left[0] - 100_000 * isinstance(request, Scan))
-    found = sample(scene.rules, scene.world, 30, lambda: left[0], Random(seed), grace_seconds=0)
-    assert found.cut_short
-    assert {one.table for one in scene.tap.seen(Scan)} == {"shop", "parts", "ledger"}
 
 
 def test_remote_sample_begins_with_another_table_each_time():
@@ -529,18 +505,6 @@ def test_remote_verify_says_that_a_call_died_while_it_repaired():
     whole = Account(wrong())
     assert whole.run(repair=True)["error"] == ""
     assert whole.rows()[-1]["broken"] == 0
-
-
-def test_remote_verify_that_only_looks_has_lost_nothing_by_a_call_that_died():
-    """A look that is taken again sees the same: only repairs of a call that died are missing."""
-    scene = wrong()
-    account = Account(scene)
-    left = [1]
-    scene.tap.before = lambda request: (
-        (_ for _ in ()).throw(KilledError) if isinstance(request, Read) and left and left.pop() else None
-    )
-    assert account.run()["error"] == ""
-    assert (left, account.rows()[-1]["broken"]) == ([], 0)
 
 
 class Ended:

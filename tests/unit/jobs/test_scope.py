@@ -41,6 +41,13 @@ def test_scope_names_each_difference_and_no_other(other, lines):
     assert "\n".join(said[1:-1]).strip() == lines
 
 
+def test_scope_of_another_version_may_lack_a_part():
+    """A state that does not have the tables names none of them."""
+    asked = Scope(**ONE).body()
+    with pytest.raises(UserError, match="tables: it has none, this one shop"):
+        require_same({name: value for name, value in asked.items() if name != "tables"}, asked)
+
+
 def test_scope_notes_since_when_all_applied_rules_are_applied():
     """A backfill of one rule leaves the time of the others; one of all brings its own beginning, not its end."""
     rules, state = every_kind.rules_of(), MemoryState()

@@ -146,20 +146,6 @@ def absent_copy() -> Condition:
     return equals_seen(("author_name",), None)
 
 
-def test_dry_store_holds_nothing_of_a_plain_copy():
-    """A dry run forgets the copies of a page with the next page, because no rule reads them."""
-    rules, store = books(3_000)
-    dry = DryStore(store, rules, frozenset(rules.rules))
-    cursor = None
-    for start in range(0, 3_000, 100):
-        page = dry.scan(Scan("books", 100, cursor, consistent=True))
-        cursor = page.cursor
-        numbers = [int(one["book_id"]["S"][1:]) for one in page.items]
-        assert dry.apply(Apply(tuple(copy_on(rules, number) for number in numbers))) == (WRITTEN,) * len(numbers)
-        assert len(dry._seen.written) == 100, start
-    assert len(dry.overlay) == 0
-
-
 def test_dry_store_remembers_a_bounded_number_of_what_is_read():
     """The dry store keeps a bounded number of items read, and reads a forgotten one again."""
     most = FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS
@@ -200,17 +186,6 @@ def test_dry_store_tells_each_write_with_its_cost():
     assert [result.status for result in results] == [Status.WRITTEN, Status.REFUSED]
     assert [tried.status for tried in told] == [Status.WRITTEN, Status.REFUSED]
     assert [(cost.item, cost.indexes) for tried in told for cost in tried.costs] == [(4, 1), (1, 0)]
-
-
-def test_dry_store_rejects_what_does_not_fit():
-    """An item that would pass 400 KB is rejected as by the service, in the step that would first make it too large."""
-    store = MemoryStore(TABLES)
-    here = at("a", "1")
-    store.put("t", {"p": s("a"), "k": n("1"), "color": s("r" * 300_000)})
-    dry = DryStore(store, EVERYTHING_KEPT, frozenset())
-    half = [Update(here, (((name,), s("x" * 60_000)),), (), (there(here),)) for name in ("one", "two")]
-    assert dry.apply(Apply((half[0],))) == (WRITTEN,)
-    assert dry.apply(Apply((half[1],))) == (Result(Status.REJECTED, reason="ItemTooLarge"),)
 
 
 def test_dry_store_says_that_a_write_failed_whose_item_cannot_be_read():

@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from sync_rules import __version__
-from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.deployment import read_deployment
 from sync_rules.language.kinds import registry
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
@@ -51,7 +51,7 @@ def built(text: str, folder: Path) -> bytes:
     """The compiled form that the build makes of a rules file."""
     file = folder / "rules.yaml"
     file.write_text(text)
-    deployment = deployment_of(file)
+    deployment = read_deployment(file)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
     return compiled_file.dump(deployment.rules, marks)
 
@@ -246,7 +246,7 @@ def test_compiled_rules_have_nothing_that_was_worked_out(tmp_path):
     """A compiled file leaves out everything cached, because a cache may hold the placeholder of a variable."""
     file = tmp_path / "rules.yaml"
     file.write_text(PLACES)
-    deployment = deployment_of(file)
+    deployment = read_deployment(file)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
     before = compiled_file.dump(deployment.rules, marks)
     assert deployment.rules.by_physical_name

@@ -14,12 +14,12 @@ import pytest
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.consequences import list_consequences, list_standings
-from sync_rules.audit.leftovers import Past, prune_page, remove
+from sync_rules.audit.leftovers import FormerRules, prune_page, remove
 from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.where_used import find_uses
 from sync_rules.cli import main
-from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.permissions import BACKFILL, STREAM, needs
+from sync_rules.deploy.deployment import read_deployment
+from sync_rules.deploy.permissions import BACKFILL, STREAM, list_needs
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.dryrun.planner import Planner
@@ -186,7 +186,7 @@ def test_toy_kind_is_pruned(scene):
     """Prune finds and removes what a dropped rule of a toy kind has written."""
     scene.put("shop", order("1", "c", 30))
     scene.rest()
-    past = Past(scene.rules, parse_rules(NOW))
+    past = FormerRules(scene.rules, parse_rules(NOW))
     (table,) = past.tables
     (leftover,) = scene.drive(prune_page(table, past, None)).leftovers
     assert leftover.paths == (("last",),)
@@ -196,7 +196,7 @@ def test_toy_kind_is_pruned(scene):
 
 def test_toy_kind_is_deployed(registered, shown):
     """The template is written for it, and its permissions are those of what the pipeline does for it."""
-    some = [one for one in needs(deployment_of(registered / "rules.yaml")) if one.rule == "last"]
+    some = [one for one in list_needs(read_deployment(registered / "rules.yaml")) if one.rule == "last"]
     allowed = {(one.function, one.action.partition(":")[2]) for one in some}
     assert {(STREAM, "Query"), (STREAM, "UpdateItem"), (BACKFILL, "Scan")} <= allowed
     assert (STREAM, "DeleteItem") not in allowed

@@ -22,7 +22,7 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.deployment import Deployment
-from sync_rules.deploy.measures import MEASURES, subjects
+from sync_rules.deploy.measures import MEASURES, list_subjects
 from sync_rules.extras.design.commands.show_cost import CostReport
 from sync_rules.extras.design.costs.estimate import EstimateOptions, estimate
 from sync_rules.extras.design.costs.volumes import MeasuredEntity, SizeSampler
@@ -63,7 +63,7 @@ def cost(
     place = client.meta.region_name
     known = _known(place) if prices is None else read_prices(prices, place)
     measured = {} if share.percent is None else _measured(rules, DynamoStore(client, rules.tables), share)
-    alarms = sum(len(subjects(Deployment(rules), measure)) for measure in MEASURES)
+    alarms = sum(len(list_subjects(Deployment(rules), measure)) for measure in MEASURES)
     made = estimate(rules, EstimateOptions(known.regions[place], alarms), measured)
     shown = CostReport(made, known, place, share.percent)
     if form is opt.DocumentForm.JSON:

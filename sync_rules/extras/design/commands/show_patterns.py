@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from sync_rules.cli.show.output import escape_markdown
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import format_count
 from sync_rules.deploy.yamltext import as_yaml
 from sync_rules.extras.design.patterns.answers import PatternAnswer, ProvedRequest
 from sync_rules.extras.design.patterns.declarations import (
@@ -59,7 +59,7 @@ def describe_pattern(answer: PatternAnswer) -> str:
 def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept: Kept) -> Iterator[str]:
     """Everything in words. `places` has the file and line of each pattern, `kept` the attributes of some patterns."""
     for name, answer in proof.answers.items():
-        yield from lines_of(name, answer, places.get(name, ""))
+        yield from map(visible, _lines_of(name, answer, places.get(name, "")))
         yield from (visible(f"  {_keeper(one)}") for one in kept.get(name, ()))
         yield ""
     if len(proof.unserved) > 1:
@@ -82,12 +82,8 @@ def _keeper(one: Keeper) -> str:
     return f"{ROLES[one.role]} {one.place if here else f'{one.name} = {one.place}'}: {by}"
 
 
-def lines_of(name: str, answer: PatternAnswer, place: str) -> Iterator[str]:
-    """One pattern: its requests and remarks, or its reason and cures."""
-    yield from map(visible, _lines_of(name, answer, place))
-
-
 def _lines_of(name: str, answer: PatternAnswer, place: str) -> Iterator[str]:
+    """One pattern: its requests and remarks, or its reason and cures."""
     if answer.served:
         cost = "" if answer.steps[0].writes else f": {cost_of(answer)}"
         yield f"{name} ({describe_pattern(answer)}){cost}"
@@ -113,7 +109,7 @@ def _request(step: ProvedRequest) -> str:
 def cost_of(answer: PatternAnswer) -> str:
     """The requests and read units of a page."""
     units = answer.units
-    text = counted(answer.requests, "request")
+    text = format_count(answer.requests, "request")
     text += " and the bytes of a search" if answer.steps[0].request == "SearchVectors" else ""
     if units is None:
         return f"{text}, read units not known: {_unknown(answer)}"
@@ -149,12 +145,12 @@ def _heat(one: Hot) -> str:
 def summary(proof: Proof, hots: tuple[Hot, ...]) -> str:
     """The counts in one line."""
     unserved = len(proof.unserved)
-    parts = [counted(len(proof.answers), "pattern"), f"{len(proof.answers) - unserved} served"]
+    parts = [format_count(len(proof.answers), "pattern"), f"{len(proof.answers) - unserved} served"]
     parts += [f"{unserved} not served"] if unserved else []
-    parts += [counted(len(proof.unread), "rule") + " unread"] if proof.unread else []
-    parts += [counted(len(proof.idle), "index", "indexes") + " idle"] if proof.idle else []
+    parts += [format_count(len(proof.unread), "rule") + " unread"] if proof.unread else []
+    parts += [format_count(len(proof.idle), "index", "indexes") + " idle"] if proof.idle else []
     certain = sum(one.certain for one in hots)
-    parts += [counted(certain, "hot key")] if certain else []
+    parts += [format_count(certain, "hot key")] if certain else []
     return ", ".join(parts)
 
 

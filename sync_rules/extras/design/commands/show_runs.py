@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import mean
 from typing import Any
 
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import format_count
 from sync_rules.extras.design.run.pattern_runs import AnswerDifference, PatternRun
 from sync_rules.model.values import visible
 from sync_rules.pipeline.failure_records import printable, shown_key
@@ -22,7 +22,7 @@ def lines(measured: PatternRun) -> Iterator[str]:
     estimate = measured.answer.units
     units = "not told by the service" if measured.mean_units is None else f"{measured.mean_units:g}"
     parts = [
-        counted(measured.calls, "call"),
+        format_count(measured.calls, "call"),
         _many(mean(measured.rows), "row"),
         f"{_many(mean(measured.requests), 'request')} (proved: {measured.answer.requests})",
         f"read units {units} (estimate: {'not stated' if estimate is None else f'{estimate:g}'})",

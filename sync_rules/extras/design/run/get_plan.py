@@ -27,6 +27,7 @@ from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.ruleset import Rules
 
 View = dict[str, AttributeValue] | None
+OtherRead = tuple[tuple[OutputAttribute, ...], Callable[[Item], ItemKey | None], ProvedRequest]
 FoundItem = Item | None  # an item as the pattern returns it, raw; None for one that is not asked for
 
 
@@ -102,11 +103,9 @@ class GetPlan:
         return found
 
     @cached_property
-    def others(
-        self,
-    ) -> dict[Entity, tuple[tuple[OutputAttribute, ...], Callable[[Item], ItemKey | None], ProvedRequest]]:
+    def others(self) -> dict[Entity, OtherRead]:
         """The other entities whose attributes are returned: which ones, the key that an item names, and the step."""
-        found: dict[Entity, tuple[tuple[OutputAttribute, ...], Callable[[Item], ItemKey | None], ProvedRequest]] = {}
+        found: dict[Entity, OtherRead] = {}
         for other in dict.fromkeys(one.other for one in self.returned or () if one.other is not None):
             mine = tuple(one for one in self.returned or () if one.other is other)
             step = next(step for step in self.answer.steps[1:] if step.entity is other)

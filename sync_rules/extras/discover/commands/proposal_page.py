@@ -56,7 +56,7 @@ class Searched:
     prices: Prices | None = None
 
 
-def page(searched: Searched) -> str:
+def write_page(searched: Searched) -> str:
     """The page."""
     shown, proposal = searched.shown, searched.shown.proposal
     values = "shown" if shown.values else "not shown: --show-values shows those of examples"

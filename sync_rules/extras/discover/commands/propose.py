@@ -25,9 +25,9 @@ from sync_rules.adapters.files import require_own, require_place, write_whole
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.display import open_display
-from sync_rules.cli.show.text import as_typed
+from sync_rules.cli.show.text import format_command
 from sync_rules.cli.verb import Verb
-from sync_rules.extras.discover.commands.proposal_page import Searched, page
+from sync_rules.extras.discover.commands.proposal_page import Searched, write_page
 from sync_rules.extras.discover.commands.reading_terminal import Terminal
 from sync_rules.extras.discover.commands.show_proposal import ShownProposal, candidates_for, why_json, why_lines
 from sync_rules.extras.discover.propose import search
@@ -128,9 +128,9 @@ def propose(
         place, prices = source.place, own_prices()
         searched = Searched(
             shown=shown, rules=rules, started=started, seconds=time.monotonic() - began, origin=source.said,
-            how=as_typed(context.obj or []), region=place, prices=prices if place in prices.regions else None,
+            how=format_command(context.obj or []), region=place, prices=prices if place in prices.regions else None,
         )  # fmt: skip
-        write_whole(report, page(searched))
+        write_whole(report, write_page(searched))
     if out is not None:
         write_whole(out, text)
     if why is not None:

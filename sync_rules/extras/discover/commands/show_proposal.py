@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from sync_rules.cli.show.console import grid
-from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import format_count
 from sync_rules.extras.discover.propose.proposal import (
     Candidate,
     Example,
@@ -61,8 +61,8 @@ class ShownProposal:
             return f"nothing found, because {self.proposal.nothing_because.rstrip('.') or 'no rule holds'}"
         more = f", {len(self.held_back)} held back" if self.held_back else ""
         differ = sum(rule.differ for rule in self.written)
-        drift = f"; {counted(differ, 'target differs', 'targets differ')}" if differ else ""
-        return f"{counted(len(self.written), 'rule')} proposed{more}{drift}"
+        drift = f"; {format_count(differ, 'target differs', 'targets differ')}" if differ else ""
+        return f"{format_count(len(self.written), 'rule')} proposed{more}{drift}"
 
     # ------------------------------------------------------------ for people
     def print(self, console: Console) -> None:
@@ -147,7 +147,7 @@ def entities_line(table: ProposedTable) -> str:
     unknown = table.items - sum(entity.items for entity in most)
     rest = [*([f"and {more} more"] if more > 0 else []), *([f"{unknown:,} of no entity"] if unknown else [])]
     listed = ", ".join([*named, *rest])
-    return f"table {table.name}: {counted(table.items, 'item')}{f': {listed}' if listed else ''}"
+    return f"table {table.name}: {format_count(table.items, 'item')}{f': {listed}' if listed else ''}"
 
 
 def missing_indexes(rules: Iterable[Proposed]) -> Iterator[str]:

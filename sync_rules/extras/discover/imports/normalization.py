@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Final
 
 from sync_rules.extras.discover.imports.foreign_document import ImportedFileError, quoted
@@ -132,7 +131,8 @@ def _tables(found: Iterable[FoundTable], file: str, settled: SettledModel) -> di
     names, by_found = Unique(), dict[int, SettledTable]()
     named = [(table, *_physical(table, file)) for table in found]
     effective = [fill_defaults(physical) or table_slug(table.called) for table, physical, _ in named]
-    twins = {table.name: first.name for first, table in find_clashes(map(_bare, map(str, count()), effective))}
+    bare = (Table(str(number), physical, KeyAttribute("", "S")) for number, physical in enumerate(effective))
+    twins = {table.name: first.name for first, table in find_clashes(bare)}
     for number, (table, physical, checks) in enumerate(named):
         if str(number) in twins:
             first = named[int(twins[str(number)])][0].called
@@ -145,11 +145,6 @@ def _tables(found: Iterable[FoundTable], file: str, settled: SettledModel) -> di
         by_found[id(table)] = made
         settled.tables.append(made)
     return by_found
-
-
-def _bare(name: str, physical: str) -> Table:
-    """A table with nothing but its name in DynamoDB."""
-    return Table(name, physical, KeyAttribute("", "S"))
 
 
 def fill_defaults(physical: str) -> str:

@@ -161,10 +161,7 @@ class _Schema:
 
 def _field(model: DocumentNode, attribute: str) -> DocumentNode | None:
     """The field of a model that is stored as an attribute."""
-    for name, one in model.items("a map of fields"):
-        if _stored_name(name, one) == attribute:
-            return one
-    return None
+    return next((one for name, one in model.items("a map of fields") if _stored_name(name, one) == attribute), None)
 
 
 def _stored_name(name: str, field: DocumentNode) -> str:

@@ -18,7 +18,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Rate
 from sync_rules.adapters.export_files import find_shelf
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.text import counted, duration
+from sync_rules.cli.show.text import format_count, format_duration
 from sync_rules.extras.discover.propose.export_tables import Reading
 from sync_rules.extras.discover.propose.item_sources import Given, Workspace, collect_exports, gather_exports
 from sync_rules.extras.discover.propose.table_files import Gathered
@@ -137,7 +137,7 @@ class ItemCollection:
         for table, share in left.items():
             units += share * table.read_units
             before = f", {1 - share:.0%} of it read before" if 0 < share < 1 else ""
-            about = f"about {counted(table.items, 'item')} and {table.bytes / MEGABYTE:,.1f} MB"
+            about = f"about {format_count(table.items, 'item')} and {table.bytes / MEGABYTE:,.1f} MB"
             yield f"table {table.name}: {about if table.bytes else NOT_COUNTED}{before}"
         if not any(table.bytes for table in left):
             return
@@ -146,7 +146,7 @@ class ItemCollection:
             parts.append(_money(client.meta.region_name, units))
         if self.rate:
             seconds = round(units / self.rate)
-            parts.append(f"at least {duration(seconds * SECOND_MS)} at {self.rate:,.0f} read units a second")
+            parts.append(f"at least {format_duration(seconds * SECOND_MS)} at {self.rate:,.0f} read units a second")
         yield f"a scan takes {', '.join(filter(None, parts))}"
 
     def _scanning(
@@ -171,14 +171,14 @@ class ItemCollection:
 
             found = self._scanning(at, client, stopping, on_page).run(tables)
         if found is None:
-            raise KeyboardInterrupt(f"interrupted after {counted(meter.items, 'item')}: {GOES_ON}")
+            raise KeyboardInterrupt(f"interrupted after {format_count(meter.items, 'item')}: {GOES_ON}")
         return Gathered(found)
 
 
 def time_left(done: float, of: float, began: float) -> list[str]:
     """The time that is left, as a list of one text, or of none where nothing is done yet."""
     seconds = time.monotonic() - began
-    return [f"{duration(round(seconds * (of - done) / done) * SECOND_MS)} left"] if done > 0 else []
+    return [f"{format_duration(round(seconds * (of - done) / done) * SECOND_MS)} left"] if done > 0 else []
 
 
 def _read_before(scanning: Scanning, tables: Sequence[LiveTable]) -> Iterator[str]:

@@ -145,15 +145,11 @@ def _table(table: ProposedTable, needs: Sequence[Proposed]) -> SettledTable:
         missing = rule.index
         if missing is None or missing.table != table.name or any(one.name == missing.name for one in indexes):
             continue
-        indexes.append(_index(missing))
+        keys = tuple(KeyAttribute(name, kind) for name, kind in TYPED.findall(missing.text))
+        indexes.append(Index(missing.name, keys))
         checks.append(f"index {missing.name} is not there yet, and {rule.name} needs it: add it to the table")
     physical = "" if table.found.physical == table.name else table.found.physical
     return SettledTable(table.name, table.found, physical, indexes, checks)
-
-
-def _index(missing: MissingIndex) -> Index:
-    keys = tuple(KeyAttribute(name, kind) for name, kind in TYPED.findall(missing.text))
-    return Index(missing.name, keys)
 
 
 # ---------------------------------------------------------------- rules

@@ -96,7 +96,7 @@ def selftest(
             numbers=numbers,
             waiting=Polling(wait),
             tell=_tell,
-            found=_show_progress if as_json else _show,
+            found=(lambda finding: _tell(_line(finding))) if as_json else _show,
             stopping=stopping,
         )
     write_whole(document, json.dumps(report.document(), indent=2) + "\n")
@@ -169,10 +169,6 @@ def _show(finding: ProbeResult) -> None:
         print(f"     {ASSUMPTIONS[finding.number].fact}")
         for line in consequence(finding):
             print(f"     {line}", flush=True)
-
-
-def _show_progress(finding: ProbeResult) -> None:
-    _tell(_line(finding))
 
 
 def _show_end(report: ProofReport, document: Path) -> None:

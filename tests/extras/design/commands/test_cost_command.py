@@ -123,13 +123,6 @@ def test_cost_refuses_what_cannot_be(command, options, region, words):
     assert all(word in err for word in words), err
 
 
-def test_cost_names_prices_that_are_not_quoted(command):
-    """Groups of prices that were derived are named."""
-    _, out, err = command(region="eu-west-1")
-    assert err == ""
-    assert "derived, not quoted: on demand, storage, lambda, sqs, cloudwatch" in out
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

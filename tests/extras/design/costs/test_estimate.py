@@ -82,35 +82,6 @@ def test_estimate_is_that_of_awslabs():
     assert cents(storage + sum(of_732.values())) == "837.69"
 
 
-# Ten cases, with the money of requests and of storage that awslabs.dynamodb-mcp-server 2.1.8 computes for them, for ten
-# calls a second in months of 732 hours, and a million items: pattern, bytes of an item, bytes of a row.
-TEN = [
-    ("get: one, by: [id]", 500, None, "1.6470", "0.1397"),
-    ("get: one, by: [id], consistent: true", 1_638, None, "3.2940", "0.4047"),
-    ("get: one, by: [id], consistent: true", 9_000, None, "9.8820", "2.1188"),
-    ("get: one, by: [id], keys: 25", 5_000, None, "82.3500", "1.1874"),
-    ("get: one, by: [kind], items: 40", 700, 300, "4.9410", "0.2794"),
-    ("get: one, by: [kind], items: 400", 900, 900, "144.9360", "0.4657"),
-    ("put: one", 500, None, "16.4700", "0.1397"),
-    ("put: one", 1_638, 1_200, "65.8800", "0.7073"),
-    ("update: one, sets: [text]", 3_000, 2_500, "98.8200", "1.3271"),
-    ("delete: one", 2_048, 100, "49.4100", "0.5467"),
-]
-
-
-@pytest.mark.parametrize(("pattern", "size", "row", "requests", "storage"), TEN)
-def test_ten_cases_are_those_of_awslabs(pattern, size, row, requests, storage):
-    """Each costs what AWS's own assistant says, to the hundredth of a cent."""
-    index = "" if row is None else ", indexes: {by_kind: {kind: S}}"
-    text = f"tables: {{items: {{key: {{id: S}}{index}}}}}\nentities: {{one: {{table: items}}}}\nrules: {{}}\n"
-    text += f"patterns: {{p: {{{pattern}, rate: 10/s}}}}\n"
-    one = MeasuredEntity(MILLION, size, {} if row is None else {"by_kind": IndexRows(MILLION, row)})
-    found = estimate(parse_rules(text, environ={}), EstimateOptions(VIRGINIA), {"one": one})
-    assert found.gaps == ()
-    assert round(found.whole.money.on_demand * 732 / MONTH_HOURS, 4) == Decimal(requests)
-    assert round(sum(one.storage for one in found.stored), 4) == Decimal(storage)
-
-
 SHOP = """
 tables:
   ledger: {key: {PK: S, SK: S}}
@@ -397,3 +368,76 @@ patterns:
     reads = [sum(line(found.patterns, name).load.reads.values()) for name in ("found", "whole")]
     assert reads == [0, 50]
     assert not found.gaps
+
+
+CHAIN = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user: {table: shop, key: {PK: "U#{user_id}", SK: A}, size: 1KB, items: 10}
+  order: {table: shop, key: {PK: "U#{user_id}", SK: "O#{order_id}"}, size: 1KB, items: 40}
+  line: {table: shop, key: {PK: "U#{user_id}", SK: "L#{order_id}#{line_id}"}, size: 1KB, items: 120}
+rules:
+  names: copy user.name into order.user_name
+  cities: copy user.city into order.user_city
+  lines: copy order.user_name into line.user_name
+patterns:
+  orders: {get: order, by: [user_id, order_id], returns: [user_name, user_city], rate: 100/s}
+  place: {put: order, rate: 1/s}
+  rename: {update: user, sets: [name], rate: 1/s}
+  move: {update: user, sets: [city], rate: 1/s}
+"""
+
+
+def test_rows_of_a_local_index_use_the_capacity_of_their_table():
+    """Writes to the index come on top of those of the table, in one capacity; recovery keeps its rows too."""
+    table = """
+tables:
+  shop: {key: {PK: S, SK: S}, indexes: INDEX}
+entities: {order: {table: shop, key: {PK: "O#{order_id}", SK: "{line_id}"}, size: 1KB, items: 1000}}
+rules: {}
+patterns: {place: {put: order, rate: 100/s}}
+"""
+    found = made(table.replace("INDEX", "{by_total: {partition: {PK: S}, sort: {total: S}, local: true}}"))
+    (one,) = found.provisions
+    assert one.place == Place("shop")
+    assert one.write_units == 286, "200 writes a second, 70 % of the capacity"
+    stored = found.stored[0]
+    assert stored.indexes_gb > 0
+    assert stored.recovery == VIRGINIA.storage.recovery_gb_month * (stored.table_gb + stored.indexes_gb)
+    apart = made(table.replace("INDEX", "{by_total: {partition: {total: S}}}")).stored[0]
+    assert apart.recovery == VIRGINIA.storage.recovery_gb_month * apart.table_gb
+
+
+def test_updates_come_through_chains_of_copies():
+    """A copy of a copy follows what the first copy follows; its cure names what the application writes."""
+    assert line(made(CHAIN).rules, "lines").load.write_units == 12
+    found = made(CHAIN.replace("  rename: {update: user, sets: [name], rate: 1/s}\n", ""))
+    cures = [gap for gap in found.gaps if "follows" in gap]
+    assert [cure.partition("pattern such as ")[2] for cure in cures] == [
+        "rename: {update: user, sets: [name], rate: 1/h}"
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "unsure"),
+    [
+        ("sets: [name], rate: 1/s", "sets: [name]", {"names", "lines"}),
+        ("sets: [name], rate: 1/s", "sets: [last_seen], rate: 100/s", {"names", "lines"}),
+        ("items: 10}", "items: 0}", {"names", "cities", "lines"}),
+    ],
+    ids=["rate", "another-attribute", "no-sources"],
+)
+def test_rules_are_not_stated_where_what_they_follow_is_not(old, new, unsure):
+    """A rule whose writes are not known says so, and is not called free of cost."""
+    assert old in CHAIN
+    found = made(CHAIN.replace(old, new, 1))
+    assert found.gaps
+    assert {one.name for one in found.rules if not one.known} >= unsure - {"lines"}
+
+
+def test_a_rate_of_none_at_all_is_a_rate():
+    """Names that never change cost nothing, and that is known."""
+    found = made(CHAIN.replace("sets: [name], rate: 1/s", "sets: [name], rate: 0/s"))
+    assert found.gaps == ()
+    assert all(one.known for one in found.rules)
+    assert line(found.rules, "lines").load.write_units == 0

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from sync_rules.extras.design.patterns.answers import merged
+from sync_rules.extras.design.patterns.answers import merge_entries
 from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.language.load import check_rules, parse_rules
@@ -93,7 +93,9 @@ def test_searches_are_served_by_each_of_their_cures():
         if answers[name].served:
             continue
         (cure,) = answers[name].cures
-        rules, problems = check_rules(json.dumps(merged({**document.data, "patterns": {name: form}}, cure.entries)))
+        rules, problems = check_rules(
+            json.dumps(merge_entries({**document.data, "patterns": {name: form}}, cure.entries))
+        )
         assert rules is not None, f"{form}: {cure.entries} {[one.message for one in errors(problems)]}"
         assert prove(rules).answers[name].served, f"{form}: {cure.entries}"
 

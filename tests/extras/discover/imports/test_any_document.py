@@ -28,28 +28,8 @@ KEYS = sorted(
     {key for document in DOCUMENTS.values() for key in re.findall(r'"([^"]+)": ', json.dumps(document))}
     | {"", "~", "/", "${x}", "{a}", "null", "é", "\x07", "\u2028"}
 )
-TEXTS = st.one_of(
-    st.sampled_from(
-        [
-            *KEYS,
-            "S",
-            "N",
-            "B",
-            "HASH",
-            "RANGE",
-            "USER#1",
-            "USER#2",
-            "#",
-            "a#b#c",
-            "{x}{y}",
-            "USER#{id",
-            "${VAR}",
-            "x" * 300,
-            "-",
-        ]
-    ),
-    st.text(max_size=8),
-)
+ODD = ["S", "N", "B", "HASH", "RANGE", "USER#1", "USER#2", "#", "a#b#c", "{x}{y}", "USER#{id", "${VAR}", "x" * 300, "-"]
+TEXTS = st.one_of(st.sampled_from([*KEYS, *ODD]), st.text(max_size=8))
 LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXTS)
 VALUES = st.recursive(
     LEAVES,

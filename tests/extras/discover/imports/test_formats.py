@@ -15,7 +15,6 @@ from sync_rules.extras.discover.imports.importer import rules_from, rules_from_t
 from sync_rules.language.load import parse_rules
 from sync_rules.model.python_values import raw_of
 from sync_rules.rules.ruleset import Rules
-from tests.extras.discover.imports import writers
 from tests.support.shared import case
 from tests.support.worlds import Scene
 
@@ -121,7 +120,7 @@ def test_template_of_the_cdk_is_named_by_its_path():
     assert [one.name for one in index.sort] == ["day", "order_id"]
 
 
-def test_terraform_state_plan_and_cdktf():
+def test_terraform_state_and_plan():
     """Modules are searched, data sources are not tables, unknown names are variables, streams are looked at."""
     found, rules = fixture("terraform-state.json")
     assert [table.physical_name for table in rules.tables.values()] == ["shop-prod", "orders-prod"]
@@ -130,20 +129,19 @@ def test_terraform_state_plan_and_cdktf():
     plan, _ = fixture("terraform-plan.json")
     assert 'name: "${USERS_TABLE:-users}"' in plan.text
     assert any("table users: its stream does not show both images" in note for note in plan.notes)
-    synthesised, _ = fixture("cdk.tf.json")
-    assert 'shop: {name: "${STAGE:-dev}-shop", key: {PK: S, SK: B}}' in synthesised.text
 
 
 def test_terraform_s_own_language_is_refused_with_the_command():
     """The cure is a command that gives what can be read."""
-    error = refused((FIXTURES / "tables.tf").read_text(), "tables.tf")
-    assert "terraform show -json" in error.cure
+    synthesised = json.dumps({"resource": {"aws_dynamodb_table": {"shop": {"name": "shop"}}}, "terraform": {}})
+    for text in ((FIXTURES / "tables.tf").read_text(), synthesised):
+        assert "terraform show -json" in refused(text).cure
 
 
 # ---------------------------------------------------------------- schemas
 def test_modelling_schema_has_templates_types_and_patterns():
     """A key that is one number alone is a number, which is said; access patterns are taken."""
-    found, rules = fixture("schema.json")
+    _, rules = fixture("schema.json")
     assert keys(rules) == {
         "organization": {"pk": "ORG#{org_id}", "sk": "DETAILS"},
         "organization_member": {
@@ -156,7 +154,6 @@ def test_modelling_schema_has_templates_types_and_patterns():
     }
     assert [one.type for one in rules.tables["leaderboard"].key] == ["S", "N"]
     assert list(design_of(rules).patterns) == ["get_organization", "get_organization_members"]
-    assert "copy organization.name into organization_member.organization_name" in found.text
 
 
 @pytest.mark.parametrize("shared", ["{sort_key}", "MENU#{category}"])
@@ -270,20 +267,10 @@ def test_onetable_values_become_templates():
     assert "invoice#" not in other.text
 
 
-def test_toolbox_transforms_become_templates():
-    """Prefixes, suffixes, constants and renamed attributes; a link or computeKey leaves a check."""
-    found, rules = fixture("toolbox.json")
-    assert keys(rules)["user"] == {"pk": "USER#{userId}", "sk": "PROFILE"}
-    assert keys(rules)["order"] == {"pk": "USER#{userId}", "sk": "ORDER#{orderId}#V1"}
-    assert any("'pk' may be made by a link or by computeKey, of trainerId, pokemonId" in note for note in found.notes)
-
-
 def test_entities_that_keys_do_not_tell_apart_are_comments():
     """The second one stands as a comment with the reason, and taking it in is the user's choice."""
-    table = {"tableName": "t-1", "partitionKey": {"name": "pk", "type": "string"}}
-    made = [
-        {"entityName": name, "schema": {"type": "item", "attributes": {}}, "table": table} for name in ("one", "two")
-    ]
+    models = {name: {"pk": {"type": "string"}} for name in ("one", "two")}
+    made = {"format": "onetable:1.1.0", "table": "t-1", "indexes": {"primary": {"hash": "pk"}}, "models": models}
     found = rules_from_text(json.dumps(made), "x.json")
     assert "  # two: {table: t_1}" in found.text
     assert any(
@@ -346,12 +333,14 @@ def test_foreign_data_is_no_model():
 def read_off(*pairs: tuple[str, str], **more: str) -> dict[str, dict[str, str]]:
     """The entities that are read off items with these keys."""
     items = [{"PK": {"S": pk}, "SK": {"S": sk}, **{k: {"S": v} for k, v in more.items()}} for pk, sk in pairs]
-    document = {"tables": [writers.request(parse_rules(SINGLE, environ={}).tables["app"])], "items": {"app": items}}
-    found = rules_from_text(json.dumps(document), "x.json")
+    key = {"PK": "HASH", "SK": "RANGE"}
+    table = {
+        "TableName": "app",
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in key],
+        "KeySchema": [{"AttributeName": name, "KeyType": kind} for name, kind in key.items()],
+    }
+    found = rules_from_text(json.dumps({"tables": [table], "items": {"app": items}}), "x.json")
     return keys(parse_rules(found.text, environ={}))
-
-
-SINGLE = "{tables: {app: {key: {PK: S, SK: S}}}, entities: {}, rules: {}}"
 
 
 @pytest.mark.parametrize(
