@@ -18,7 +18,7 @@ from benchmarks.answering import AFTER, BEFORE, SOURCE, target
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import WORKERS, DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.metered import limit_store
+from sync_rules.adapters.meter import limit_store
 from sync_rules.functions.runtime import relax_collector
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError

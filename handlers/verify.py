@@ -6,7 +6,7 @@ from random import SystemRandom
 from typing import Any
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.metered import limit_store
+from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import describe, require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.functions import runtime

@@ -214,7 +214,7 @@ def consumer() -> Consumer:
     _writers()  # a mistake is reported at the start, and not once a table first has a limit
     if units or any(table.max_write_units_per_second for table in rules().tables.values()):
         from sync_rules.adapters.budget import Rate, writes_at_once  # noqa: PLC0415
-        from sync_rules.adapters.metered import MeteredStore  # noqa: PLC0415 - only where there is a limit
+        from sync_rules.adapters.meter import MeteredStore  # noqa: PLC0415 - only where there is a limit
 
         rate = Rate(units)
         paid = (lambda cost: rate.take(cost, deadline.spare_seconds())) if units else None

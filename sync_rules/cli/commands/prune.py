@@ -14,7 +14,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog
-from sync_rules.adapters.metered import limit_store
+from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import require_answer
 from sync_rules.adapters.state import read_applied, read_applied_time, save_applied
 from sync_rules.audit.leftovers import FormerRules, Leftover, PrunePage, prune_page, remove

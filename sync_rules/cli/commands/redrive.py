@@ -21,7 +21,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import make_archive, make_caller, require_buckets
 from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.kept_calls import CallsAnywhere, CallsInBucket, CallsInFolder
-from sync_rules.adapters.metered import limit_store
+from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams

@@ -24,7 +24,7 @@ from sync_rules.adapters.effects import make_archive, make_caller, require_bucke
 from sync_rules.adapters.failure_log import require_writable
 from sync_rules.adapters.files import lock_file, read_if_there, require_own
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.metered import limit_store
+from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import latest_streams, require
 from sync_rules.adapters.state import State
 from sync_rules.adapters.streams import DynamoDBStreams

@@ -20,7 +20,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.files import require_ending, require_own, require_place, write_whole
-from sync_rules.adapters.metered import limit_store
+from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.drift_report import DriftReport, make_header, open_report, parse_finding, report

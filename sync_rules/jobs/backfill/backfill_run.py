@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from sync_rules.adapters import patience
 from sync_rules.adapters.budget import Budget
-from sync_rules.adapters.metered import MeteredStore
+from sync_rules.adapters.meter import MeteredStore
 from sync_rules.adapters.state import Body, State
 from sync_rules.audit.ledger_balance import find_unsound
 from sync_rules.jobs.backfill.page import Pages, Selection, Supplies, Supply

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import Cost, SeenItems, costs_of
+from sync_rules.adapters.meter import Cost, SeenItems, costs_of
 from sync_rules.jobs.dryrun.overlay import Overlay
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey

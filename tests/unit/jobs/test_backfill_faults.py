@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from sync_rules.adapters.export_files import Folder
-from sync_rules.adapters.metered import AT_ONCE_MAX_UNITS, MeteredStore
+from sync_rules.adapters.meter import AT_ONCE_MAX_UNITS, MeteredStore
 from sync_rules.adapters.state import read_applied
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.export import open_export

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS
+from sync_rules.adapters.meter import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS
 from sync_rules.jobs.dryrun.store import DryStore, TriedWrite, find_seen_again
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError

@@ -11,7 +11,7 @@ from benchmarks import answering
 from sync_rules.adapters.budget import Budget, Costs
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import (
+from sync_rules.adapters.meter import (
     FIRST_SEEN_MAX_ITEMS,
     LAST_SEEN_MAX_ITEMS,
     MeteredStore,
@@ -78,7 +78,7 @@ def setting(at, **values) -> Update:
     return Update(at, tuple(((name,), value) for name, value in values.items()), (), THERE)
 
 
-def test_metered_counts_pages_by_size_and_items_one_by_one(told):
+def test_meter_counts_pages_by_size_and_items_one_by_one(told):
     """A page costs what its items are together, an item its own; what is not there costs a unit."""
     keys = [told.put("plain", str(i), text=s("x" * 1_000)) for i in range(6)]
     told.metered.scan(Scan("plain", 100, consistent=True))
@@ -89,7 +89,7 @@ def test_metered_counts_pages_by_size_and_items_one_by_one(told):
     assert told.metered.reads == {"plain": 6.0}
 
 
-def test_metered_says_the_units_of_a_write_before_it_is_made(told):
+def test_meter_says_the_units_of_a_write_before_it_is_made(told):
     """The rate is asked before each write, for the larger size of the item before and after."""
     at = told.put("plain", "1", text=s("x" * 2_500))
     told.metered.read(Read((at,)))
@@ -100,7 +100,7 @@ def test_metered_says_the_units_of_a_write_before_it_is_made(told):
     assert told.told[1:] == [(1, 1)]  # what it is now was seen as it was written
 
 
-def test_metered_sends_writes_in_their_order_whatever_fits_together(told):
+def test_meter_sends_writes_in_their_order_whatever_fits_together(told):
     """A small write behind one that waits waits too: else an answer would be taken for that of another write."""
     sizes = {"first": 60_000, "large": 60_000, "small": 100}
     writes = [Put(key(PLAIN, name), {"id": s(name), "text": s("x" * size)}, ABSENT) for name, size in sizes.items()]
@@ -110,7 +110,7 @@ def test_metered_sends_writes_in_their_order_whatever_fits_together(told):
     assert [units for units, _ in told.told] == [59, 60]
 
 
-def test_metered_doubles_a_transaction_but_not_its_indexes(told):
+def test_meter_doubles_a_transaction_but_not_its_indexes(told):
     """Each action of a transaction costs twice, a check too; a row of an index once."""
     at, other = told.put("indexed", "1", kind=s("a")), told.put("plain", "1")
     told.metered.read(Read((at, other)))
@@ -119,14 +119,14 @@ def test_metered_doubles_a_transaction_but_not_its_indexes(told):
     assert told.metered.writes == {"plain": 2, "indexed": 3}
 
 
-def test_metered_counts_a_refused_write(told):
+def test_meter_counts_a_refused_write(told):
     """A write that is refused costs as much as one that is not."""
     told.metered.apply(Apply((setting(key(PLAIN, "nobody"), text=s("x")),)))
     assert told.metered.writes == {"plain": 1}
     assert told.changes == 0
 
 
-def test_metered_remembers_a_bounded_number_and_the_first_of_a_page(told):
+def test_meter_remembers_a_bounded_number_and_the_first_of_a_page(told):
     """A metered store remembers a bounded number of items: the first of a page and the last ones seen."""
     first = told.put("plain", "first", text=s("x" * 5_000))
     many = [told.put("plain", str(i)) for i in range(FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS + 500)]
@@ -140,7 +140,7 @@ def test_metered_remembers_a_bounded_number_and_the_first_of_a_page(told):
     assert told.told[-1][0] == 5
 
 
-def test_metered_forgets_with_each_page(told):
+def test_meter_forgets_with_each_page(told):
     """`forget` and each scanned page drop the sizes seen before."""
     at = told.put("plain", "1")
     told.metered.read(Read((at,)))
@@ -151,7 +151,7 @@ def test_metered_forgets_with_each_page(told):
     assert told.metered.seen.get(at) is None
 
 
-def test_metered_writes_nothing_there_is_no_time_for():
+def test_meter_writes_nothing_there_is_no_time_for():
     """A write that the rate refuses is neither made nor counted, and fails with OutOfTime."""
     memory = MemoryStore(TABLES)
     at = memory.put("plain", {"id": s("1")})
@@ -187,7 +187,7 @@ def paying(of: str, inner) -> tuple[MeteredStore, list[float]]:
 
 
 @pytest.mark.parametrize("of", ["rate", "budget"])
-def test_metered_reads_what_it_pays_for_and_did_not_see(told, of):
+def test_meter_reads_what_it_pays_for_and_did_not_see(told, of):
     """Unseen items of a request are read whole, together and once, to know their cost."""
     tap = Tap(told.memory)
     metered, paid = paying(of, tap)
@@ -204,7 +204,7 @@ def test_metered_reads_what_it_pays_for_and_did_not_see(told, of):
     assert sum(paid) == 26 + 5 + 5 + 1
 
 
-def test_metered_reads_nothing_that_is_not_paid_for(told):
+def test_meter_reads_nothing_that_is_not_paid_for(told):
     """Without a limit, or on a table that has none, a write is taken to be of a new item, and costs no read."""
     tap = Tap(told.memory)
     at, other = (told.put(where, "1", text=s("x" * 4_500)) for where in ("plain", "indexed"))
@@ -214,7 +214,7 @@ def test_metered_reads_nothing_that_is_not_paid_for(told):
     assert (tap.seen(Read), paid, len(tap.writes)) == ([], [1], 2)
 
 
-def test_metered_reads_no_total(told):
+def test_meter_reads_no_total(told):
     """A total is never read to find its size, because it is the pipeline's own item of known size."""
     tap = Tap(told.memory)
     metered, paid = paying("rate", tap)
@@ -225,7 +225,7 @@ def test_metered_reads_no_total(told):
 
 
 @pytest.mark.parametrize("of", ["rate", "budget"])
-def test_metered_writes_nothing_that_it_could_not_read(told, of):
+def test_meter_writes_nothing_that_it_could_not_read(told, of):
     """A write whose item cannot be read fails with the reason; items seen before are written."""
     tap = Tap(told.memory)
     metered, paid = paying(of, tap)
@@ -243,7 +243,7 @@ def test_metered_writes_nothing_that_it_could_not_read(told, of):
     assert (sum(paid), [write.key for write in tap.writes]) == (5, [seen])
 
 
-def test_metered_consumer_begins_anew_with_each_batch_and_message():
+def test_meter_consumer_begins_anew_with_each_batch_and_message():
     """A metered store forgets the items of one batch or message before the next."""
     made = parse_rules(ORDERS.format(limit=10**6))
     scene = Scene(made)
@@ -266,7 +266,7 @@ def test_metered_consumer_begins_anew_with_each_batch_and_message():
 # ---------------------------------------------------------------- the price of a copy
 @pytest.mark.parametrize("kept", ["together", "apart"])
 @pytest.mark.parametrize(("size", "units"), [(900, 1), (1_900, 2), (2_900, 3)])
-def test_metered_copy_costs_its_item_and_nothing_more(kept, size, units):
+def test_meter_copy_costs_its_item_and_nothing_more(kept, size, units):
     """One write for each wrong copy, a unit for each KB of its item, also where an index that projects keys finds it;
     none where it is right.
     """
