@@ -60,7 +60,7 @@ class Moves:
         return frozenset(found)
 
     def note(self, change: Change, past: Iterable[Change]) -> None:
-        """Note a write of the rules: after a move, the application's item stands elsewhere. `past` has all changes."""
+        """Note a write of the rules: after a move, the application's item has another key. `past` has all changes."""
         if change.new is None and change.old is not None:
             self.going[change.key] = change.old
             return
@@ -157,7 +157,7 @@ class ReplayEvent:
 
 
 class ReplayTables:
-    """The tables, and all changes in them. `applied` has what the application wrote alone."""
+    """The tables, and all changes in them. `applied` has only the writes of the application."""
 
     def __init__(self, rules: Rules) -> None:
         self.stage: Rehearsal = Rehearsal(rules)

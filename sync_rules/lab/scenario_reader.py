@@ -178,7 +178,7 @@ class ScenarioReader:
         return self._document.key(*self._path_in_file(keys))
 
     def _path_in_file(self, keys: KeyPath) -> KeyPath:
-        """The key path as it stands in the file, where a list of one may be written alone."""
+        """The key path in the file, where a list of one may be written alone."""
         value, written = self._document.data, list[str | int]()
         for key in keys:
             if isinstance(key, int) and not isinstance(value, list):

@@ -1,6 +1,6 @@
 """Reads a graph in three steps: edges by Query, their nodes by BatchGetItem, the nodes' neighbours by BatchGetItem.
 
-Invariant: each request has one result, in the order of the requests; None stands for a missing item.
+Invariant: each request has one result, in the order of the requests; None for a missing item.
 """
 
 from __future__ import annotations

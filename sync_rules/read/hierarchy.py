@@ -72,7 +72,7 @@ class Hierarchy:
         return self._reader.outputs(self._reader.get(self._table, [self._key(one) for one in of]))
 
     def ancestors(self, item: Mapping[str, Any]) -> list[dict[str, Any] | None]:
-        """The items above this one by its path, the root first; none for a root. None stands for a deleted item.
+        """The items above this one by its path, the root first; none for a root. A deleted item is None.
 
         Raises:
             StoreError: PathNotWritten, when the item has no path yet.

@@ -1,6 +1,6 @@
 """Reads the neighbours of nodes: the items that the elements of their sets name, by BatchGetItem.
 
-Invariant: each node has one result, in the order of the nodes; None stands for a missing node.
+Invariant: each node has one result, in the order of the nodes; None for a missing node.
 """
 
 from __future__ import annotations

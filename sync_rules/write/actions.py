@@ -65,7 +65,7 @@ class Own:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The paths that it writes; of a put, its attributes beside the key."""
+        """The paths that it writes; of a put, all attributes except the key."""
         if self.update is not None:
             return paths_of(self.update)
         key = {name for name, _, _ in self.key.values}
@@ -87,7 +87,7 @@ class Own:
 
 
 class Actions:
-    """Makes actions of what the application gives, in plain Python or, with `raw`, in attribute values."""
+    """Makes actions from the application's values: plain Python or, with `raw`, attribute values."""
 
     def __init__(self, rules: Rules, *, raw: bool) -> None:
         self._rules = rules
@@ -100,7 +100,7 @@ class Actions:
         return Own("put", found, key, item={**values, **key.attributes()})
 
     def update(self, entity: str, key: Given, changes: tuple[Given, Iterable[str], Given, Given]) -> Own:
-        """The update of an item: what is set, removed, added, and taken out of sets."""
+        """The update of an item: paths to set and remove, values to add, elements to delete from sets."""
         sets, removes, adds, discards = changes
         found, place = self.key_alone(entity, key)
         update = Update(
@@ -174,7 +174,7 @@ class Actions:
         return found, key
 
     def values(self, given: Given) -> Item:
-        """Attribute values of what was given."""
+        """The attribute values of a given item."""
         if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
             raise WriteError("not a dict with a name for each value", 'give a dict such as {"user_id": "7"}')
         if self._raw:
@@ -190,7 +190,9 @@ class Actions:
             raise WriteError(HALF_PAIR, HALF_PAIR_CURE)
         bad = [name for name, value in values.items() if not is_storable(value)]
         if bad:
-            raise WriteError(f"no item can hold the value of {bad[0]}", "empty sets and numbers out of range are none")
+            raise WriteError(
+                f"no item can hold the value of {bad[0]}", "remove empty sets, and numbers that DynamoDB cannot hold"
+            )
         return values
 
     def output(self, item: Item) -> dict[str, Any]:

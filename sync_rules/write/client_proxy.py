@@ -104,7 +104,7 @@ class ClientProxy(ABC):
         return twin
 
     def _note(self, key: ItemKey, before: Item | None) -> None:
-        """Note that an item was written, or is about to be, and what it was before."""
+        """Note a write of an item, and its old image."""
         self._blocks.here().noted.setdefault(place_of(key), (key, before))
 
     def _is_noted(self, key: ItemKey) -> bool:
@@ -142,7 +142,7 @@ class ClientProxy(ABC):
         return self._original.client.transact_write_items(**parameters)
 
     def batch_writer(self, **options: Any) -> Any:
-        """The batch writer of a table; what it writes is noted."""
+        """The batch writer of a table. Its writes are noted."""
         made = type(self._original.given.batch_writer())
         return made(self._original.usual["TableName"], self, **options)
 
@@ -183,5 +183,5 @@ class ClientProxy(ABC):
         return None if key is None or self._rules.entity_of(key) is None else key
 
     def _raw(self, item: Given) -> Item:
-        """Attribute values of what the client takes and returns."""
+        """The attribute values of an item in the client's form."""
         return {name: raw_of(value) for name, value in item.items()} if self._original.python else dict(item)

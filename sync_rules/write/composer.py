@@ -38,8 +38,8 @@ class Planned:
 
 
 def compose(owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: Collection[str] = ()) -> list[Planned]:
-    """The actions that do what was done in memory, under the guards of all that decided it; the application's come
-    first. `left` names the rules that left something: what they found right is unknown.
+    """The actions that repeat the writes in memory, guarded by every value that decided them. The application's actions
+    come first. `left` names the rules with work left: whether their other copies are right is unknown.
     """
     return _TransactionComposer(owns, store, rules, left).planned()
 
@@ -85,7 +85,7 @@ class _TransactionComposer:
 
     # ------------------------------------------------------------ actions
     def _make_guard(self, place: Place) -> tuple[Condition, ...]:
-        """The item is as it was read, in what was read of it, and in what its change is made from."""
+        """The conditions that every value which decided this write is still as it was read."""
         return distinct((*self._store.applied.get(place, NOTHING).guard, *self._needs.guard(place)))
 
     def _write_own(self, place: Place, own: Own) -> Action:
@@ -135,7 +135,7 @@ class _TransactionComposer:
 
 
 def _apply_override(own: Own, before: Item | None, now: Item) -> Item:
-    """The item with what the application insists on."""
+    """The item with the values of an `override`."""
     meant = own.after(before) or {}
     new = dict(now)
     for path in own.paths:
@@ -151,7 +151,7 @@ def _is_touched(path: Path, others: Iterable[Path]) -> bool:
 
 
 def _find_amounts(applied: Applied, before: Item, now: Item) -> tuple[tuple[Path, AttributeValue], ...] | None:
-    """The amount that is added to each number; None where that cannot be said in one number."""
+    """The amount to add to each number; None if no number can hold one of them."""
     found: list[tuple[Path, AttributeValue]] = []
     for name in applied.numbers:
         old, new = number_of(before.get(name, {"N": "0"})), number_of(now.get(name))
@@ -165,7 +165,7 @@ def _find_amounts(applied: Applied, before: Item, now: Item) -> tuple[tuple[Path
 def _complete_update(
     update: Update, derived: Iterable[Path], elements: Iterable[str], before: Item | None, now: Item
 ) -> Update:
-    """An update with what rules changed beside it. Where both touch one attribute, it is set to what it became."""
+    """An update that includes the changes of the rules. If both write one attribute, its final value is set."""
     own_adds = {path[0]: (path, value) for path, value in (*update.adds, *update.discards)}
     paths = [*(path for path, _ in update.sets), *update.removes, *derived]
     adds, discards, guard = list(update.adds), list(update.discards), update.guard

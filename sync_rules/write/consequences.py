@@ -45,7 +45,7 @@ class ChangeLog(Store, Protocol):
     writes: int  # how many were made
 
     def changes(self) -> Sequence[Change]:
-        """The records of what was done since this was asked last."""
+        """The changes since the last call."""
 
     def item(self, key: ItemKey) -> Item | None:
         """An item as it was seen last."""
@@ -104,7 +104,7 @@ class Consequences:
         )
 
     def run(self) -> None:
-        """Process the records of all that was done, and of what that does, until there are none."""
+        """Process all changes, and the changes that follow from them, until there are none."""
         waiting = self.own
         for _ in range(ROUNDS_MAX):
             changes = self.store.changes()
@@ -120,7 +120,7 @@ class Consequences:
             self._leave(name, ENDLESS)
 
     def _process(self, changes: Sequence[Change]) -> Work[Report]:
-        """Do what the changes ask for. Effects, and what an index does not list yet, are left to the stream."""
+        """Do the tasks of these changes. Effects, and items that an index does not list yet, are left to the stream."""
         tasks = tasks_of(changes, self.rules)
         for change in changes:
             self._leave_what_was_replaced(change)
@@ -165,7 +165,7 @@ class Consequences:
 
     # ------------------------------------------------------------ stages of its own
     def _push_one_by_one(self, tasks: Tasks, rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
-        """Push what is not skipped, and count the writes of each push."""
+        """Do the pushes that are not skipped, and count the writes of each."""
         for one in tasks.pushes:
             pushed = one.source, one.names
             if pushed in self.skipped:
@@ -191,7 +191,7 @@ class Consequences:
         yield from STAGES["parts"](Tasks(parts=tuple(kept)), rules, bounds, report)
 
     def _judge(self, report: Report) -> None:
-        """Note what was not finished."""
+        """Leave the unfinished work of a report."""
         for unfinished in report.failed.values():
             for rule in unfinished.rules:
                 self._leave(rule, unfinished.reason)
@@ -205,7 +205,7 @@ class Consequences:
 
     # ------------------------------------------------------------ the world: Queue, Failures
     def send(self, message: Message, delay_seconds: int) -> None:
-        """Leave what a message asks for to the stream."""
+        """Leave the work of a message to the stream."""
         why = SECOND_LOOK if delay_seconds else MESSAGE
         match message:
             case PartMessage() | CallMessage():
@@ -234,7 +234,7 @@ class Consequences:
                 yield rule
 
     def park(self, failure: Failure) -> None:
-        """Leave what cannot be done to the stream, which reports it."""
+        """Leave work that cannot be done to the stream, which reports it."""
         self._leave(failure.rule, failure.reason, 1)
 
 

@@ -1,4 +1,4 @@
-"""The time that all requests of one call have together, the waits within it, and the store that is asked until then."""
+"""The time limit for all requests of one call, the waits within it, and a store that obeys it."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Deadline:
         return self.remaining() <= 0
 
     def wait(self, times: int) -> bool:
-        """Wait with full jitter, the longer the more `times` something was tried. False, at once, if it would last
-        beyond the deadline.
+        """Wait with full jitter, up to twice as long after each of the `times`. Returns False at once if the wait would
+        end after the deadline.
         """
         seconds = random.uniform(0, min(WAIT_MAX_SECONDS, FIRST_WAIT_SECONDS * 2**times))  # noqa: S311 - jitter
         if seconds >= self.remaining():
@@ -51,5 +51,5 @@ class Deadline:
         return True
 
     def store(self, client: Any, rules: Rules) -> Store:
-        """The tables of the rules by this client, which is asked no longer than that."""
+        """The tables of the rules on this client, with this time limit for each request."""
         return DynamoStore(plain(client), rules.tables, remaining_seconds=self.remaining, write_mode="update")

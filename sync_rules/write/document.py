@@ -1,7 +1,6 @@
 """A write as a JSON document, for applications in other languages: the actions and options of `transact`, its answer.
 
-Invariant: a document that is not understood as a whole is refused, with the place of what is wrong in it; no message
-has a value of it.
+Invariant: a document with any mistake is refused, with the place of the mistake; no message contains a value of it.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ class WriteDocument:
     counted: Mapping[str, int] = field(default_factory=dict)  # how many actions of each sort: "put order" -> 2
 
     def add_to(self, tx: Transact) -> None:
-        """Say all of it to a transaction. Raises WriteError, which names the place of what is wrong."""
+        """Add the actions and sources to a transaction. Raises WriteError, which names the place of the mistake."""
         with_place = [("actions", number, verb, arguments) for number, (verb, arguments) in enumerate(self.actions)]
         given = [{"entity": entity, "item": item} for entity, item in self.sources]
         with_place += [("sources", number, "source", arguments) for number, arguments in enumerate(given)]
@@ -90,11 +89,11 @@ class WriteDocument:
 
 
 def read_document(body: object, *, items: bool = False) -> WriteDocument:
-    """The write that this JSON says. Numbers may be floats, which are taken as they are spelt. `items`: the document
-    may also say what is in the tables.
+    """Read a write from JSON. A float keeps the digits of its spelling. `items`: the document may also have the items
+    of the tables.
 
     Raises:
-        WriteError: when it says no write, with the place of what is wrong.
+        WriteError: when it is not a write, with the place of the mistake.
     """
     options = _check_map(body, {**OPTIONS, **({"items": LIST} if items else {})}, "")
     raw = options.get("raw", False)
@@ -198,13 +197,13 @@ def _read_exact(value: Any, place: str, levels: int = JSON_MAX_LEVELS) -> Any:
 
 # ---------------------------------------------------------------- answers
 def answer_of(result: Result) -> dict[str, Any]:
-    """The answer when it was written: what is left to the stream, how many actions it had, how often it was tried."""
+    """The answer to a write that succeeded: work left to the stream, number of actions, number of attempts."""
     return {"left": [asdict(one) for one in result.left], "actions": result.actions, "attempts": result.attempts}
 
 
 def refusal_of(error: SyncRulesError, *, raw: bool) -> dict[str, Any]:
-    """The answer to a write that was not made: the type of the error, what was found, the cure, if the same may be
-    written at another time (`again`), and why DynamoDB refused the application's own actions.
+    """The answer to a write that failed: type and message of the error, the cure, whether the same write may succeed
+    later (`again`), and why DynamoDB refused the application's own actions.
     """
     said: dict[str, Any] = {"type": "StoreError", "message": str(error)}
     if isinstance(error, WriteError):

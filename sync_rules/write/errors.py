@@ -10,8 +10,8 @@ from sync_rules.model.errors import UserError
 
 
 class WriteError(UserError):
-    """A transaction that cannot be made as it was asked for. Nothing of it was written. `again`: it may be at another
-    time, as it is.
+    """A transaction that cannot be made as requested. Nothing was written. `again`: the same transaction may succeed
+    later.
     """
 
     def __init__(self, found: str, cure: str = "", *, again: bool = False) -> None:
@@ -22,7 +22,7 @@ class WriteError(UserError):
 @dataclass(frozen=True, slots=True)
 class Cancelled:
     """Why DynamoDB refused one of the application's actions: its number, in the order of the calls, and the error code.
-    `item` is what stands there, if the action asked for it.
+    `item` is the stored item, if the action asked for it.
     """
 
     action: int

@@ -34,9 +34,9 @@ Reasons = Mapping[tuple[str, ...], list[str]]  # the titles of rules, and the pa
 
 @dataclass(frozen=True, slots=True)
 class ExplainedAction:
-    """One action of a transaction: what it does to which item, as which action of the application, if it is one; what
-    rules write with it, and what it compares for rules with what was read. `stands`: what it compares is that the item
-    is there, or absent, and nothing else.
+    """One action of a transaction: its verb, its key, and the application's verb in `own` if it is the application's.
+    `writes` are the paths that rules write with it, `compares` those that it compares with the image. `stands` is
+    "there" or "absent" if it only checks that the item exists, or does not.
     """
 
     verb: str
@@ -96,7 +96,7 @@ def _fill_tables(document: WriteDocument, rules: Rules) -> MemoryStore:
 
 
 class _Unanswered:
-    """A client that lists what it is asked, and finds nothing."""
+    """A client that lists the requests, and finds nothing."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
@@ -138,8 +138,8 @@ class _ListedStore:
 
 # ---------------------------------------------------------------- reasons
 class _RuleReasons:
-    """Tells which rules an action is for: those between its entity and another one of the same transaction, or any of
-    its entity where none of these has to do with it.
+    """The rules that an action is for: those between its entity and another entity of the transaction; if none of these
+    has to do with it, any rule of its entity.
     """
 
     def __init__(self, rules: Rules, entities: Iterable[str], planned: Planned) -> None:

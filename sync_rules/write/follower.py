@@ -33,14 +33,14 @@ LIMITS: Final = Limits(parked_max_looks=0)
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """The number of writes that were made at once, and what is left to the stream."""
+    """The number of writes made at once, and the work left to the stream."""
 
     writes: int
     left: tuple[Left, ...]
 
 
 class _Live:
-    """The real store, which notes what the rules write on it: each write that others may follow from is a change."""
+    """The real store. Each write of the rules that others may follow from is noted as a change."""
 
     def __init__(self, store: Store, rules: Rules, changes: Iterable[Change]) -> None:
         self._store = store
@@ -104,7 +104,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Follow(ClientProxy):
-    """Notes writes, and brings copies in line when its block ends. `result` says what the block that ended last did.
+    """Notes writes, and repairs the copies when its block ends. `result` is that of the block that ended last.
 
     It stands for a client, a resource or a table of boto3: `put_item`, `update_item`, `delete_item`,
     `batch_write_item`, `transact_write_items` and the batch writer of a table are noted, if they are on declared

@@ -59,7 +59,7 @@ def fresh(
 
     `item` has the fields of its key. With all that names its sources, such as the item as it was read before, one
     request reads all; else what names them is read first. `repair` writes what differs, under guard. With `max_age`
-    the item is given as it stands while `lag` says that the pipeline is not further behind.
+    the stored item is returned unchanged while `lag` says that the pipeline is not further behind.
 
     Raises:
         WriteError: when no key can be made of the fields.
@@ -133,7 +133,7 @@ def fresh_page(
 
 
 class _View:
-    """The store that one call reads, before its deadline, and what was read of it. `guesses` are images that name the
+    """The store that one call reads before its deadline, and its images. `guesses` are images that name the
     sources which will most likely be read; they decide nothing.
     """
 

@@ -32,8 +32,8 @@ Pushed = tuple[ItemKey, Rule]
 
 @dataclass
 class Judgement:
-    """The items as they must be. `left` are those, and the rules, that stand as they were read: what these keep there
-    is made of more items than one page lists.
+    """The items as they must be. `left` are the items and rules that are unchanged, because one page does not list all
+    items that the rule needs.
     """
 
     items: dict[ItemKey, Item | None] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Judgement:
 
 
 def judge(keys: Iterable[ItemKey], rules: Rules, seen: ReadThrough, out_of_time: Callable[[], bool]) -> Judgement:
-    """Say what the rules would make of these items, which `seen` knows: of each by the others as they were read.
+    """Compute what the rules would make of these items, which `seen` knows: each from the others as they were read.
 
     Raises:
         StoreError: when something of it could not be read.
@@ -59,7 +59,7 @@ def judge(keys: Iterable[ItemKey], rules: Rules, seen: ReadThrough, out_of_time:
 
 
 def _judge_one(key: ItemKey, before: Item, rules: Rules, seen: ReadThrough, bounds: Bounds) -> frozenset[Pushed]:
-    """Make one item in memory what the rules say. Returns what is left as it was."""
+    """Bring one item in memory to what the rules say. Returns the rules whose values stay unchanged."""
     left = frozenset(one for one in _listing_rules(key, rules) if _has_too_many(one, before, rules))
     for _ in range(ROUNDS_MAX):
         report = run_work(_work_on(key, seen.item(key), rules, left, bounds), World(seen, NULL_PORTS, NULL_PORTS))
@@ -79,7 +79,7 @@ def repair(
 
 
 def sources_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemKey]:
-    """The keys that decide about an item beside itself, as far as it names them: sources, and marks of books."""
+    """The other keys that decide about an item, as far as it names them: sources, and marks of books."""
     entity = rules.entity_of(key)
     if entity is None or image is None:
         return
@@ -135,7 +135,7 @@ def _work_on(key: ItemKey, image: Item | None, rules: Rules, left: frozenset[Pus
 
 
 def _listing_rules(key: ItemKey, rules: Rules) -> Iterator[Pushed]:
-    """The rules that keep elements on an item, and list what they are made of in the base table, consistently."""
+    """The rules that keep elements on an item, and list the sources in the base table, consistently."""
     entity = rules.entity_of(key)
     for rule in () if entity is None else rules.anchored(entity):
         if isinstance(rule, PartRule) and rule.target is entity and _is_plain(rule):
@@ -143,7 +143,7 @@ def _listing_rules(key: ItemKey, rules: Rules) -> Iterator[Pushed]:
 
 
 def _parts_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[Part]:
-    """The parts that stand on an item, or that it is."""
+    """The parts on an item, or the part that it is."""
     entity = rules.entity_of(key)
     if entity is None or image is None:
         return

@@ -96,7 +96,7 @@ class Needs:
             yield from (part for part in whole if part.target != change.key and self._changed(part.target))
 
     def _need_of_part(self, part: Part) -> None:
-        """Note what decided about a part: its source where it was written, else what stands as it should."""
+        """Note what decided about a part: its source if the part is written, else the values that are right."""
         source = None if part.source is None else place_of(part.source)
         if source in self._store.before and self._changed(part.target):
             item = self._store.before[source]
@@ -162,7 +162,7 @@ class Needs:
             self._need(key, rule.copies)
 
     def _need_own(self, own: Own, before: Item | None) -> None:
-        """Note that the former state of an own item decides: what it named must be taken back elsewhere."""
+        """Note that the old image of an own item decides: the items that it named must lose its copies."""
         entity = own.entity
         reading = [rule.watches_in_source for rule in self._rules.from_source(entity) if isinstance(rule, TargetRule)]
         for rule in self._rules.parts_of(entity):

@@ -55,7 +55,7 @@ class ReadThrough(MemoryStore):
         self.start_over()
 
     def start_over(self) -> None:
-        """Forget what was done, and keep what was read."""
+        """Forget the writes, and keep the images."""
         super().__init__(self._of_rules, self._note)
         self.applied: dict[Place, Applied] = {}
         self.writes = 0
@@ -65,7 +65,7 @@ class ReadThrough(MemoryStore):
                 self.hold(self.keys[place], item)
 
     def changes(self) -> list[Change]:
-        """The records of what was done since the last call."""
+        """The changes since the last call."""
         found, self._changes = self._changes, []
         return found
 
@@ -81,7 +81,7 @@ class ReadThrough(MemoryStore):
             self.hold(key, item)
 
     def list_known(self, request: List) -> Page:
-        """A page of what is in memory."""
+        """A page of the items in memory."""
         return super().list(request)
 
     def load(self, keys: Iterable[ItemKey]) -> None:
@@ -100,7 +100,7 @@ class ReadThrough(MemoryStore):
         return super().read(request)
 
     def list(self, request: List) -> Page:
-        """A page of what is in memory, after a Query of the real store."""
+        """A page of the items in memory, after a Query of the real store."""
         table = self._of_rules[request.table]
         page = self._query_below(request)
         rows = tuple(key for item in page.items if (key := table.key_of(item)) is not None)
@@ -152,7 +152,7 @@ class ReadThrough(MemoryStore):
         return tuple(results)
 
     def _of_before(self, action: Action) -> tuple[Condition, ...]:
-        """The conditions that say something of the item as it was read, and not of what was done to it since."""
+        """The conditions on values that are still as they were read."""
         place = place_of(action.key)
         before, now = self.before[place], self.item(action.key)
         return tuple(one for one in action.guard if same(get(before, one.path), get(now, one.path)))

@@ -40,7 +40,7 @@ INVALID: Final = ("ValidationException", "ParamValidationError")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A transaction that was made: what is left to the stream, how many actions it had, how often it was tried."""
+    """A transaction that succeeded: work left to the stream, number of actions, number of attempts."""
 
     left: tuple[Left, ...]
     actions: int
@@ -49,7 +49,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTransaction:
-    """One attempt to make the transaction. `outdated`: an item changed while it was read, after it was read before."""
+    """One attempt to make the transaction. `outdated`: a listing showed another image than an earlier read."""
 
     planned: Sequence[Planned]
     left: tuple[Left, ...]
@@ -82,7 +82,7 @@ class Transact:
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         if token is not None and not (isinstance(token, str) and 0 < len(token) <= TOKEN_MAX_CHARACTERS - 4):
-            raise WriteError("a token that cannot be one", f"give a text of 1 to {TOKEN_MAX_CHARACTERS - 4} characters")
+            raise WriteError("the token is not valid", f"give a text of 1 to {TOKEN_MAX_CHARACTERS - 4} characters")
         self._rules = rules
         self._client = plain(client)
         self._require = require
@@ -285,7 +285,7 @@ class Transact:
     def _leave_out(
         self, consequences: Consequences, rules: Rules, skipped: frozenset[Pushed]
     ) -> tuple[Rules, frozenset[Pushed]]:
-        """Leave out the largest push, and all rules where there is none: so little room there is."""
+        """Leave out the largest push or, if there is none, all rules, so that the rest fits."""
         largest = max(consequences.pushed, key=lambda one: consequences.pushed[one], default=None)
         if largest is not None and consequences.pushed[largest]:
             return rules, skipped | {largest}
@@ -354,7 +354,7 @@ class Transact:
         return self._token if number == 1 else f"{self._token}-{number}"
 
     def _raise_own(self, attempt: PlannedTransaction, reasons: Sequence[Mapping[str, Any]]) -> None:
-        """Raise what the application must know of a cancelled transaction; return if it must be built again."""
+        """Raise the errors of the application's own conditions. Returns if the transaction must be built again."""
         refused = self._refusals.of_application(attempt.planned, attempt.before, reasons)
         if refused:
             shown = (

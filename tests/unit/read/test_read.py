@@ -19,7 +19,8 @@ from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.python_values import plain_of, raw_of
 from sync_rules.model.semantics import identity
 from sync_rules.model.templates import parse_template
-from sync_rules.read import Graph, Hierarchy, Listing, Reader, UnprocessedKeysError
+from sync_rules.read import Graph, Hierarchy, Listing, Reader, UnprocessedKeysError, requests_of
+from sync_rules.read.key_range import KeyRange
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.element import parse_element
@@ -161,7 +162,7 @@ def test_get_is_consistent_when_asked():
 
 # ---------------------------------------------------------------- errors
 def with_config(client, **retries):
-    client.meta = SimpleNamespace(config=SimpleNamespace(retries=retries))
+    client.meta = SimpleNamespace(config=SimpleNamespace(retries=retries or None))
     return client
 
 
@@ -202,6 +203,22 @@ def test_reader_errors_name_the_table_and_no_value(code, said):
         reader(nodes_client(1, errors=[failed(code)])).get(NODES, keys_of("0"))
     assert str(caught.value).startswith(said)
     assert "secret" not in str(caught.value)
+
+
+def test_reader_of_one_item_needs_a_client_that_gets_one():
+    """A client with the two other methods alone is refused with what is missing."""
+    with pytest.raises(UserError, match="get_item"):
+        reader(SimpleNamespace(query=None, batch_get_item=None)).item(NODES, key(NODES, "0"))
+
+
+def test_requests_are_counted_until_the_block_ends():
+    """Afterwards the client is as it was."""
+    client = nodes_client(1)
+    with requests_of(client) as asked:
+        reader(client).get(NODES, keys_of("0"))
+    reader(client).get(NODES, keys_of("0"))
+    assert (asked.count, asked.by_operation) == (1, {"BatchGetItem": 1})
+    assert "batch_get_item" not in vars(client)
 
 
 def test_reader_errors_name_the_index():
@@ -286,6 +303,10 @@ def test_listing_refuses_a_cursor_that_leads_elsewhere():
         with pytest.raises(UserError, match="cursor"):
             these.page(1, these.encode(start))
     assert these.page(1, these.encode({"a": s("1"), "b": s("T-1")})).items == []
+    within = replace(these, conditions=of_partition("a", s("1")), within=KeyRange("b", s("T-2"), s("T-4")))
+    for beyond in ("T-1", "T-5"):
+        with pytest.raises(UserError, match="cursor"):
+            within.page(1, within.encode({"a": s("1"), "b": s(beyond)}))
 
 
 def test_listing_refuses_a_limit_of_nothing():

@@ -7,7 +7,8 @@ import pytest
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.messages import PartMessage, PushMessage
-from sync_rules.write.consequences import MESSAGE, SECOND_LOOK, Consequences
+from sync_rules.write import consequences
+from sync_rules.write.consequences import ENDLESS, MESSAGE, SECOND_LOOK, Consequences
 from sync_rules.write.read_through import ReadThrough
 from tests.support.builders import s
 from tests.support.every_kind import RULES as RULE_TEXTS
@@ -27,9 +28,9 @@ def test_consequences_leaves_the_rule_that_a_message_names(kind, delay_seconds, 
         "push": PushMessage(("names",), source),
         "part": PartMessage("names", target, source),
     }[kind]
-    consequences = Consequences(RULES, ReadThrough(scene.memory, RULES.tables), lambda: False)
-    consequences.send(message, delay_seconds)
-    assert [(one.rule, one.why) for one in consequences.left] == [("names", why)]
+    left = Consequences(RULES, ReadThrough(scene.memory, RULES.tables), lambda: False)
+    left.send(message, delay_seconds)
+    assert [(one.rule, one.why) for one in left.left] == [("names", why)]
 
 
 def test_consequences_leaves_a_rule_whose_listing_fails(monkeypatch):
@@ -45,3 +46,24 @@ def test_consequences_leaves_a_rule_whose_listing_fails(monkeypatch):
     with shop.transact() as tx:
         tx.update("user", user("7"), set={"name": s("Bob")})
     assert [(one.rule, one.why) for one in tx.result.left] == [("names", "ThrottlingException: table shop")]
+
+
+def test_consequences_leaves_a_copy_that_has_no_place():
+    """An order is put with text where its rule needs a map: the stream reports it."""
+    shop = Shop(parse_rules(text_of({"stuck": "copy user.name into order.text.name"})))
+    shop.scene.put("shop", user("7", name=s("Ada")))
+    shop.rest()
+    with shop.transact() as tx:
+        tx.put("order", order("7", "1", 5, text=s("no map")))
+    assert [(one.rule, one.why) for one in tx.result.left] == [
+        ("stuck", "text is a string: expected a map to hold name")
+    ]
+
+
+def test_consequences_leaves_every_rule_if_they_do_not_end(monkeypatch):
+    """More rounds than are allowed: it is unknown which rules are done."""
+    monkeypatch.setattr(consequences, "ROUNDS_MAX", 1)
+    shop = Shop(parse_rules(text_of({"names": RULE_TEXTS["names"]})))
+    with shop.transact() as tx:
+        tx.put("user", user("7", name=s("Ada")))
+    assert [(one.rule, one.why) for one in tx.result.left] == [("names", ENDLESS)]

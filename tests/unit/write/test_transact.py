@@ -102,6 +102,19 @@ def test_transact_reads_the_mark_of_books_with_the_first_request(rule, reads):
     assert not any("/B" in str(key) for one in asked[1:] for key in one.keys)
 
 
+def test_transact_of_a_counted_item_is_one_read():
+    """A user is renamed whose orders are counted: its item, its total and the mark of the books are read together."""
+    shop = Shop(parse_rules(text_of({"counted": every_kind.RULES["counted"]})))
+    shop.scene.put("shop", user("7", name=s("Ada")), order("7", "1", 5))
+    shop.rest()
+    asked: list[Read] = []
+    read = shop.scene.memory.read
+    shop.scene.memory.read = lambda request: (asked.append(request), read(request))[1]
+    with shop.transact() as tx:
+        tx.update("user", user("7"), set={"name": s("Bob")})
+    assert (len(asked), tx.result.left) == (1, ())
+
+
 def test_transact_takes_plain_values_and_fields_of_keys(shop):
     """The key is made of its fields, which stay on the item as they were given."""
     with shop.transact(raw=False) as tx:
