@@ -146,8 +146,10 @@ def list_standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing
                 state = "nothing"
             if state is Drift.MISSING and rule.pull_only:
                 reason = PULL_ONLY
-            if state in ("right", "kept"):
-                reason = _by_default(rule, item)
+            if state in ("right", "kept") and (defaulted := rule.defaulted(item)):
+                reason = "by default" + (
+                    "" if defaulted == rule.copies else f": {', '.join(map(show_path, defaulted))}"
+                )
             found.append(Standing(rule, paths or rule.copies, rule.source_keys(item), state, reason))
     for part in parts_on(key, item, entity, rules):
         comparison = yield from compare(Stock(parts={part: True}))
@@ -155,12 +157,6 @@ def list_standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing
         sources = () if part.source is None else (part.source,)
         found.append(Standing(part.rule, part.rule.copies, sources, state, reason, part.rule.label(part)))
     return found
-
-
-def _by_default(rule: Rule, item: Item) -> str:
-    """The copies that have the value of `default`, in words; "" for none."""
-    found = rule.defaulted(item)
-    return "by default" + ("" if found == rule.copies else f": {', '.join(map(show_path, found))}") if found else ""
 
 
 def parts_on(key: ItemKey, item: Item, entity: Entity | None, rules: Rules) -> list[Part]:
