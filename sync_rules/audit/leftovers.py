@@ -92,7 +92,7 @@ class FormerRules:
         entity = self._before.entity_of(key) if key is not None else None
         if key is None or entity is None:
             return
-        here = self._here(key)
+        here = key._replace(table=self._names.get(self._before.tables[key.table].physical_name, ""))
         today, now = self._now.entity_of(here), self._now.rules.values()
         for rule in self._rules:
             if entity in rule.owned_entities:
@@ -100,11 +100,6 @@ class FormerRules:
                     yield _whole(rule, key, item)
             elif rule.target is entity:
                 yield from _paths(rule, key, item, self._kept(today))
-
-    def _here(self, key: ItemKey) -> ItemKey:
-        """The key in the rules of today, which may have the table under another name, or not at all."""
-        physical = self._before.tables[key.table].physical_name
-        return key._replace(table=self._names.get(physical, ""))
 
     def _kept(self, today: Entity | None) -> tuple[Path, ...]:
         """The paths that rules of today write on an entity. The empty path is a whole mirror, and holds all others."""

@@ -54,7 +54,7 @@ NOTED: Final = (
     "rate",
 )  # for a later --resume
 GO_ON: Final = "Go on with backfill --remote --resume"
-OF_EXPORT: Final = "the backfill that is unfinished goes over an export: go on where it was begun, or --restart"
+OF_EXPORT: Final = "the unfinished backfill reads an export: continue it where it was started, or use --restart"
 
 Stores = Callable[[Callable[[float], None]], Store]  # a store that waits so before it tries a call again
 Jobs = Callable[[frozenset[str], BackfillRequest], Job]
@@ -236,7 +236,7 @@ class BackfillWork:
 
     def _left(self, backfill: BackfillRun, run: Body) -> Answer:
         if is_to_stop(self.state, run["execution"]):
-            return Answer(error=STOPPED, cause=f"it was told to stop. {GO_ON}")
+            return Answer(error=STOPPED, cause=f"the user stopped it. {GO_ON}")
         return report_left([*backfill.left.items()], GO_ON)
 
 
@@ -261,7 +261,7 @@ def resume_run(
     scope = head["scope"]
     prints = fingerprints.of_each(rules)
     if changed := [title for title, digest in scope["rules"].items() if prints.get(title) != digest]:
-        message = f"the rules say something else than when the backfill was begun: {', '.join(changed)}."
+        message = f"these rules changed since the backfill started: {', '.join(changed)}."
         raise UserError(f"{message} Deploy them as they were, or start from the beginning with --restart")
     if scope["segments"] is None:
         raise UserError(OF_EXPORT)

@@ -74,7 +74,7 @@ class RedriveWork:
         # A call that began and did not end has died, and what it had in hand is hidden where this one looks.
         lost = before["lost"] or (bool(place.hidden_seconds) and before.get("begun", False))
         held.save(name, {**before, "lost": lost, "begun": True, "reason": died})
-        redriver = self.redrivers(frozenset(run["rules"]) or None, self._left_ms)
+        redriver = self.redrivers(frozenset(run["rules"]) or None, lambda: self.remaining_ms() - TIME_RESERVED_MS)
         try:
             try:
                 ended = redriver.take(
@@ -95,9 +95,6 @@ class RedriveWork:
         body = {"done": done, "lost": lost, "begun": False, "reason": reason, "mark": "" if done else place.mark}
         held.save(name, {**body, "tally": tally})
         return done
-
-    def _left_ms(self) -> int:
-        return self.remaining_ms() - TIME_RESERVED_MS
 
     def end(self, run: Body) -> Answer:
         left = list_unfinished(sorted(self.places), load_documents(self.state, run["execution"], self.places))

@@ -134,8 +134,8 @@ def require_deployed(body: Body, rules: Rules) -> None:
         if name in rules.tables and rules.tables[name].physical_name != physical
     ]
     if lines:
-        message = "the stack is one of other tables: set the environment variables of their names as it has them"
-        raise UserError(f"{message}, or name its stack with SYNC_RULES_STACK.{''.join(lines)}")
+        message = "this stack uses other tables: set the environment variables of their names to the stack's values"
+        raise UserError(f"{message}, or name another stack with SYNC_RULES_STACK.{''.join(lines)}")
 
 
 # ---------------------------------------------------------------- the documents of a job

@@ -89,7 +89,8 @@ class ExportFile:
         keys, at = (self._keys, self._at) if self._at == start else (None, 0)
         self._keys = None  # until it is known that these lines could be read
         if keys is None:
-            keys = self._read_keys()
+            lines = read_lines(partial(self.export.shelf.open, self.file), self.export.locate(self.file))
+            keys = (self._parse_key(line, place) for place, line in lines)
             at = sum(1 for _ in islice(keys, start))
         page = list(islice(keys, PAGE_MAX_LINES))
         self._keys, self._at = keys, at + len(page)
@@ -97,10 +98,6 @@ class ExportFile:
             self.export.require_items(self.file, self._at)
         self._page = start, page
         return page
-
-    def _read_keys(self) -> Iterator[ItemKey]:
-        for place, line in read_lines(partial(self.export.shelf.open, self.file), self.export.locate(self.file)):
-            yield self._parse_key(line, place)
 
     def _parse_key(self, line: bytes, place: str) -> ItemKey:
         item = parse_item(line, place)

@@ -364,7 +364,7 @@ def _notices(found: Checkpoint, stream_arns: Sequence[str], rules_fingerprint: s
     notices = [_made_anew(arn) for arn in stream_arns if arn not in found.streams and table_of(arn) in known]
     gone = sorted(known - {table_of(arn) for arn in stream_arns})
     if gone:
-        notices.append(f"no rule speaks of {', '.join(gone)} any more: where its stream was read to is forgotten.")
+        notices.append(f"no rule uses {', '.join(gone)} any more: the run forgets its position in that stream.")
     if found.rules_fingerprint != rules_fingerprint:
         notices.append(
             "the rules changed since the checkpoint. Changes from here on follow the new rules. For items that exist "

@@ -52,16 +52,14 @@ def compare_applied(rules: Rules, now: Mapping[str, str], applied: Mapping[str, 
 # ---------------------------------------------------------------- what a move takes from other rules
 def list_losses_by_moves(rules: Rules) -> Mapping[str, Mapping[str, str]]:
     """By the title of each rule that moves items, the titles of the rules that lose them, with what each does."""
-    moves = [rule for rule in rules.rules.values() if rule.moves]
-    return {move.title: _losing(rules, move) for move in moves}
-
-
-def _losing(rules: Rules, move: Rule) -> dict[str, str]:
-    known: dict[str, set[str]] = {}
-    for rule in rules.rules.values():
-        if rule.title != move.title and (word := _loses(rule, move)):
-            known.setdefault(rule.title, set()).add(word)
-    return {title: next(word for word in WORDS if word in words) for title, words in known.items()}
+    found: dict[str, dict[str, str]] = {}
+    for move in (rule for rule in rules.rules.values() if rule.moves):
+        known: dict[str, set[str]] = {}
+        for rule in rules.rules.values():
+            if rule.title != move.title and (word := _loses(rule, move)):
+                known.setdefault(rule.title, set()).add(word)
+        found[move.title] = {title: next(word for word in WORDS if word in words) for title, words in known.items()}
+    return found
 
 
 def _loses(rule: Rule, move: Rule) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from threading import Lock
 from typing import Final, Generic, TypeVar
@@ -20,7 +20,7 @@ from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything, segments
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
 from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
-from sync_rules.model.alterations import Alteration, alteration
+from sync_rules.model.alterations import alteration
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, Failure, ItemKey, Outcome
 from sync_rules.model.values import Item, Path, get, overlaps, same
@@ -183,7 +183,8 @@ class Planner:
                 self._costs[name] += (cost.item + cost.indexes) / len(paying)
             if tried.status is Status.WRITTEN:
                 for name, paths in names.items():
-                    made = _list_alterations(paths, tried.before[key], tried.after[key])
+                    pairs = {path: (get(tried.before[key], path), get(tried.after[key], path)) for path in paths}
+                    made = {path: alteration(old, new) for path, (old, new) in pairs.items() if not same(old, new)}
                     self.on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths, made))
 
     def _owners(self, action: Action) -> dict[str, tuple[Path, ...]]:
@@ -209,12 +210,6 @@ class Planner:
             if isinstance(rule, TargetRule)
             else tuple(paths)
         )
-
-
-def _list_alterations(paths: Iterable[Path], before: Item | None, after: Item | None) -> dict[Path, Alteration]:
-    """The alteration of each of these paths whose value the write changes."""
-    pairs = {path: (get(before, path), get(after, path)) for path in paths}
-    return {path: alteration(old, new) for path, (old, new) in pairs.items() if not same(old, new)}
 
 
 def _written(action: Action) -> tuple[Path, ...]:

@@ -136,7 +136,7 @@ def _require_call(name: str, rules: Rules) -> None:
 
 
 def _about_others(rule: Rule) -> RecordError:
-    return RecordError(f"rule {rule.title} speaks of other items by now")
+    return RecordError(f"rule {rule.title} no longer concerns this item")
 
 
 def _of_record(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
@@ -144,7 +144,7 @@ def _of_record(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> 
     titles = set(failure.rule.split(", "))
     concerned = [rule for rule in rules.rules.values() if rule.title in titles or rule.renamed_from in titles]
     if not concerned:
-        raise _gone(failure.rule) if failure.rule else RecordError("no rule speaks of its item")
+        raise _gone(failure.rule) if failure.rule else RecordError("no rule concerns its item")
     for rule in concerned:
         if isinstance(rule, EffectRule):
             raise _too_little(rule)
@@ -218,14 +218,14 @@ def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
                 raise _gone(", ".join(unknown))
             message = replace(message, rules=tuple(name for name in message.rules if name not in unknown))
             if not (pushes_of(message, rules) if isinstance(message, PushMessage) else chunks_of(message, rules)):
-                raise RecordError(f"no rule of its rules speaks of its item any more: {', '.join(message.rules)}")
+                raise RecordError(f"none of its rules concerns its item any more: {', '.join(message.rules)}")
             return process_message(message, rules, bounds)
         case PullMessage():
             if pull_of(message.target, rules) is None:
                 raise RecordError("no rule writes its item")
         case PartMessage():
             if part_of(message, rules) is None:
-                raise RecordError(f"rule {message.rule} is gone, or speaks of other items by now")
+                raise RecordError(f"rule {message.rule} is gone, or no longer concerns this item")
         case CallMessage():
             _require_call(message.rule, rules)
     return process_message(replace(message, attempt=0), rules, bounds)
@@ -248,7 +248,7 @@ def split_legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list
             case _:
                 foreign += 1
     if foreign and not readable and not unreadable:
-        raise RecordError("no rule speaks of the table that its records are of")
+        raise RecordError("no rule uses the table of its records")
     return readable, unreadable
 
 

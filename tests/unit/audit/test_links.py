@@ -106,7 +106,8 @@ def test_links_that_no_item_has_are_found_with_the_attribute_that_hits(rule):
     """All items lack the link, and another attribute names the sources: the cure is a link that works as written."""
     scene = scene_of(rule)
     scene.there("users", *users(3))
-    scene.there("orders", *orders(2, buyer="u{i}", note="x"))
+    closer = dict.fromkeys(("user_id1", "user_ids", "user_idx"), "x")  # names that are closer, and hit nothing
+    scene.there("orders", *orders(2, buyer="u{i}", note="x", **closer))
     (one,) = found(scene)
     assert one.found == "2 of 2 sampled order items point to no user: link user_id; none has user_id"
     assert one.cure == "write link: {user_id: buyer}"

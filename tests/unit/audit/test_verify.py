@@ -437,6 +437,21 @@ def test_verify_asks_at_every_page_of_a_ledger_whether_to_go_on(monkeypatch):
     assert len(scene.tap.seen(Scan)) == 3
 
 
+def test_verify_asks_after_every_second_look_whether_to_go_on(monkeypatch):
+    """An error raised by the progress callback ends a repair between any two batches of second looks."""
+    monkeypatch.setattr("sync_rules.audit.verifier.LOOK_AGAIN_MAX_ITEMS", 1)
+    scene = library_scene()
+    scene.there("books", *(book_item(f"b{i}", "a1") for i in range(3)))
+
+    def up(_tally, doing):
+        if doing == "looking again":
+            raise StoreError("OutOfTime")
+
+    with pytest.raises(StoreError, match="OutOfTime"):
+        Run(scene, repair=True, on_progress=up).sweep()
+    assert len(scene.tap.writes) == 1
+
+
 def test_verify_goes_from_the_ledger_down_to_the_copies_of_a_total():
     """A wrong entry is repaired first, then its total, the parent's attribute, and the copies of that attribute."""
     scene = every_kind_scene()

@@ -469,24 +469,26 @@ def test_redrive_names_what_cannot_be_put_through():
         "there is no rule 'a, b' any more: if it was renamed, say renamed_from: OLD in the new one; otherwise": failure(
             "a, b", at, position="7"
         ),
-        "no rule speaks of its item": failure("", at, position="7"),
+        "no rule concerns its item": failure("", at, position="7"),
         "could not be read": failure("", None, position="7"),
         "the rules have no table 'shops'": {**failure("names", at), "table": "shops"},
         "a key that is not one of table shop": {**failure("names", at), "key": {"PK": "USER#1"}},
-        "rule names speaks of other items by now": failure("names", mirror),
-        "rule tags speaks of other items by now": failure("tags", at, member=odd, element="a"),
+        "rule names no longer concerns this item": failure("names", mirror),
+        "rule tags no longer concerns this item": failure("tags", at, member=odd, element="a"),
         "rule called acts outside the tables": failure("called", at, position="7"),
         "not JSON": "{",
         "neither a failure record": {},
         "no rule writes its item": encode(PullMessage(scene.at("posts", "p"))),
-        "rule gone is gone, or speaks": encode(PartMessage("gone", at, None)),
+        "rule gone is gone, or no longer": encode(PartMessage("gone", at, None)),
         "no rule 'names' any more that calls": encode(CallMessage("names", "f.g", Change(at, None, {}))),
         "no rule 'gone' any more: if it was renamed, say renamed_from: gone": encode(PushMessage(("gone",), at)),
         "no rule 'gone' any more": encode(ChunkMessage(("gone",), at, (at,))),
-        "of its item any more: names": encode(ChunkMessage(("names",), scene.at("shop", "USER#1", "PROFILE"), (half,))),
+        "concerns its item any more: names": encode(
+            ChunkMessage(("names",), scene.at("shop", "USER#1", "PROFILE"), (half,))
+        ),
         "no rule writes its": encode(PullMessage(half)),
-        "rule tags is gone, or speaks": encode(PartMessage("tags", half, at, "a")),
-        "rule tags is gone, or speaks of": encode(PartMessage("tags", at, at, "a")),
+        "rule tags is gone, or no longer": encode(PartMessage("tags", half, at, "a")),
+        "rule tags is gone, or no longer concerns": encode(PartMessage("tags", at, at, "a")),
     }
     scene.there("shop", order("1", "a", 1), user("1", name=s("Ada")))
     shelf = Shelf(*told.values(), failure("names", at))
@@ -562,7 +564,7 @@ def test_redrive_names_batches_of_other_tables_and_poison():
     tally = bench.redrive(shelf).tally
     assert (tally.unreadable, tally.done, shelf.bodies) == (2, 0, before)
     assert "1 of its records cannot be retried, the first: 5: a record has no dynamodb.Keys" in bench.left[0].reason
-    assert "no rule speaks of the table" in bench.left[1].reason
+    assert "no rule uses the table" in bench.left[1].reason
     assert bench.recorded.failures == []
     assert bench.scene.item(bench.scene.at("shop", "USER#1", "ORDER#a"))["user_name"] == s("Ada")
 
