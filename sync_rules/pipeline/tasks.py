@@ -173,7 +173,7 @@ def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
         if entity is None:
             continue
         newest[change.key] = change
-        concern = rules.concern(entity, change.event_name)
+        concern = rules.concern(entity)
         entering = rules.entering(change, entity) if concern.listed else ()
         if concern.into:
             _ask_pull(change, concern.into, asked, tasks, entering)

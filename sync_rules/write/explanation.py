@@ -214,6 +214,6 @@ class _Reader:
 
 def _rules_of(rules: Rules, entity: Entity) -> Iterator[Rule]:
     """The rules that read or keep items of an entity."""
-    for rule in rules.concern(entity, "MODIFY").rules:
+    for rule in rules.concern(entity).rules:
         if rule.swept_entities:
             yield rule

@@ -278,10 +278,10 @@ class Transact:
         found = [own.key for own in self._owns.values()]
         for own in self._owns.values():
             if own.verb == "put":
-                found += keys_of(own.key, own.item, self._rules.concern(own.entity, own.event_name), self._rules)
+                found += keys_of(own.key, own.item, self._rules.concern(own.entity), self._rules)
             elif own.verb == "update":
                 attributes = own.key.attributes()
-                found += keys_of(own.key, attributes, self._rules.concern(own.entity, own.event_name), self._rules)
+                found += keys_of(own.key, attributes, self._rules.concern(own.entity), self._rules)
         return [key for key in found if is_possible_key(key)]
 
     def _play(self, seen: ReadThrough) -> None:
@@ -313,7 +313,7 @@ class Transact:
 
     def _concerned(self) -> list[str]:
         """The rules that the application's items concern."""
-        concerns = (self._rules.concern(own.entity, own.event_name) for own in self._owns.values())
+        concerns = (self._rules.concern(own.entity) for own in self._owns.values())
         return list(dict.fromkeys(rule.title for concern in concerns for rule in concern.rules))
 
     def _overridden(self) -> list[Left]:
