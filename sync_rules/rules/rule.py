@@ -13,8 +13,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
-from typing import Final, Self, final
+from typing import Self, final
 
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import ConditionError
@@ -26,8 +25,6 @@ from sync_rules.model.where import Where
 from sync_rules.rules.description import Description
 
 AttributeRef = tuple[Entity, Path]
-# part of a rule's body: rules that are not sparse keep the body of versions without the option, so their fingerprint
-SPARSE: Final[Mapping[bool, Mapping[str, object]]] = MappingProxyType({False: {}, True: {"sparse": True}})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ Invariant: an item is of one entity by its key, and its entity alone says which 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, TypeVar
 
-from sync_rules.model.entities import Address, Entity, Table, address_of
+from sync_rules.model.entities import Entity, Table, address_of
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
@@ -80,20 +80,14 @@ class Rules:
         Raises:
             RecordError: when it may be one of several.
         """
-        try:
-            return self._of_streams[arn]
-        except KeyError:
-            found = self._table_at(address_of(arn))
-        if len(self._of_streams) >= STREAMS_KEPT_MAX:
-            self._of_streams.clear()
-        self._of_streams[arn] = found
-        return found
+        return self._table_at(arn)
 
     @cached_property
-    def _of_streams(self) -> dict[str, Table | None]:
-        return {}
+    def _table_at(self) -> Callable[[str], Table | None]:
+        return lru_cache(STREAMS_KEPT_MAX)(self._find_table)
 
-    def _table_at(self, address: Address) -> Table | None:
+    def _find_table(self, arn: str) -> Table | None:
+        address = address_of(arn)
         found = self.by_physical_name.get(address.name, ())
         if len(found) > 1:
             found = tuple(table for table in found if table.address.may_be(address))
