@@ -16,19 +16,18 @@ PARTITION_MAX_WRITE_UNITS: Final = 1_000  # write units a second that one partit
 PARTITION_MAX_READ_UNITS: Final = 3_000  # read units a second that one partition gives
 
 
-def read_units(size_bytes: int, *, consistent: bool, transactional: bool = False) -> float:
+def read_units(size_bytes: int, *, consistent: bool) -> float:
     """Units of one read: an item, or a page of a Query or Scan. Finding nothing costs one unit, or half of it.
 
-    GetItem, BatchGetItem and TransactGetItems round each item up; Query and Scan round the sum of what they read,
+    GetItem and BatchGetItem round each item up; Query and Scan round the sum of what they read,
     before a filter and without regard to the attributes asked for.
     """
-    least = TRANSACTION_TIMES if transactional else 1.0 if consistent else 0.5
-    return max(1, -(-size_bytes // READ_UNIT_BYTES)) * least
+    return max(1, -(-size_bytes // READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
 
 
-def write_units(size_bytes: int, *, transactional: bool = False) -> int:
+def write_units(size_bytes: int) -> int:
     """Units of one write, by the larger of the item's sizes before and after."""
-    return max(1, -(-size_bytes // WRITE_UNIT_BYTES)) * (TRANSACTION_TIMES if transactional else 1)
+    return max(1, -(-size_bytes // WRITE_UNIT_BYTES))
 
 
 def index_write_units(before_bytes: int | None, after_bytes: int | None, *, moved: bool = False) -> int:

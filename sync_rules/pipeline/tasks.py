@@ -184,7 +184,7 @@ class _Batch:
     def add(self, change: Change, entity: Entity, rules: Rules) -> None:
         """Ask for the work of one change."""
         self.newest[change.key] = change
-        concern = rules.concern(entity, change.event_name)
+        concern = rules.concern(entity)
         entering = rules.entering(change, entity) if concern.listed else ()
         if concern.into:
             self._ask_pull(change, concern.into, entering)

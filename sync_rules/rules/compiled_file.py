@@ -38,7 +38,6 @@ PACKAGES: Final = ("sync_rules.model.", "sync_rules.rules.")  # those of frozen 
 SECTIONS: Final = "sync_rules.extras."  # likewise, of sections; those of other packages are left out
 WITH_SECTIONS: Final = (*PACKAGES, SECTIONS)
 FORMATS: Final = ("_dated", "_in_table", "_lower", "_nospace", "_padded", "_sharded", "_upper")
-PARAMETERS: Final = "__dataclass_params__"  # where a dataclass says whether it is frozen
 NAMED: Final = frozenset(  # besides those
     {"functools.partial", "sync_rules.model.items.ItemKey", *(f"sync_rules.rules.formula.{name}" for name in FORMATS)}
 )
@@ -195,7 +194,7 @@ class _RulesUnpickler(pickle.Unpickler):
         found = super().find_class(module_name, global_name)
         if name in NAMED:
             return found
-        if not (isinstance(found, type) and is_dataclass(found) and getattr(found, PARAMETERS).frozen):
+        if not (isinstance(found, type) and is_dataclass(found) and vars(found)["__dataclass_params__"].frozen):
             raise pickle.UnpicklingError(f"{name} is not a frozen dataclass")
         if [field.name for field in fields(found)] != self._classes[name]:
             raise pickle.UnpicklingError(f"{name} has other fields")

@@ -16,9 +16,9 @@ from sync_rules.model.lookups import KeyConditions, Link, Pointer
 from sync_rules.model.values import AttributeValue, Item, Path, has_changed, standing
 from sync_rules.model.writes import Condition, Write, as_seen
 from sync_rules.rules.books import Books
-from sync_rules.rules.description import Connection, Drawing, Moment, Operation, Use, name_of
+from sync_rules.rules.description import Connection, Moment, Operation, Use, name_of
 from sync_rules.rules.rule import Blocked, Node, Rule, let_in
-from sync_rules.rules.uses import arrow_of, checking_use, listing_uses, sweeping_uses
+from sync_rules.rules.uses import checking_use, listing_uses, sweeping_uses
 
 Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
 
@@ -219,9 +219,6 @@ class TargetRule(Rule):
     def swept_entities(self) -> tuple[Entity, ...]:
         return (self.target,)
 
-    def draw(self) -> Drawing | None:
-        return arrow_of(self)
-
     # ---------------------------------------------------------------- what it needs of tables
     def uses(self) -> Iterator[Use]:
         on, table = name_of(self.target), self.target.table
@@ -335,9 +332,6 @@ class PartRule(Rule):
     def nodes(self) -> tuple[Node, ...]:
         """One node for the whole target, which reads the whole source: the empty path is the whole item."""
         return (Node(self, (self.target, ()), ((self.source, ()),)),)
-
-    def draw(self) -> Drawing | None:
-        return arrow_of(self)
 
     def unconditional(self) -> Self:
         """The rule without its conditions and its sparse index."""

@@ -13,8 +13,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
-from typing import Final, Self, final
+from typing import Self, final
 
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import ConditionError
@@ -23,11 +22,9 @@ from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.values import Item, Names, Path, overlaps
 from sync_rules.model.where import Where
-from sync_rules.rules.description import Description
+from sync_rules.rules.description import Description, Drawing
 
 AttributeRef = tuple[Entity, Path]
-# part of a rule's body: rules that are not sparse keep the body of versions without the option, so their fingerprint
-SPARSE: Final[Mapping[bool, Mapping[str, object]]] = MappingProxyType({False: {}, True: {"sparse": True}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +170,11 @@ class Rule(Description):
     def feeds(self, other: Rule) -> bool:
         """True if an attribute that this rule writes decides an attribute that `other` writes."""
         return any(causes(written, node) for written in self.nodes() for node in other.nodes())
+
+    def draw(self) -> Drawing | None:
+        """The arrow from all that its nodes read of the source to its copies."""
+        reads = (path for node in self.nodes() for entity, path in node.reads if entity is self.source)
+        return Drawing(self.target, tuple(dict.fromkeys(reads)), self.copies)
 
     @property
     def rounds_max(self) -> int:

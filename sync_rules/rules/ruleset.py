@@ -5,14 +5,14 @@ Invariant: an item is of one entity by its key, and its entity alone says which 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, TypeVar
 
-from sync_rules.model.entities import Address, Entity, Table, address_of
+from sync_rules.model.entities import Entity, Table, address_of
 from sync_rules.model.errors import RecordError
-from sync_rules.model.items import Change, EventName, ItemKey
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import Beginnings
 from sync_rules.model.values import Item, Path
@@ -27,8 +27,8 @@ STREAMS_KEPT_MAX: Final = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """The rules that an event on items of an entity concerns, by their task. `listed`: rules whose index must list the
-    items, each with that listing.
+    """The rules that an event on an item of an entity concerns, by their task. `listed`: rules whose index must list
+    the items, each with that listing.
     """
 
     reading: tuple[Rule, ...]
@@ -80,20 +80,14 @@ class Rules:
         Raises:
             RecordError: when it may be one of several.
         """
-        try:
-            return self._of_streams[arn]
-        except KeyError:
-            found = self._table_at(address_of(arn))
-        if len(self._of_streams) >= STREAMS_KEPT_MAX:
-            self._of_streams.clear()
-        self._of_streams[arn] = found
-        return found
+        return self._table_at(arn)
 
     @cached_property
-    def _of_streams(self) -> dict[str, Table | None]:
-        return {}
+    def _table_at(self) -> Callable[[str], Table | None]:
+        return lru_cache(STREAMS_KEPT_MAX)(self._find_table)
 
-    def _table_at(self, address: Address) -> Table | None:
+    def _find_table(self, arn: str) -> Table | None:
+        address = address_of(arn)
         found = self.by_physical_name.get(address.name, ())
         if len(found) > 1:
             found = tuple(table for table in found if table.address.may_be(address))
@@ -181,27 +175,26 @@ class Rules:
             and rule.points(item)
         )
 
-    def concern(self, entity: Entity, event_name: EventName = "MODIFY") -> Concern:
+    def concern(self, entity: Entity) -> Concern:
         """The rules that an event on items of an entity concerns."""
         name = entity.name
-        if (name, event_name) not in self._concerns:
+        if name not in self._concerns:
             around = self._around[name]
             reading = tuple(rule for rule in around if rule.source.name == name)
             listing = ((rule, rule.find) for rule in around if rule.find and rule.find.needs and not rule.sparse)
-            listed = tuple((rule, find) for rule, find in listing if rule.listed_entity.name == name)
-            self._concerns[name, event_name] = Concern(
+            self._concerns[name] = Concern(
                 reading,
                 tuple(rule for rule in around if isinstance(rule, TargetRule) and rule.target.name == name),
                 tuple(rule for rule in around if rule.find is not None and rule.anchor.name == name),
                 tuple(rule for rule in reading if isinstance(rule, TargetRule)),
                 tuple(rule for rule in reading if isinstance(rule, EffectRule)),
                 tuple(rule for rule in around if isinstance(rule, PartRule)),
-                () if event_name == "REMOVE" else listed,
+                tuple((rule, find) for rule, find in listing if rule.listed_entity.name == name),
             )
-        return self._concerns[name, event_name]
+        return self._concerns[name]
 
     @cached_property
-    def _concerns(self) -> dict[tuple[str, EventName], Concern]:
+    def _concerns(self) -> dict[str, Concern]:
         return {}
 
     def entering(self, change: Change, entity: Entity) -> tuple[Rule, ...]:

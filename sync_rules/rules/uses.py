@@ -1,17 +1,11 @@
-"""Uses of tables and arrows of the graph that several families of rules give alike."""
+"""Uses of tables that several families of rules give alike."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sync_rules.rules.description import Drawing, Moment, Operation, Use, name_of
+from sync_rules.rules.description import Moment, Operation, Use, name_of
 from sync_rules.rules.rule import Rule
-
-
-def arrow_of(rule: Rule) -> Drawing:
-    """The arrow of a rule from all that its nodes read of the source to its copies."""
-    reads = (path for node in rule.nodes() for entity, path in node.reads if entity is rule.source)
-    return Drawing(rule.target, tuple(dict.fromkeys(reads)), rule.copies)
 
 
 def listing_uses(rule: Rule, moment: Moment) -> Iterator[Use]:

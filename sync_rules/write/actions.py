@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from sync_rules.adapters import aws
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import EventName, ItemKey
+from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import number_of, respell_in
 from sync_rules.model.python_values import (
     HALF_PAIR,
@@ -55,13 +55,6 @@ class Own:
     new: bool = False
     override: bool = False
     returns: bool = False
-
-    @property
-    def event_name(self) -> EventName:
-        """The event that this action makes; "MODIFY" if the former item decides it."""
-        if self.verb == "delete":
-            return "REMOVE"
-        return "INSERT" if self.new else "MODIFY"
 
     @property
     def paths(self) -> tuple[Path, ...]:

@@ -145,7 +145,7 @@ class _RuleReasons:
     def __init__(self, rules: Rules, entities: Iterable[str], planned: Planned) -> None:
         self._planned = planned
         self._entity = rules.entity_of(planned.action.key)
-        concern = () if self._entity is None else rules.concern(self._entity, "MODIFY").rules
+        concern = () if self._entity is None else rules.concern(self._entity).rules
         every = tuple(rule for rule in concern if rule.swept_entities)
         names = {*entities}
         near = tuple(rule for rule in every if rule.source.name in names and rule.target.name in names)

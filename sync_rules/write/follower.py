@@ -91,7 +91,7 @@ class _Live:
     def _leads_on(self, key: ItemKey) -> bool:
         """True if rules make something of such items."""
         entity = self._rules.entity_of(key)
-        return entity is not None and self._rules.concern(entity, "MODIFY").leads_on
+        return entity is not None and self._rules.concern(entity).leads_on
 
     def _note(self, keys: Sequence[ItemKey]) -> None:
         old = {key: self._seen.get(place_of(key)) for key in keys}

@@ -262,7 +262,7 @@ class Transact:
         found = [own.key for own in self._owns.values()]
         for own in self._owns.values():
             if own.verb in ("put", "update"):
-                concern = self._rules.concern(own.entity, own.event_name)
+                concern = self._rules.concern(own.entity)
                 found += likely_keys(own.key, own.item or own.key.attributes(), concern, self._rules)
         return [key for key in found if is_possible_key(key)]
 
@@ -295,7 +295,7 @@ class Transact:
 
     def _concerned_rules(self) -> list[str]:
         """The rules that the application's items concern."""
-        concerns = (self._rules.concern(own.entity, own.event_name) for own in self._owns.values())
+        concerns = (self._rules.concern(own.entity) for own in self._owns.values())
         return list(dict.fromkeys(rule.title for concern in concerns for rule in concern.rules))
 
     def _overridden_rules(self) -> list[Left]:

@@ -11,7 +11,7 @@ from sync_rules.model.values import get
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.embed import EmbedRule
-from sync_rules.rules.kinds.linked_rule import CLEARS, LinkedRule
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.path import TreeRule
 from tests.simulation.breaking import Mutant, Mutation, among
 
@@ -21,7 +21,7 @@ def cleared_without_source() -> Any:
     return patch.object(
         LinkedRule,
         "without_source",
-        lambda rule, _target: dict.fromkeys(rule.copies) if CLEARS[rule.on_delete] else None,
+        lambda rule, _target: dict.fromkeys(rule.copies) if rule.on_delete == "clear" else None,
     )
 
 
@@ -56,7 +56,7 @@ def only_what_is_missing() -> Any:
     def without_source(rule: LinkedRule, target: Any) -> Any:
         missing = {copy: value for copy, value in rule.defaults.items() if get(target, copy) is None}
         cleared = dict.fromkeys(copy for copy in rule.copies if copy not in rule.defaults)
-        return missing | (cleared if CLEARS[rule.on_delete] else {}) or None
+        return missing | (cleared if rule.on_delete == "clear" else {}) or None
 
     return patch.object(LinkedRule, "without_source", without_source)
 

@@ -35,7 +35,7 @@ from sync_rules.rules.description import (
 )
 from sync_rules.rules.families import ListingRule, Part, PartRule
 from sync_rules.rules.kinds.element import Element
-from sync_rules.rules.rule import SPARSE, Blocked, Node, let_in
+from sync_rules.rules.rule import Blocked, Node, let_in
 from sync_rules.rules.uses import checking_use
 
 NOT_A_SET: Final = Blocked("NotASet", of_target=True)
@@ -89,7 +89,7 @@ class CollectRule(ListingRule, PartRule):
             "via": self.find and self.find.index,
             "strict": self.strict,
             "settle_seconds": self.settle_seconds,
-            **SPARSE[self.sparse],
+            **({"sparse": True} if self.sparse else {}),  # others keep the body of before
         }
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:

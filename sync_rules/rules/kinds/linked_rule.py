@@ -10,8 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
-from typing import Final, Literal
+from typing import Literal
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import ConditionError
@@ -22,19 +21,10 @@ from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, unchanged
 from sync_rules.rules.description import Connection, Effort, Moment, Occasion, Operation, Paths, Use, name_of
 from sync_rules.rules.families import TargetRule
-from sync_rules.rules.rule import SPARSE, Blocked
+from sync_rules.rules.rule import Blocked
 from sync_rules.rules.uses import listing_uses
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]
-# Whether a target without its source must hold no copy.
-CLEARS: Final[Mapping[OnDelete, bool]] = MappingProxyType(
-    {
-        "keep": False,
-        "clear": True,
-        "delete": False,  # only a REMOVE record of the source deletes, and only in a transaction
-        "restrict": False,  # it is reported
-    }
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +45,7 @@ class LinkedRule(TargetRule):
             "via": self.find and self.find.index,
             "on_delete": self.on_delete,
             "settle_seconds": self.settle_seconds,
-            **SPARSE[self.sparse],
+            **({"sparse": True} if self.sparse else {}),  # others keep the body of before
             **({"default": sorted(self.defaults.items())} if self.defaults else {}),
         }
 
@@ -152,7 +142,7 @@ class LinkedRule(TargetRule):
 
         Only `clear` brings a default back. Other policies leave present values, and give defaults to missing ones.
         """
-        if CLEARS[self.on_delete]:
+        if self.on_delete == "clear":
             return {copy: self.defaults.get(copy) for copy in self.copies}
         missing = {copy: value for copy, value in self.defaults.items() if get(target, copy) is None}
         return missing or None
