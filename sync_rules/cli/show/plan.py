@@ -90,7 +90,11 @@ class PlanReport:
             "no_listing": sorted(self.pull_only),
             **({"moves": {move: dict(losing) for move, losing in self.moves.items()}} if self.moves else {}),
             **({"expiring": dict(self.expiring)} if self.expiring else {}),
-            **({"links": [self._link_row(one) for one in self.links]} if self.links else {}),
+            **(
+                {"links": [{"rule": one.title, "found": one.found, "cure": one.cure} for one in self.links]}
+                if self.links
+                else {}
+            ),
             **({"bulk_loads": list(self.loads)} if self.loads else {}),
             "estimate": share.sampled,
             "sample": sample if share.sampled else None,
@@ -111,10 +115,6 @@ class PlanReport:
                 for key, units in plan.hottest
             ],
         }
-
-    @staticmethod
-    def _link_row(one: LinkFinding) -> dict[str, str]:
-        return {"rule": one.title, "found": one.found, "cure": one.cure}
 
     def _money(self) -> dict[str, Any] | None:
         if self.prices is None:
